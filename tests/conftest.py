@@ -1,0 +1,1 @@
+"""Shared fixtures. The database comes from DATABASE_URL, or from the embedded server under var/."""

@@ -1,0 +1,54 @@
+"""Recipes and their schemas. Importable without torch: the web form, the API and the trainer share them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import ValidationError
+
+from .errors import ConfigInvalid, FieldProblem
+from .policy import PolicyConfig
+
+__all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "resolve"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a run can do. `needs` names what an example of the dataset must have."""
+
+    name: str
+    title: str
+    summary: str
+    schema: type[PolicyConfig]
+    needs: tuple[str, ...]
+
+
+RECIPES: dict[str, Recipe] = {
+    "policy": Recipe(
+        name="policy",
+        title="Policy from rubrics",
+        summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
+        schema=PolicyConfig,
+        needs=("rubric",),
+    ),
+}
+
+
+def resolve(recipe: str, raw: dict[str, Any]) -> PolicyConfig:
+    """The complete config of a run, defaults filled in. Raises ConfigInvalid with every problem, by field."""
+    if recipe not in RECIPES:
+        raise ConfigInvalid([FieldProblem("recipe", f"unknown recipe {recipe!r}; known: {', '.join(RECIPES)}")])
+    try:
+        config = RECIPES[recipe].schema.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigInvalid([_problem(item) for item in error.errors()]) from error
+    problems = list(config.problems())
+    if problems:
+        raise ConfigInvalid(problems)
+    return config
+
+
+def _problem(item: Any) -> FieldProblem:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return FieldProblem(path, "unknown key")
+    return FieldProblem(path, item["msg"])

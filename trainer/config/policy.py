@@ -1,0 +1,157 @@
+"""Recipe `policy`: reinforcement learning from rubrics and verifiers (METHODS 6 and 7)."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from .errors import FieldProblem
+from .fields import Section, knob
+
+
+class Lora(Section):
+    """Low-rank adapters on every linear layer. Off: all weights are trained."""
+
+    rank: int = knob(16, "Rank of the adapters", ge=1, le=512)
+    alpha: float = knob(32.0, "Scale of the adapters; their output is multiplied by alpha / rank", gt=0)
+
+
+class Model(Section):
+    name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1)
+    dtype: Literal["float32", "bfloat16"] = knob("float32", "Precision of the frozen weights and of the arithmetic")
+    lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
+
+
+class Data(Section):
+    max_prompt_tokens: int = knob(512, "Longer prompts are left out and counted", unit="tokens", ge=8, le=131072)
+    shuffle: bool = knob(True, "Visit the training prompts in a new order each epoch")
+
+
+class Rollout(Section):
+    prompts_per_step: int = knob(4, "Prompts drawn per step (P)", unit="prompts", ge=1, le=4096)
+    group_size: int = knob(8, "Responses sampled per prompt (G)", unit="responses", ge=1, le=256)
+    max_new_tokens: int = knob(64, "Where a response is cut", unit="tokens", ge=1, le=65536)
+    temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
+    top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
+    stop: list[str] = knob([], "Texts that end a response", advanced=True)
+
+
+class Scaffold(Section):
+    """RuscaRL: show part of the rubric in the rollout prompt, less within a group and less over time."""
+
+    group: Literal["linear", "binary", "none"] = knob("linear", "How the share differs within a group")
+    binary_n: int = knob(
+        1, "Responses of a group that see the scaffold, with `binary`", unit="responses", ge=0, advanced=True
+    )
+    step: Literal["sigmoid", "constant", "linear", "power"] = knob("sigmoid", "How the share falls over the run")
+    alpha: float = knob(125.0, "Steepness of the sigmoid", gt=0, advanced=True)
+    t0: float = knob(0.2, "Where in the run the sigmoid is one half", unit="of the run", ge=0, le=1)
+    power: float = knob(2.0, "Exponent n of (1 - t)^n, with `power`", gt=0, advanced=True)
+    ratio_mode: Literal["unscaffolded", "corrected", "scaffolded"] = knob(
+        "unscaffolded", "Whether the scaffold stands in the prompt when log-probabilities are computed", advanced=True
+    )
+
+
+class RewardComponent(Section):
+    """One named part of the reward."""
+
+    name: str = knob("rubric", "Name in the charts: reward/<name>", pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
+    kind: Literal["rubric", "overlong"] = knob(
+        "rubric",
+        "`rubric`: sum of the met points over the positive points. `overlong`: 0 up to the soft limit, then falling to -1",
+    )
+    weight: float = knob(1.0, "Factor in the sum", ge=-100, le=100)
+    soft_tokens: int = knob(48, "Soft limit, with `overlong`", unit="tokens", ge=1, advanced=True)
+
+
+class Objective(Section):
+    name: Literal["grpo", "dr_grpo", "dapo", "gspo"] = knob("grpo", "What is minimised")
+    advantage: Literal["group_std", "centred", "leave_one_out"] | None = knob(
+        None, "How rewards of a group become advantages; empty: as the objective's paper has it"
+    )
+    aggregation: Literal["sequence", "token", "constant"] | None = knob(
+        None, "How token losses become one number; empty: as the objective's paper has it", advanced=True
+    )
+    eps_low: float | None = knob(None, "Clip below 1 - eps; empty: the objective's default", gt=0, lt=1)
+    eps_high: float | None = knob(None, "Clip above 1 + eps; empty: the objective's default", gt=0, le=10)
+    kl_beta: float = knob(0.0, "Weight of the KL penalty to the untrained model (k3 estimate)", ge=0, le=10)
+
+
+class Optim(Section):
+    lr: float = knob(2e-4, "Peak learning rate of AdamW", gt=0, le=1)
+    schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
+    warmup_steps: int = knob(0, "Steps of linear warm-up", unit="steps", ge=0)
+    minibatch_size: int | None = knob(
+        None, "Responses per optimiser update; empty: the whole step in one update", unit="responses", ge=1
+    )
+    epochs_per_step: int = knob(1, "Passes over each step's responses", ge=1, le=16, advanced=True)
+    weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
+    beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
+    beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
+    grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
+    micro_batch_tokens: int = knob(
+        4096, "Tokens per forward pass: lower it when memory runs out", unit="tokens", ge=64, advanced=True
+    )
+
+
+class Evaluation(Section):
+    every: int = knob(
+        10, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
+    )
+    max_examples: int = knob(40, "Held-out prompts used, the first in the dataset's order", ge=0)
+    temperature: float = knob(0.0, "0 decodes greedily", ge=0, le=5)
+
+
+class Checkpoint(Section):
+    every: int = knob(10, "Steps between checkpoints; the last step is always kept", unit="steps", ge=1)
+    keep: int = knob(2, "Newest checkpoints kept", ge=1)
+
+
+class PolicyConfig(Section):
+    """Sample, score with the rubric, update the policy; evaluate without the scaffold."""
+
+    steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
+    seed: int = knob(0, "Fixes data order, sampling and initial adapters", ge=0, lt=2**31)
+    model: Model = Model()
+    data: Data = Data()
+    rollout: Rollout = Rollout()
+    scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
+    rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
+    objective: Objective = Objective()
+    optim: Optim = Optim()
+    evaluation: Evaluation = Evaluation()
+    checkpoint: Checkpoint = Checkpoint()
+
+    @property
+    def batch_size(self) -> int:
+        """Responses per step: P x G."""
+        return self.rollout.prompts_per_step * self.rollout.group_size
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """Combinations of single valid values that cannot work together."""
+        yield from self._batch_problems()
+        yield from self._group_problems()
+        names = [component.name for component in self.rewards]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield FieldProblem(f"rewards.{i}.name", f"two components are called {name!r}")
+        if self.optim.warmup_steps > self.steps:
+            yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
+
+    def _batch_problems(self) -> Iterator[FieldProblem]:
+        size = self.optim.minibatch_size
+        if size is not None and self.batch_size % size:
+            p, g = self.rollout.prompts_per_step, self.rollout.group_size
+            yield FieldProblem(
+                "optim.minibatch_size",
+                f"{p} prompts x {g} responses = {self.batch_size} do not divide into mini-batches of {size}",
+            )
+
+    def _group_problems(self) -> Iterator[FieldProblem]:
+        estimator = self.objective.advantage or ("centred" if self.objective.name == "dr_grpo" else "group_std")
+        if self.rollout.group_size == 1:
+            yield FieldProblem(
+                "rollout.group_size",
+                f"a group of 1 gives every response the advantage 0 with {estimator!r}; use at least 2",
+            )
+        scaffold = self.scaffold
+        if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
+            yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")

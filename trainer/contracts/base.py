@@ -1,0 +1,9 @@
+"""The base of every record that crosses a process boundary."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Record(BaseModel):
+    """Frozen and strict about its keys: a misspelt field fails where it was written, not where it is missed."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")

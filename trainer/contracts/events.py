@@ -1,0 +1,148 @@
+"""Numbered events: all that a run tells the web side.
+
+A run numbers its events 1, 2, 3, ... across restarts. The server stores an event once, whatever the number of
+deliveries, and acknowledges the highest number below which nothing is missing.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import AwareDatetime, Field
+
+from .base import Record
+from .verdict import Verdict
+
+MAX_EVENTS_PER_POST = 200
+MAX_POST_BYTES = 4_000_000
+
+RunState = Literal["queued", "starting", "running", "paused", "stopping", "stopped", "finished", "failed"]
+TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "failed"})
+
+
+class Histogram(Record):
+    """`counts[i]` values fell in `edges[i] <= v < edges[i+1]`; the outer bins also hold what lies beyond."""
+
+    edges: tuple[float, ...] = Field(min_length=2)
+    counts: tuple[int, ...] = Field(min_length=1)
+
+
+class MetricsData(Record):
+    """Scalars and histograms of one step. A value that is undefined is left out, never sent as zero."""
+
+    kind: Literal["metrics"] = "metrics"
+    values: dict[str, float] = Field(default_factory=dict)
+    histograms: dict[str, Histogram] = Field(default_factory=dict)
+
+
+class CriterionResult(Record):
+    """A criterion as it was scored: text and points travel along so that a rollout reads on its own."""
+
+    text: str
+    points: float
+    kind: str
+    verdict: Verdict
+
+
+class RolloutRecord(Record):
+    """One sampled response with everything the viewer shows. Token arrays have the length of the response."""
+
+    phase: Literal["train", "eval"] = "train"
+    example_key: str
+    group: int
+    index: int
+    prompt: str
+    scaffold: str = ""
+    scaffold_shown: int = 0
+    response: str
+    finish_reason: Literal["stop", "length", "error"]
+    reward: float | None = None
+    components: dict[str, float] = Field(default_factory=dict)
+    advantage: float | None = None
+    criteria: tuple[CriterionResult, ...] = ()
+    excluded: str = ""
+    tokens: tuple[str, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    ratios: tuple[float, ...] = ()
+    mask: tuple[float, ...] = ()
+
+
+class RolloutsData(Record):
+    kind: Literal["rollouts"] = "rollouts"
+    rollouts: tuple[RolloutRecord, ...]
+
+
+class LogData(Record):
+    kind: Literal["log"] = "log"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    message: str
+
+
+class ProgressData(Record):
+    """`phase` is what the run does right now; `eta_s` is None until it can be told."""
+
+    kind: Literal["progress"] = "progress"
+    phase: str
+    done: int
+    total: int
+    eta_s: float | None = None
+
+
+class StateData(Record):
+    """A change of state as the trainer sees it; `reason` explains paused, stopped and failed."""
+
+    kind: Literal["state"] = "state"
+    state: Literal["running", "paused", "stopped", "finished", "failed"]
+    reason: str = ""
+    summary: dict[str, float] = Field(default_factory=dict)
+
+
+class ArtifactData(Record):
+    """A file set the run leaves behind, such as a checkpoint; `path` is relative to the run's folder."""
+
+    kind: Literal["artifact"] = "artifact"
+    role: Literal["checkpoint", "model", "offending_batch"]
+    path: str
+    bytes: int
+    digest: str
+
+
+EventData = Annotated[
+    MetricsData | RolloutsData | LogData | ProgressData | StateData | ArtifactData,
+    Field(discriminator="kind"),
+]
+
+
+class RunEvent(Record):
+    seq: int = Field(ge=1)
+    time: AwareDatetime
+    step: int = Field(default=0, ge=0)
+    data: EventData
+
+
+class EventBatch(Record):
+    """POST body of the ingest endpoint. An empty batch is a heartbeat."""
+
+    attempt: int = Field(ge=1)
+    events: tuple[RunEvent, ...] = Field(default=(), max_length=MAX_EVENTS_PER_POST)
+
+
+class IngestReply(Record):
+    """`acked`: everything up to here is stored. `command`: what the server wants of the run."""
+
+    acked: int
+    command: Literal["continue", "stop", "abandon"] = "continue"
+
+
+class RunAssignment(Record):
+    """What a starting job asks the server for: GET of the ingest endpoint with the run token."""
+
+    run_id: int
+    name: str
+    recipe: str
+    config: dict[str, object]
+    attempt: int
+    resume: bool
+    last_seq: int
+    model_path: str
+    run_dir: str
+    examples_url: str
+    examples_digest: str

@@ -1,0 +1,104 @@
+"""The one shape of a dataset row, shared by import, annotation, export and training."""
+
+import hashlib
+import json
+from typing import Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from .base import Record
+from .rubric import Rubric
+
+Role = Literal["system", "user", "assistant", "tool"]
+Split = Literal["train", "heldout"]
+
+
+class Message(Record):
+    role: Role
+    content: str
+
+
+class Response(Record):
+    """A candidate answer. `origin` names the model or person that wrote it; annotators never see it."""
+
+    id: str = Field(min_length=1, max_length=64)
+    text: str
+    origin: str = ""
+    tags: tuple[str, ...] = ()
+
+
+class Reason(Record):
+    """One atomic reason for a preference, optionally tied to characters `start..end` of a response."""
+
+    text: str = Field(min_length=1)
+    response: str | None = None
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _span_is_whole(self) -> Self:
+        if (self.start is None) != (self.end is None):
+            raise ValueError("a span needs both start and end")
+        if self.start is not None and (self.response is None or self.end is None or self.end <= self.start):
+            raise ValueError("a span needs a response and start < end")
+        return self
+
+
+class Preference(Record):
+    """A judgement of responses `a` and `b`: strength -3 (a much better) .. 0 (tie) .. 3 (b much better).
+
+    `strength` is None when the rater could not decide; `verdict` then says why.
+    """
+
+    a: str
+    b: str
+    strength: int | None = Field(default=None, ge=-3, le=3)
+    verdict: Literal["compared", "both_bad", "cannot_assess"] = "compared"
+    rater: str = ""
+    reasons: tuple[Reason, ...] = ()
+
+    @model_validator(mode="after")
+    def _strength_iff_compared(self) -> Self:
+        if self.a == self.b:
+            raise ValueError("a preference compares two different responses")
+        if self.verdict == "compared" and self.strength is None:
+            raise ValueError("a compared pair needs a strength from -3 to 3")
+        if self.verdict == "cannot_assess" and self.strength is not None:
+            raise ValueError("a pair that could not be assessed has no strength")
+        return self
+
+
+class Example(Record):
+    """One row: a prompt and whatever is known about it. `key` is stable across versions of a dataset."""
+
+    key: str = Field(min_length=1, max_length=200)
+    prompt: tuple[Message, ...] = Field(min_length=1)
+    split: Split | None = None
+    domain: str = ""
+    source: str = ""
+    tags: tuple[str, ...] = ()
+    rubric: Rubric | None = None
+    responses: tuple[Response, ...] = ()
+    preferences: tuple[Preference, ...] = ()
+    reference: str | None = None
+    meta: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _references_resolve(self) -> Self:
+        ids = [response.id for response in self.responses]
+        if len(set(ids)) != len(ids):
+            raise ValueError("response ids must be unique within an example")
+        for preference in self.preferences:
+            for side in (preference.a, preference.b):
+                if side not in ids:
+                    raise ValueError(f"preference names response {side!r}, which this example does not have")
+        return self
+
+    def canonical(self) -> str:
+        """JSON with sorted keys and without defaults: equal examples give equal text."""
+        data = self.model_dump(mode="json", exclude_defaults=True)
+        return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+    def digest(self) -> str:
+        """SHA-256 of the canonical form, hexadecimal."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()

@@ -1,0 +1,113 @@
+"""People, the workspaces they share, and the tokens their scripts use."""
+
+import secrets
+from hashlib import sha256
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+
+
+class Role(models.TextChoices):
+    """Ordered by what they may do: each role may do all that those below it may."""
+
+    OWNER = "owner", "Owner"
+    RESEARCHER = "researcher", "Researcher"
+    REVIEWER = "reviewer", "Reviewer"
+    ANNOTATOR = "annotator", "Annotator"
+
+
+RANK = {Role.ANNOTATOR: 0, Role.REVIEWER: 1, Role.RESEARCHER: 2, Role.OWNER: 3}
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, email: str, password: str | None = None, name: str = "") -> "User":
+        user = self.model(email=email.strip().lower(), name=name)
+        user.set_password(password)  # None: no password works until one is set
+        user.save(using=self._db)
+        return user
+
+
+class User(AbstractBaseUser):
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=120, blank=True)
+    is_active = models.BooleanField(default=True)
+    theme = models.CharField(
+        max_length=8, choices=[("system", "System"), ("light", "Light"), ("dark", "Dark")], default="system"
+    )
+    date_joined = models.DateTimeField(auto_now_add=True)
+
+    USERNAME_FIELD = "email"
+    objects = UserManager()
+
+    def __str__(self) -> str:
+        return self.name or self.email
+
+
+class Workspace(models.Model):
+    name = models.CharField(max_length=120)
+    slug = models.SlugField(unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    members = models.ManyToManyField(User, through="Membership", related_name="workspaces")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=12, choices=Role.choices)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "workspace"], name="one_membership_per_workspace")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.workspace} as {self.role}"
+
+    def may(self, role: Role) -> bool:
+        """Whether this membership carries at least the rights of `role`."""
+        return RANK[Role(self.role)] >= RANK[role]
+
+
+def hash_secret(secret: str) -> str:
+    """Tokens carry 256 random bits, so a plain hash is enough: there is nothing to guess."""
+    return sha256(secret.encode()).hexdigest()
+
+
+class ApiToken(models.Model):
+    """A script's key to one workspace. Only its hash is stored; `prefix` lets people recognise it."""
+
+    class Scope(models.TextChoices):
+        READ = "read", "Read"
+        WRITE = "write", "Read and write"
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_tokens")
+    name = models.CharField(max_length=80)
+    scope = models.CharField(max_length=8, choices=Scope.choices, default=Scope.WRITE)
+    prefix = models.CharField(max_length=12)
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.prefix}… ({self.name})"
+
+    @staticmethod
+    def new_secret() -> str:
+        return "ts_" + secrets.token_urlsafe(32)
+
+
+class SignInLink(models.Model):
+    """Opens a session once. Claimed by a conditional update, so two clicks sign in one browser."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="sign_in_links")
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    used_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"sign-in link for {self.user}"

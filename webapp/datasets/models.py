@@ -1,0 +1,119 @@
+"""Datasets, their immutable examples, and the versions that list them.
+
+An example row never changes: its content is addressed by digest. A version is the list of examples it holds, so a new
+version that changes 3 of 100,000 rows adds 3 examples and 100,000 small membership rows.
+"""
+
+from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.search import SearchVectorField
+from django.db import models
+
+
+class Dataset(models.Model):
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="datasets")
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+    licence = models.CharField(max_length=120, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_dataset_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DatasetVersion(models.Model):
+    class State(models.TextChoices):
+        DRAFT = "draft", "Draft"
+        FROZEN = "frozen", "Frozen"
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
+    digest = models.CharField(max_length=64, blank=True)  # SHA-256 over the sorted example digests, once frozen
+    counts = models.JSONField(default=dict)  # {"examples": n, "train": n, "heldout": n, "rubrics": n, ...}
+    lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ...}
+    created_at = models.DateTimeField(auto_now_add=True)
+    frozen_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number")]
+
+    def __str__(self) -> str:
+        return f"{self.dataset} v{self.number}"
+
+
+class Example(models.Model):
+    """`content` is `trainer.contracts.Example` as JSON; the other columns are derived from it for search and filters."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="examples")
+    key = models.CharField(max_length=200)
+    digest = models.CharField(max_length=64)
+    content = models.JSONField()
+    prompt_text = models.TextField()
+    split = models.CharField(max_length=8, blank=True)
+    domain = models.CharField(max_length=80, blank=True)
+    source = models.CharField(max_length=80, blank=True)
+    criteria_count = models.PositiveSmallIntegerField(default=0)
+    response_count = models.PositiveSmallIntegerField(default=0)
+    preference_count = models.PositiveSmallIntegerField(default=0)
+    search = SearchVectorField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "digest"], name="one_row_per_content")]
+        indexes = [
+            GinIndex(fields=["search"], name="example_search"),
+            models.Index(fields=["dataset", "key"], name="example_key"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class VersionMember(models.Model):
+    """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index."""
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="members")
+    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="memberships")
+    position = models.PositiveIntegerField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["version", "position"], name="one_example_per_position"),
+            models.UniqueConstraint(fields=["version", "example"], name="example_once_per_version"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.version_id}:{self.position}"
+
+
+class ImportJob(models.Model):
+    """One import: its file, its progress, and every line it refused with the reason."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        RUNNING = "running", "Running"
+        FINISHED = "finished", "Finished"
+        FAILED = "failed", "Failed"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="imports")
+    dataset_name = models.CharField(max_length=120)
+    file_name = models.CharField(max_length=255)
+    file_path = models.CharField(max_length=500)
+    format = models.CharField(max_length=40)
+    keep_good = models.BooleanField(default=False)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    bytes_total = models.BigIntegerField(default=0)
+    bytes_done = models.BigIntegerField(default=0)
+    counts = models.JSONField(default=dict)
+    rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
+    error = models.TextField(blank=True)
+    version = models.ForeignKey(DatasetVersion, null=True, blank=True, on_delete=models.SET_NULL)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"import of {self.file_name}"

@@ -1,0 +1,143 @@
+"""Experiments, their runs, and all that a run tells: events, metrics, rollouts, log lines, artifacts."""
+
+from django.db import models
+
+from trainer.contracts import TERMINAL_STATES
+
+
+class Experiment(models.Model):
+    """A question that several runs answer together."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="experiments")
+    name = models.CharField(max_length=120)
+    description = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_experiment_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Run(models.Model):
+    """One training or evaluation process. States move only by conditional updates in `services`."""
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        STARTING = "starting", "Starting"
+        RUNNING = "running", "Running"
+        PAUSED = "paused", "Paused"
+        STOPPING = "stopping", "Stopping"
+        STOPPED = "stopped", "Stopped"
+        FINISHED = "finished", "Finished"
+        FAILED = "failed", "Failed"
+
+    experiment = models.ForeignKey(Experiment, on_delete=models.CASCADE, related_name="runs")
+    number = models.PositiveIntegerField()  # counts within the experiment
+    name = models.CharField(max_length=120, blank=True)
+    recipe = models.CharField(max_length=40)
+    config = models.JSONField()  # resolved: every default filled in
+    dataset_version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.PROTECT, related_name="runs")
+    model = models.ForeignKey("inference.RegisteredModel", on_delete=models.PROTECT, related_name="runs")
+    forked_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    state_reason = models.TextField(blank=True)
+    attempt = models.PositiveIntegerField(default=1)  # 1 + number of resumes
+    token_digest = models.CharField(max_length=64, blank=True)  # of this attempt's run token
+    ray_job_id = models.CharField(max_length=80, blank=True)
+    step = models.PositiveIntegerField(default=0)
+    steps_total = models.PositiveIntegerField(default=0)
+    phase = models.CharField(max_length=40, blank=True)
+    phase_done = models.PositiveIntegerField(default=0)
+    phase_total = models.PositiveIntegerField(default=0)
+    eta_s = models.FloatField(null=True, blank=True)
+    summary = models.JSONField(default=dict)  # last value of the headline metrics
+    last_seq = models.BigIntegerField(default=0)  # highest event number below which nothing is missing
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL)
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    first_metric_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["experiment", "number"], name="one_run_per_number")]
+        indexes = [models.Index(fields=["state", "heartbeat_at"], name="run_liveness")]
+
+    def __str__(self) -> str:
+        return self.name or f"run {self.number}"
+
+    @property
+    def is_over(self) -> bool:
+        return self.state in TERMINAL_STATES
+
+
+class MetricPoint(models.Model):
+    """Value of one metric at one step. A resumed run repeats steps; the repeat replaces the point."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="points")
+    key = models.CharField(max_length=80)
+    step = models.PositiveIntegerField()
+    value = models.FloatField(null=True)  # null where only a histogram was sent
+    histogram = models.JSONField(null=True)  # {"edges": [...], "counts": [...]}
+    time = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "key", "step"], name="one_point_per_step")]
+
+    def __str__(self) -> str:
+        return f"{self.key}@{self.step}"
+
+
+class Rollout(models.Model):
+    """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rollouts")
+    step = models.PositiveIntegerField()
+    phase = models.CharField(max_length=8)
+    group = models.PositiveIntegerField()
+    index = models.PositiveIntegerField()
+    example_key = models.CharField(max_length=200)
+    reward = models.FloatField(null=True)
+    advantage = models.FloatField(null=True)
+    content = models.JSONField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "step", "phase", "group", "index"], name="one_rollout_per_place")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.phase} {self.step}/{self.group}/{self.index}"
+
+
+class LogLine(models.Model):
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log_lines")
+    seq = models.BigIntegerField()
+    time = models.DateTimeField()
+    step = models.PositiveIntegerField(default=0)
+    level = models.CharField(max_length=8)
+    message = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "seq"], name="one_log_line_per_event")]
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Artifact(models.Model):
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts")
+    step = models.PositiveIntegerField()
+    role = models.CharField(max_length=16)
+    path = models.CharField(max_length=500)
+    bytes = models.BigIntegerField()
+    digest = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "path"], name="one_artifact_per_path")]
+
+    def __str__(self) -> str:
+        return self.path

@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class LocalstackConfig(AppConfig):
+    name = "webapp.localstack"
+    label = "localstack"

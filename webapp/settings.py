@@ -1,0 +1,209 @@
+"""All settings, read from the environment once. A bad value stops start-up with its name and what was expected."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from csp.constants import NONE, SELF
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+class Environment(BaseSettings):
+    """Every variable Touchstone reads; `.env.example` lists them with the same words."""
+
+    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", extra="ignore")
+
+    touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
+    secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
+    debug: bool = Field(False, description="Tracebacks in the browser; never on a shared machine")
+    host: str = Field("127.0.0.1", description="Address the web server listens on")
+    port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
+    public_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address people and runs reach the server at"
+    )
+    database_url: str | None = Field(
+        None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
+    )
+    redis_url: str | None = Field(
+        None, pattern=r"^(redis|rediss|unix)://", description="A Redis server; embedded if absent"
+    )
+    ray_address: str | None = Field(
+        None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
+    )
+    ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
+
+
+def _read_environment() -> Environment:
+    try:
+        return Environment()
+    except ValidationError as error:
+        for problem in error.errors():
+            name = str(problem["loc"][0]).upper()
+            print(f"touchstone: {name}={problem['input']!r}: {problem['msg']}", file=sys.stderr)
+        sys.exit(2)
+
+
+ENV = _read_environment()
+VAR = ENV.touchstone_var.resolve()
+
+
+def _secret_key() -> str:
+    """The given key, or one made once and kept under var/ so that sessions survive a restart."""
+    if ENV.secret_key:
+        return ENV.secret_key
+    from django.core.management.utils import get_random_secret_key
+
+    path = VAR / "secret_key"
+    if not path.exists():
+        VAR.mkdir(parents=True, exist_ok=True)
+        try:
+            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                file.write(get_random_secret_key())
+        except FileExistsError:
+            pass  # another process was first; its key is the key
+    return path.read_text()
+
+
+SECRET_KEY = _secret_key()
+DEBUG = ENV.debug
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", ENV.host]
+if ENV.public_url:
+    ALLOWED_HOSTS.append(urlsplit(ENV.public_url).hostname or "")
+    CSRF_TRUSTED_ORIGINS = [ENV.public_url.rstrip("/")]
+SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
+SESSION_COOKIE_HTTPONLY = True
+SECURE_REFERRER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.postgres",
+    "django.contrib.staticfiles",
+    "django.contrib.humanize",
+    "channels",
+    "django_htmx",
+    "axes",
+    "webapp.core",
+    "webapp.localstack",
+    "webapp.accounts",
+    "webapp.datasets",
+    "webapp.inference",
+    "webapp.experiments",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "csp.middleware.CSPMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "django_htmx.middleware.HtmxMiddleware",
+    "webapp.accounts.middleware.WorkspaceMiddleware",
+    "axes.middleware.AxesMiddleware",
+]
+
+CONTENT_SECURITY_POLICY = {
+    "DIRECTIVES": {
+        "default-src": [SELF],
+        "connect-src": [SELF],
+        "img-src": [SELF, "data:"],
+        "style-src": [SELF],
+        "script-src": [SELF],
+        "font-src": [SELF],
+        "object-src": [NONE],
+        "base-uri": [NONE],
+        "form-action": [SELF],
+        "frame-ancestors": [NONE],
+    }
+}
+
+ROOT_URLCONF = "webapp.urls"
+ASGI_APPLICATION = "webapp.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    }
+]
+
+
+def _database() -> dict[str, object]:
+    """DATABASE_URL, or the embedded server's socket as `webapp.localstack` sets it up."""
+    from psycopg.conninfo import conninfo_to_dict
+
+    parts = (
+        conninfo_to_dict(ENV.database_url)
+        if ENV.database_url
+        else {"host": str(VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
+    )
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": parts.get("dbname", "touchstone"),
+        "USER": parts.get("user", ""),
+        "PASSWORD": parts.get("password", ""),
+        "HOST": parts.get("host", ""),
+        "PORT": parts.get("port", ""),
+        "CONN_HEALTH_CHECKS": True,
+        "OPTIONS": {"pool": {"min_size": 1, "max_size": 10, "timeout": 10}},
+    }
+
+
+DATABASES = {"default": _database()}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+REDIS_URL = ENV.redis_url or f"unix://{VAR / 'run' / 'redis.sock'}"
+CHANNEL_LAYERS = {
+    "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
+}
+CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{VAR / 'run' / 'redis.sock'}"
+
+AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+]
+AXES_FAILURE_LIMIT = 10
+AXES_COOLOFF_TIME = 0.25  # hours
+AXES_USERNAME_FORM_FIELD = "email"
+LOGIN_URL = "/sign-in"
+LOGIN_REDIRECT_URL = "/"
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+STATIC_URL = "/static/"
+STATIC_ROOT = VAR / "static"
+STATICFILES_DIRS = [BASE_DIR / "webapp" / "static"]
+DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
+FILE_UPLOAD_TEMP_DIR = None
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": ENV.log_level},
+}
