@@ -21,6 +21,12 @@ class Experiment(models.Model):
         return self.name
 
 
+class RunQuerySet(models.QuerySet["Run"]):
+    def with_names(self) -> "RunQuerySet":
+        """With the rows whose names every Run object shows: one query, however many runs."""
+        return self.select_related("experiment__workspace", "dataset_version__dataset", "model")
+
+
 class Run(models.Model):
     """One training or evaluation process. States move only by conditional updates in `services`."""
 
@@ -65,6 +71,8 @@ class Run(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     first_metric_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+
+    objects = RunQuerySet.as_manager()
 
     class Meta:
         constraints = [
