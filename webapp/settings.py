@@ -100,6 +100,8 @@ INSTALLED_APPS = [
     "webapp.accounts",
     "webapp.datasets",
     "webapp.inference",
+    "webapp.annotation",
+    "webapp.judging",
     "webapp.experiments",
 ]
 
