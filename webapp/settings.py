@@ -10,6 +10,8 @@ from csp.constants import NONE, SELF
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from webapp.localstack.places import facts, socket_path
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
@@ -98,6 +100,8 @@ INSTALLED_APPS = [
     "webapp.accounts",
     "webapp.datasets",
     "webapp.inference",
+    "webapp.annotation",
+    "webapp.judging",
     "webapp.experiments",
 ]
 
@@ -151,34 +155,36 @@ TEMPLATES = [
 
 
 def _database() -> dict[str, object]:
-    """DATABASE_URL, or the embedded server's socket as `webapp.localstack` sets it up."""
+    """DATABASE_URL, or the embedded server's socket where `manage.py up` put it."""
     from psycopg.conninfo import conninfo_to_dict
 
-    parts = (
-        conninfo_to_dict(ENV.database_url)
-        if ENV.database_url
-        else {"host": str(VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
-    )
+    embedded = {"host": facts(VAR, "postgres").get("host", VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
+    parts = conninfo_to_dict(ENV.database_url) if ENV.database_url else embedded
+    named = {"dbname", "user", "password", "host", "port"}
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.get("dbname", "touchstone"),
-        "USER": parts.get("user", ""),
-        "PASSWORD": parts.get("password", ""),
-        "HOST": parts.get("host", ""),
-        "PORT": parts.get("port", ""),
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 10, "timeout": 10}},
+        "NAME": str(parts.get("dbname", "touchstone")),
+        "USER": str(parts.get("user", "")),
+        "PASSWORD": str(parts.get("password", "")),
+        "HOST": str(parts.get("host", "")),
+        "PORT": str(parts.get("port", "")),
+        "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
     }
 
 
+# The web server shares open connections between its threads (`webapp.asgi` turns this on); commands open their own.
+DATABASE_POOL = {"min_size": 1, "max_size": 10, "timeout": 3}
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-REDIS_URL = ENV.redis_url or f"unix://{VAR / 'run' / 'redis.sock'}"
+REDIS_SOCKET = socket_path(VAR, "redis.sock")
+REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
+RAY_ADDRESS = ENV.ray_address or facts(VAR, "ray").get("address", "http://127.0.0.1:8265")
+RAY_TOKEN_FILE = ENV.ray_token_file or VAR / "ray_token"
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
-CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{VAR / 'run' / 'redis.sock'}"
+CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{REDIS_SOCKET}"
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ACKS_LATE = True  # a worker that dies gives its task back; tasks claim their row, so twice is harmless
@@ -196,6 +202,8 @@ AUTH_PASSWORD_VALIDATORS = [
 AXES_VERBOSE = False
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # one person's typos do not lock out a shared address
+AXES_LOCKOUT_CALLABLE = "webapp.accounts.views.locked_out"
 AXES_USERNAME_FORM_FIELD = "email"
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"

@@ -3,6 +3,9 @@
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from webapp.core.models import AuditEntry
+from webapp.core.paging import Page, page
+
 from .models import ApiToken, Invite, Membership, User
 
 
@@ -27,3 +30,9 @@ def open_invites(membership: Membership) -> QuerySet[Invite]:
     return Invite.objects.filter(
         workspace=membership.workspace, accepted_at=None, expires_at__gt=timezone.now()
     ).order_by("-id")
+
+
+def audit_page(membership: Membership, cursor: str | None = None) -> Page[AuditEntry]:
+    """The workspace's audit log, newest first, 50 entries a page."""
+    entries = AuditEntry.objects.filter(workspace=membership.workspace).select_related("actor")
+    return page(entries, cursor, 50, "-id")

@@ -124,6 +124,16 @@ def accept_invite(row: Invite, user: User) -> Membership:
 
 
 @transaction.atomic
+def join(row: Invite, user: User | None, name: str = "", password: str | None = None) -> Membership:
+    """Accepts an invitation; without `user`, makes the account it is addressed to."""
+    if user is None:
+        if User.objects.filter(email=row.email).exists():
+            raise Conflict("There is an account with this address. Sign in first.")
+        user = User.objects.create_user(row.email, password, name)
+    return accept_invite(row, user)
+
+
+@transaction.atomic
 def change_role(membership: Membership, other: Membership, role: str) -> None:
     """Gives `other` another role. A workspace keeps at least one owner."""
     if role not in Role.values:
@@ -154,6 +164,12 @@ def _keep_an_owner(leaving: Membership) -> None:
     )
     if owners == [leaving.pk]:
         raise Conflict("A workspace needs an owner. Make someone else an owner first.")
+
+
+def set_password(user: User, password: str) -> None:
+    """The caller has checked who asks and how good the password is. Signs out every other browser."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
 
 
 def set_theme(user: User, theme: str) -> None:
