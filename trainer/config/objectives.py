@@ -96,19 +96,21 @@ class GspoParameters(GrpoParameters):
     eps_high: float = _eps_high(4e-4)
 
 
-class IcepopParameters(Advantaged, Aggregated, Popped):
+class PoppedClip(Aggregated, Popped):
+    """IcePop's loss: the mismatch weight times the clipped ratio."""
+
     eps_low: float = _eps_low(0.2)
     eps_high: float = _eps_high(0.28)
+
+
+class IcepopParameters(Advantaged, PoppedClip):
     level: Literal["token", "sequence"] = knob(
         "token", "`sequence`: both ratios are of whole responses, length-normalised (ERNIE's baseline)", advanced=True
     )
 
 
-class DistillParameters(Aggregated, Popped):
+class DistillParameters(PoppedClip):
     """IcePop with the teacher's advantage: no rewards, so no estimator."""
-
-    eps_low: float = _eps_low(0.2)
-    eps_high: float = _eps_high(0.28)
 
 
 class MiscParameters(Advantaged, Aggregated, Popped):

@@ -147,9 +147,7 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
             fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
 
 
-def _gather_metrics(
-    run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]
-) -> None:
+def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
     step = gathered.steps.setdefault(event.step, defaultdict(dict))
     for key, value in data.values.items():
         gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time)).value = value
