@@ -1,0 +1,1 @@
+"""Objectives of policies: sampled responses, advantages, ratios."""

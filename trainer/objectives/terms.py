@@ -1,0 +1,117 @@
+"""The pieces that policy objectives are made of: ratios, clips, pops, penalties, sums. Pure functions of tensors.
+
+Ratios are taken in log space. Comparisons with a bound treat a ratio that equals it up to rounding as equal, so that
+"inclusive" and "open" mean what they say although exp(log a - log b) is rarely a / b to the last bit.
+"""
+
+import torch
+from torch import Tensor
+
+from trainer.config.objectives import AggregationName
+
+from .batch import ObjectiveBatch, ObjectiveError
+
+
+def ratio(logp: Tensor, other: Tensor) -> Tensor:
+    """exp(logp - other), elementwise."""
+    return torch.exp(logp - other)
+
+
+def sequence_log_ratio(logp_BT: Tensor, other_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """(B, 1): mean over generated tokens of logp - other; 0 for a response without tokens."""
+    total = ((logp_BT - other_BT) * mask_BT).sum(-1, keepdim=True)
+    return total / mask_BT.sum(-1, keepdim=True).clamp(min=1.0)
+
+
+def above(value: Tensor, bound: float) -> Tensor:
+    """value > bound, by more than rounding."""
+    return value > bound + _slack(value, bound)
+
+
+def below(value: Tensor, bound: float) -> Tensor:
+    """value < bound, by more than rounding."""
+    return value < bound - _slack(value, bound)
+
+
+def _slack(value: Tensor, bound: float) -> float:
+    return (1e-12 if value.dtype == torch.float64 else 1e-6) * abs(bound)
+
+
+def clipped_gain(rho: Tensor, advantages: Tensor, eps_low: float, eps_high: float) -> tuple[Tensor, Tensor]:
+    """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where the clip decides.
+
+    On the bound itself the two are equal and the gradient is rho's. Shapes broadcast.
+    """
+    low, high = 1.0 - eps_low, 1.0 + eps_high
+    cut_high = above(rho, high) & (advantages > 0)
+    cut_low = below(rho, low) & (advantages < 0)
+    gain = torch.where(cut_high, high * advantages, torch.where(cut_low, low * advantages, rho * advantages))
+    return gain, cut_high | cut_low
+
+
+def pop(k: Tensor, low: float, high: float, mode: str) -> Tensor:
+    """IcePop's operator: 0 outside [low, high]; inside 1 (`mask`, GLM-5, 2026) or k (`weight`, ERNIE 5.0, 2026)."""
+    inside = ~(below(k, low) | above(k, high))
+    return torch.where(inside, k if mode == "weight" else torch.ones_like(k), torch.zeros_like(k))
+
+
+def k3(logp: Tensor, ref: Tensor) -> Tensor:
+    """exp(d) - d - 1 with d = ref - logp: unbiased, never negative estimate of KL(pi || ref) (Schulman, 2020)."""
+    d = ref - logp
+    return torch.exp(d) - d - 1.0
+
+
+def aggregate(values_BT: Tensor, batch: ObjectiveBatch, how: AggregationName, max_tokens: int | None) -> Tensor:
+    """One number from the tokens' values, by the totals of the step.
+
+    `sequence`: mean over responses of the mean over a response's tokens (GRPO). `token`: mean over all tokens (DAPO,
+    2025). `constant`: sum / (responses x max_tokens) (Dr.GRPO, 2025). A response without tokens adds 0.
+    """
+    sums_B = (values_BT * batch.mask_BT).sum(-1)
+    sequences, tokens = batch.total_sequences or 1.0, batch.total_tokens or 1.0
+    if how == "sequence":
+        return (sums_B / batch.lengths_B.clamp(min=1.0)).sum() / sequences
+    if how == "token":
+        return sums_B.sum() / tokens
+    if max_tokens is None:
+        raise ObjectiveError("params.max_tokens", "needed with aggregation 'constant', which divides by it")
+    return sums_B.sum() / (sequences * max_tokens)
+
+
+def masked_mean(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
+    """Mean where the mask is not 0; NaN where there is nothing to average."""
+    return (values_BT * mask_BT).sum() / mask_BT.sum()
+
+
+def diagnose(
+    batch: ObjectiveBatch, rho_BT: Tensor, kept_BT: Tensor, cut_BT: Tensor | None = None, pop_BT: Tensor | None = None
+) -> dict[str, Tensor]:
+    """What every policy objective reports. `kept` has a policy gradient; `cut` is clipped; `pop` is the mismatch weight.
+
+    `ratio_raw` and `ratio_masked` are means of the optimised ratio over generated tokens, before and after cutting;
+    `mismatch_raw` and `mismatch_masked` the same for trainer over sampler, where both were recorded. `kl_old` is the k3
+    estimate of KL(pi || pi_old or pi_roll); `tokens` weighs the means when micro-batches are put together.
+    """
+    mask, rho = batch.mask_BT, rho_BT.detach().expand_as(batch.mask_BT)
+    kept = kept_BT.to(mask.dtype).expand_as(mask) * mask
+    report = {
+        "ratio_raw": masked_mean(rho, mask),
+        "ratio_masked": masked_mean(rho, kept),
+        "masked_share": 1.0 - kept.sum() / mask.sum(),
+        "tokens": mask.sum(),
+        "sequences": (batch.lengths_B > 0).sum().to(mask.dtype),
+    }
+    if cut_BT is not None:
+        report["clip_share"] = masked_mean(cut_BT.to(mask.dtype).expand_as(mask), mask)
+    if pop_BT is not None:
+        report["pop_share"] = masked_mean((pop_BT.expand_as(mask) == 0).to(mask.dtype), mask)
+    if batch.advantages_B is not None:
+        report["excluded"] = torch.isnan(batch.advantages_B).sum().to(mask.dtype)
+    old = batch.logp_old_BT if batch.logp_old_BT is not None else batch.logp_roll_BT
+    if old is not None:
+        report["kl_old"] = masked_mean(k3(batch.logp.detach(), torch.where(mask > 0, old.to(mask.dtype), 0.0)), mask)
+    if batch.logp_roll_BT is not None and batch.logp_old_BT is not None:
+        mismatch = ratio(batch.need("logp_old_BT"), batch.need("logp_roll_BT"))
+        report["mismatch_raw"] = masked_mean(mismatch, mask)
+        report["mismatch_masked"] = masked_mean(mismatch, kept)
+    return report
