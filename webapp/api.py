@@ -53,7 +53,7 @@ api = NinjaAPI(
     description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",
     auth=[TokenAuth(), SessionAuth()],
     parser=StrictParser(),
-    docs_url=None,  # drawn by webapp.core.views.api_docs: the bundled page needs inline scripts, which the CSP forbids
+    docs_url=None,  # drawn by webapp.reference: the bundled page needs inline scripts, which the CSP forbids
 )
 
 

@@ -46,6 +46,8 @@ def criterion_results(rubric: Rubric, score: RubricScore) -> tuple[CriterionResu
     """Verdicts beside the criteria they are about, in the rubric's order."""
     verdicts = {verdict.criterion_id: verdict for verdict in score.verdicts}
     return tuple(
-        CriterionResult(text=criterion.text, points=criterion.points, kind=criterion.kind, verdict=verdicts[criterion.id])
+        CriterionResult(
+            text=criterion.text, points=criterion.points, kind=criterion.kind, verdict=verdicts[criterion.id]
+        )
         for criterion in rubric.criteria
     )
