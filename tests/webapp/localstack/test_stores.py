@@ -61,7 +61,7 @@ def test_postgres_keeps_its_data_through_a_crash_and_a_stale_pid_file(home):
 
 
 def test_postgres_listens_on_no_port(home):
-    server = Postgres(home)
+    server = Postgres(home, durable=False)
     server.start()
     with psycopg.connect(server.url()) as connection:
         assert connection.execute("show listen_addresses").fetchone() == ("",)
@@ -71,7 +71,7 @@ def test_postgres_listens_on_no_port(home):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a home that the database's user cannot enter")
 def test_postgres_finds_a_place_when_the_home_is_closed(home):
     home.chmod(0o700)
-    server = Postgres(home / "clone" / "var")
+    server = Postgres(home / "clone" / "var", durable=False)
     assert not server.data.is_relative_to(home)
     try:
         server.start()
@@ -106,7 +106,7 @@ def test_an_ordinary_user_can_run_both_stores(home):
     os.chown(home, nobody.pw_uid, nobody.pw_gid)
     code = (
         "import sys; from pathlib import Path; from webapp.localstack.postgres import Postgres; "
-        "server = Postgres(Path(sys.argv[1])); server.start(); print(server.ready(), server.account); server.stop()"
+        "server = Postgres(Path(sys.argv[1]), durable=False); server.start(); print(server.ready(), server.account); server.stop()"
     )
     done = subprocess.run(
         [python, "-c", code, str(home)],
