@@ -128,10 +128,10 @@ class Postgres:
         for leftover in self.data.iterdir():  # an initdb that was killed half way
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         uid, gid = self.account or (None, None)
+        args = [str(self.install / "bin" / "initdb"), "-D", str(self.data), "-U", self.user, "-A", "trust"]
+        args += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
         done = subprocess.run(
-            [self.install / "bin" / "initdb", "-D", self.data, "-U", self.user, "-A", "trust", "-E", "UTF8"]
-            + ["--locale=C.UTF-8", "--no-instructions"]
-            + ([] if self.durable else ["--no-sync"]),
+            args if self.durable else [*args, "--no-sync"],
             capture_output=True,
             text=True,
             cwd="/",
