@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -19,7 +20,7 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 class Environment(BaseSettings):
     """Every variable Touchstone reads; `.env.example` lists them with the same words."""
 
-    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", extra="ignore")
+    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", env_ignore_empty=True, extra="ignore")
 
     touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
     secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
@@ -28,6 +29,9 @@ class Environment(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
     public_url: str | None = Field(
         None, pattern=r"^https?://", description="Address people and runs reach the server at"
+    )
+    internal_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address runs reach the server at, where it is not PUBLIC_URL"
     )
     database_url: str | None = Field(
         None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
@@ -51,7 +55,8 @@ def _read_environment() -> Environment:
     except ValidationError as error:
         for problem in error.errors():
             name = str(problem["loc"][0]).upper()
-            print(f"touchstone: {name}={problem['input']!r}: {problem['msg']}", file=sys.stderr)
+            shown = "" if name == "SECRET_KEY" else f"={problem['input']!r}"
+            print(f"touchstone: {name}{shown}: {problem['msg']} (see .env.example)", file=sys.stderr)
         sys.exit(2)
 
 
@@ -68,19 +73,20 @@ def _secret_key() -> str:
     path = VAR / "secret_key"
     if not path.exists():
         VAR.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                file.write(get_random_secret_key())
-        except FileExistsError:
-            pass  # another process was first; its key is the key
+        complete = path.with_name(f"secret_key.{os.getpid()}")
+        with open(os.open(complete, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            file.write(get_random_secret_key())
+        with suppress(FileExistsError):  # another process was first; its key is the key
+            os.link(complete, path)
+        complete.unlink()
     return path.read_text()
 
 
 SECRET_KEY = _secret_key()
 DEBUG = ENV.debug
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", ENV.host]
+ALLOWED_HOSTS += [urlsplit(url).hostname or "" for url in (ENV.public_url, ENV.internal_url) if url]
 if ENV.public_url:
-    ALLOWED_HOSTS.append(urlsplit(ENV.public_url).hostname or "")
     CSRF_TRUSTED_ORIGINS = [ENV.public_url.rstrip("/")]
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
