@@ -7,7 +7,6 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, QuerySet
 
-from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.models import VersionMember
 
 from . import shapes
@@ -204,8 +203,7 @@ def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
 def example_lines(version_id: int, after: int, limit: int) -> list[tuple[int, str]]:
     """(position, canonical JSON) of the version's examples that follow `after`; -1 starts at the first."""
     members = VersionMember.objects.filter(version_id=version_id, position__gt=after).order_by("position")
-    rows = members.values_list("position", "example__content")[:limit]
-    return [(position, ExampleRecord.model_validate(content).canonical()) for position, content in rows]
+    return list(members.values_list("position", "example__canonical")[:limit])
 
 
 def _json(value: Any) -> Any:
