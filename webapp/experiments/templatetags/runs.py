@@ -1,11 +1,13 @@
 """What the run pages draw on the server: small curves, durations, numbers."""
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django import template
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
+
+from webapp.core.templatetags.ui import duration as in_words
 
 register = template.Library()
 WIDTH, HEIGHT = 96, 24
@@ -49,16 +51,8 @@ def series(run_id: int) -> int:
 
 @register.filter
 def took(start: datetime | None, end: datetime | None) -> str:
-    """`4 m 12 s` from `start` to `end`, or to now."""
-    return words((end or timezone.now()) - start) if start else "–"
-
-
-def words(span: timedelta) -> str:
-    seconds = max(int(span.total_seconds()), 0)
-    hours, minutes = seconds // 3600, seconds // 60 % 60
-    if hours:
-        return f"{hours} h {minutes:02d} m"
-    return f"{minutes} m {seconds % 60:02d} s" if minutes else f"{seconds} s"
+    """`4:12 min` from `start` to `end`, or to now."""
+    return in_words(((end or timezone.now()) - start).total_seconds()) if start else "–"
 
 
 @register.filter
