@@ -1,7 +1,9 @@
 """All settings, read from the environment once. A bad value stops start-up with its name and what was expected."""
 
 import os
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -10,13 +12,15 @@ from csp.constants import NONE, SELF
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from webapp.localstack.places import facts, socket_path
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
 class Environment(BaseSettings):
     """Every variable Touchstone reads; `.env.example` lists them with the same words."""
 
-    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", extra="ignore")
+    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", env_ignore_empty=True, extra="ignore")
 
     touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
     secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
@@ -25,6 +29,9 @@ class Environment(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
     public_url: str | None = Field(
         None, pattern=r"^https?://", description="Address people and runs reach the server at"
+    )
+    internal_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address runs reach the server at, where it is not PUBLIC_URL"
     )
     database_url: str | None = Field(
         None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
@@ -36,6 +43,9 @@ class Environment(BaseSettings):
         None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
     )
     ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
+    trainer_command: str | None = Field(
+        None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
 
@@ -45,7 +55,8 @@ def _read_environment() -> Environment:
     except ValidationError as error:
         for problem in error.errors():
             name = str(problem["loc"][0]).upper()
-            print(f"touchstone: {name}={problem['input']!r}: {problem['msg']}", file=sys.stderr)
+            shown = "" if name == "SECRET_KEY" else f"={problem['input']!r}"
+            print(f"touchstone: {name}{shown}: {problem['msg']} (see .env.example)", file=sys.stderr)
         sys.exit(2)
 
 
@@ -62,19 +73,20 @@ def _secret_key() -> str:
     path = VAR / "secret_key"
     if not path.exists():
         VAR.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                file.write(get_random_secret_key())
-        except FileExistsError:
-            pass  # another process was first; its key is the key
+        complete = path.with_name(f"secret_key.{os.getpid()}")
+        with open(os.open(complete, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            file.write(get_random_secret_key())
+        with suppress(FileExistsError):  # another process was first; its key is the key
+            os.link(complete, path)
+        complete.unlink()
     return path.read_text()
 
 
 SECRET_KEY = _secret_key()
 DEBUG = ENV.debug
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", ENV.host]
+ALLOWED_HOSTS += [urlsplit(url).hostname or "" for url in (ENV.public_url, ENV.internal_url) if url]
 if ENV.public_url:
-    ALLOWED_HOSTS.append(urlsplit(ENV.public_url).hostname or "")
     CSRF_TRUSTED_ORIGINS = [ENV.public_url.rstrip("/")]
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
@@ -153,39 +165,50 @@ TEMPLATES = [
 
 
 def _database() -> dict[str, object]:
-    """DATABASE_URL, or the embedded server's socket as `webapp.localstack` sets it up."""
+    """DATABASE_URL, or the embedded server's socket where `manage.py up` put it."""
     from psycopg.conninfo import conninfo_to_dict
 
-    parts = (
-        conninfo_to_dict(ENV.database_url)
-        if ENV.database_url
-        else {"host": str(VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
-    )
+    embedded = {"host": facts(VAR, "postgres").get("host", VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
+    parts = conninfo_to_dict(ENV.database_url) if ENV.database_url else embedded
+    named = {"dbname", "user", "password", "host", "port"}
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.get("dbname", "touchstone"),
-        "USER": parts.get("user", ""),
-        "PASSWORD": parts.get("password", ""),
-        "HOST": parts.get("host", ""),
-        "PORT": parts.get("port", ""),
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 10, "timeout": 10}},
+        "NAME": str(parts.get("dbname", "touchstone")),
+        "USER": str(parts.get("user", "")),
+        "PASSWORD": str(parts.get("password", "")),
+        "HOST": str(parts.get("host", "")),
+        "PORT": str(parts.get("port", "")),
+        "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
     }
 
 
+# The web server shares open connections between its threads (`webapp.asgi` turns this on); commands open their own.
+DATABASE_POOL = {"min_size": 1, "max_size": 10, "timeout": 3}
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-REDIS_URL = ENV.redis_url or f"unix://{VAR / 'run' / 'redis.sock'}"
+REDIS_SOCKET = socket_path(VAR, "redis.sock")
+REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
+RAY_ADDRESS = ENV.ray_address or facts(VAR, "ray").get("address", "http://127.0.0.1:8265")
+RAY_TOKEN_FILE = ENV.ray_token_file or VAR / "ray_token"
+# Ray would give a job that reserves no CPU one thread; the trainer chooses for itself. A cluster on other machines needs
+# the trainer installed there, and TRAINER_COMMAND says how it is started.
+TRAINER_COMMAND = ENV.trainer_command or (
+    f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
+)
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
-CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{VAR / 'run' / 'redis.sock'}"
+CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{REDIS_SOCKET}"
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ACKS_LATE = True  # a worker that dies gives its task back; tasks claim their row, so twice is harmless
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    # a round that could not start in time is worth nothing: the next one sees the same
+    "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
+}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

@@ -9,13 +9,15 @@ from webapp.api import api
 
 APPS = ("webapp.core", "webapp.accounts", "webapp.datasets", "webapp.inference", "webapp.experiments")
 
-urlpatterns: list[URLPattern | URLResolver] = [path("api/v1/", api.urls)]
+urlpatterns: list[URLPattern | URLResolver] = []
 websocket_urlpatterns: list[URLPattern] = []
 for app in APPS:
     if find_spec(f"{app}.urls"):
         urlpatterns.append(path("", include(f"{app}.urls")))
     if find_spec(f"{app}.consumers"):
         websocket_urlpatterns += import_module(f"{app}.consumers").websocket_urlpatterns
+
+urlpatterns.append(path("api/v1/", api.urls))
 
 handler400 = "webapp.core.views.bad_request"
 handler403 = "webapp.core.views.forbidden"

@@ -1,0 +1,16 @@
+"""Sampling responses and finding out what they are worth."""
+
+from .collect import flat_groups, group_rewards, sample_plans, score_samples
+from .scoring import RewardFunction
+from .trajectory import PromptPlan, Reward, Trajectory
+
+__all__ = [
+    "PromptPlan",
+    "Reward",
+    "RewardFunction",
+    "Trajectory",
+    "flat_groups",
+    "group_rewards",
+    "sample_plans",
+    "score_samples",
+]

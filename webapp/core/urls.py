@@ -4,5 +4,5 @@ from . import views
 
 urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
-    path("api/docs", views.api_docs, name="api_docs"),
+    path("api/v1/docs", views.api_docs, name="api_docs"),
 ]

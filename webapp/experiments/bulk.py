@@ -66,10 +66,7 @@ def upsert_points(run_id: int, points: Iterable[Point]) -> None:
     _insert(
         POINTS,
         run_id,
-        [
-            (p.key, p.step, p.time, p.value, p.histogram.model_dump_json() if p.histogram else None)
-            for p in points
-        ],
+        [(p.key, p.step, p.time, p.value, p.histogram.model_dump_json() if p.histogram else None) for p in points],
     )
 
 

@@ -6,7 +6,6 @@ from typing import Any
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, resolve
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
-from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, VersionMember
 from webapp.inference.models import RegisteredModel
 
@@ -33,9 +32,7 @@ class Plan:
     model: RegisteredModel
 
 
-def plan(
-    membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None
-) -> Plan:
+def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
     """Raises ConfigInvalid with every problem of the config, the dataset and the model at once, by field."""
     problems: list[FieldProblem] = []
     if model and isinstance(raw.get("model", {}), dict):
@@ -50,9 +47,9 @@ def plan(
         problems.append(FieldProblem("dataset", _missing(dataset)))
     elif recipe in RECIPES:
         problems += _data_problems(RECIPES[recipe], version, config.evaluation.max_examples if config else 0)
-    registered = config and RegisteredModel.objects.filter(
-        workspace=membership.workspace, name=config.model.name
-    ).first()
+    registered = (
+        config and RegisteredModel.objects.filter(workspace=membership.workspace, name=config.model.name).first()
+    )
     if config and registered is None:
         problems.append(FieldProblem("model.name", f"no model called {config.model.name!r} is registered"))
     if problems or config is None or version is None or registered is None:
@@ -101,6 +98,8 @@ def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
     """The version as it will stay: a draft that a run trains on is frozen with the launch."""
     if version.state == DatasetVersion.State.FROZEN:
         return version
+    from webapp.datasets import services as datasets
+
     return datasets.freeze(membership, version)
 
 

@@ -7,150 +7,221 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('accounts', '0001_initial'),
-        ('datasets', '0001_initial'),
-        ('inference', '0001_initial'),
+        ("accounts", "0001_initial"),
+        ("datasets", "0001_initial"),
+        ("inference", "0001_initial"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Experiment',
+            name="Experiment",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('description', models.TextField(blank=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('workspace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='experiments', to='accounts.workspace')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=120)),
+                ("description", models.TextField(blank=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="experiments", to="accounts.workspace"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Run',
+            name="Run",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('name', models.CharField(blank=True, max_length=120)),
-                ('recipe', models.CharField(max_length=40)),
-                ('config', models.JSONField()),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('starting', 'Starting'), ('running', 'Running'), ('paused', 'Paused'), ('stopping', 'Stopping'), ('stopped', 'Stopped'), ('finished', 'Finished'), ('failed', 'Failed')], default='queued', max_length=10)),
-                ('state_reason', models.TextField(blank=True)),
-                ('state_at', models.DateTimeField(default=django.utils.timezone.now)),
-                ('attempt', models.PositiveIntegerField(default=1)),
-                ('token_digest', models.CharField(blank=True, max_length=64)),
-                ('ray_job_id', models.CharField(blank=True, max_length=80)),
-                ('tries', models.PositiveIntegerField(default=0)),
-                ('next_try_at', models.DateTimeField(blank=True, null=True)),
-                ('launch_key', models.CharField(blank=True, max_length=64, null=True)),
-                ('step', models.PositiveIntegerField(default=0)),
-                ('steps_total', models.PositiveIntegerField(default=0)),
-                ('phase', models.CharField(blank=True, max_length=40)),
-                ('phase_done', models.PositiveIntegerField(default=0)),
-                ('phase_total', models.PositiveIntegerField(default=0)),
-                ('eta_s', models.FloatField(blank=True, null=True)),
-                ('summary', models.JSONField(default=dict)),
-                ('last_seq', models.BigIntegerField(default=0)),
-                ('heartbeat_at', models.DateTimeField(blank=True, null=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('first_metric_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('created_by', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL)),
-                ('dataset_version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='datasets.datasetversion')),
-                ('experiment', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='runs', to='experiments.experiment')),
-                ('forked_from', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='forks', to='experiments.run')),
-                ('model', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='runs', to='inference.registeredmodel')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("number", models.PositiveIntegerField()),
+                ("name", models.CharField(blank=True, max_length=120)),
+                ("recipe", models.CharField(max_length=40)),
+                ("config", models.JSONField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("starting", "Starting"),
+                            ("running", "Running"),
+                            ("paused", "Paused"),
+                            ("stopping", "Stopping"),
+                            ("stopped", "Stopped"),
+                            ("finished", "Finished"),
+                            ("failed", "Failed"),
+                        ],
+                        default="queued",
+                        max_length=10,
+                    ),
+                ),
+                ("state_reason", models.TextField(blank=True)),
+                ("state_at", models.DateTimeField(default=django.utils.timezone.now)),
+                ("attempt", models.PositiveIntegerField(default=1)),
+                ("token_digest", models.CharField(blank=True, max_length=64)),
+                ("ray_job_id", models.CharField(blank=True, max_length=80)),
+                ("tries", models.PositiveIntegerField(default=0)),
+                ("next_try_at", models.DateTimeField(blank=True, null=True)),
+                ("launch_key", models.CharField(blank=True, max_length=64, null=True)),
+                ("step", models.PositiveIntegerField(default=0)),
+                ("steps_total", models.PositiveIntegerField(default=0)),
+                ("phase", models.CharField(blank=True, max_length=40)),
+                ("phase_done", models.PositiveIntegerField(default=0)),
+                ("phase_total", models.PositiveIntegerField(default=0)),
+                ("eta_s", models.FloatField(blank=True, null=True)),
+                ("summary", models.JSONField(default=dict)),
+                ("last_seq", models.BigIntegerField(default=0)),
+                ("heartbeat_at", models.DateTimeField(blank=True, null=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("first_metric_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True, on_delete=django.db.models.deletion.SET_NULL, to=settings.AUTH_USER_MODEL
+                    ),
+                ),
+                (
+                    "dataset_version",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="datasets.datasetversion"
+                    ),
+                ),
+                (
+                    "experiment",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="runs", to="experiments.experiment"
+                    ),
+                ),
+                (
+                    "forked_from",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="forks",
+                        to="experiments.run",
+                    ),
+                ),
+                (
+                    "model",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="runs", to="inference.registeredmodel"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Rollout',
+            name="Rollout",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('step', models.PositiveIntegerField()),
-                ('phase', models.CharField(max_length=8)),
-                ('group', models.PositiveIntegerField()),
-                ('index', models.PositiveIntegerField()),
-                ('example_key', models.CharField(max_length=200)),
-                ('reward', models.FloatField(null=True)),
-                ('advantage', models.FloatField(null=True)),
-                ('content', models.JSONField()),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rollouts', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("step", models.PositiveIntegerField()),
+                ("phase", models.CharField(max_length=8)),
+                ("group", models.PositiveIntegerField()),
+                ("index", models.PositiveIntegerField()),
+                ("example_key", models.CharField(max_length=200)),
+                ("reward", models.FloatField(null=True)),
+                ("advantage", models.FloatField(null=True)),
+                ("content", models.JSONField()),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="rollouts", to="experiments.run"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='MetricPoint',
+            name="MetricPoint",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('key', models.CharField(max_length=80)),
-                ('step', models.PositiveIntegerField()),
-                ('value', models.FloatField(null=True)),
-                ('histogram', models.JSONField(null=True)),
-                ('time', models.DateTimeField()),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='points', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("key", models.CharField(max_length=80)),
+                ("step", models.PositiveIntegerField()),
+                ("value", models.FloatField(null=True)),
+                ("histogram", models.JSONField(null=True)),
+                ("time", models.DateTimeField()),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="points", to="experiments.run"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='LogLine',
+            name="LogLine",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('event', models.BigIntegerField(null=True)),
-                ('time', models.DateTimeField()),
-                ('step', models.PositiveIntegerField(default=0)),
-                ('level', models.CharField(max_length=8)),
-                ('message', models.TextField()),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='log_lines', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("event", models.BigIntegerField(null=True)),
+                ("time", models.DateTimeField()),
+                ("step", models.PositiveIntegerField(default=0)),
+                ("level", models.CharField(max_length=8)),
+                ("message", models.TextField()),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="log_lines", to="experiments.run"
+                    ),
+                ),
             ],
         ),
         migrations.CreateModel(
-            name='Artifact',
+            name="Artifact",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('step', models.PositiveIntegerField()),
-                ('role', models.CharField(max_length=16)),
-                ('path', models.CharField(max_length=500)),
-                ('bytes', models.BigIntegerField()),
-                ('digest', models.CharField(max_length=64)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('run', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='artifacts', to='experiments.run')),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("step", models.PositiveIntegerField()),
+                ("role", models.CharField(max_length=16)),
+                ("path", models.CharField(max_length=500)),
+                ("bytes", models.BigIntegerField()),
+                ("digest", models.CharField(max_length=64)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "run",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="artifacts", to="experiments.run"
+                    ),
+                ),
             ],
         ),
         migrations.AddConstraint(
-            model_name='experiment',
-            constraint=models.UniqueConstraint(fields=('workspace', 'name'), name='one_experiment_per_name'),
+            model_name="experiment",
+            constraint=models.UniqueConstraint(fields=("workspace", "name"), name="one_experiment_per_name"),
         ),
         migrations.AddIndex(
-            model_name='run',
-            index=models.Index(fields=['state', 'heartbeat_at'], name='run_liveness'),
+            model_name="run",
+            index=models.Index(fields=["state", "heartbeat_at"], name="run_liveness"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('experiment', 'number'), name='one_run_per_number'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("experiment", "number"), name="one_run_per_number"),
         ),
         migrations.AddConstraint(
-            model_name='run',
-            constraint=models.UniqueConstraint(fields=('created_by', 'launch_key'), name='one_run_per_launch_key'),
+            model_name="run",
+            constraint=models.UniqueConstraint(fields=("created_by", "launch_key"), name="one_run_per_launch_key"),
         ),
         migrations.AddConstraint(
-            model_name='rollout',
-            constraint=models.UniqueConstraint(fields=('run', 'step', 'phase', 'group', 'index'), name='one_rollout_per_place'),
+            model_name="rollout",
+            constraint=models.UniqueConstraint(
+                fields=("run", "step", "phase", "group", "index"), name="one_rollout_per_place"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='metricpoint',
-            constraint=models.UniqueConstraint(fields=('run', 'key', 'step'), name='one_point_per_step'),
+            model_name="metricpoint",
+            constraint=models.UniqueConstraint(fields=("run", "key", "step"), name="one_point_per_step"),
         ),
         migrations.AddIndex(
-            model_name='logline',
-            index=models.Index(fields=['run', 'id'], name='log_in_order'),
+            model_name="logline",
+            index=models.Index(fields=["run", "id"], name="log_in_order"),
         ),
         migrations.AddConstraint(
-            model_name='logline',
-            constraint=models.UniqueConstraint(fields=('run', 'event'), name='one_log_line_per_event'),
+            model_name="logline",
+            constraint=models.UniqueConstraint(fields=("run", "event"), name="one_log_line_per_event"),
         ),
         migrations.AddConstraint(
-            model_name='artifact',
-            constraint=models.UniqueConstraint(fields=('run', 'path'), name='one_artifact_per_path'),
+            model_name="artifact",
+            constraint=models.UniqueConstraint(fields=("run", "path"), name="one_artifact_per_path"),
         ),
     ]

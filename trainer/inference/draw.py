@@ -1,0 +1,62 @@
+"""Drawing the next token, and the log-probability of what was drawn.
+
+Each request carries its own uniforms, made from its seed, and a token is the inverse of the cumulative distribution at
+the next uniform. So the draw of one row never depends on which rows happen to be beside it.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_NUCLEUS_FIRST = 1024
+
+
+def uniforms(seeds: Sequence[int], draws: int) -> Tensor:
+    """[B, draws] in float32, row b from seed b alone."""
+    generator = torch.Generator()
+    rows = [torch.rand(draws, generator=generator.manual_seed(seed)) for seed in seeds]
+    return torch.stack(rows)
+
+
+def draw_tokens(logits_BV: Tensor, uniforms_B: Tensor, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
+    """Tokens [B] and their log-probabilities [B] under the distribution they were drawn from.
+
+    `temperature` 0 takes the most likely token (the lowest id among equals), whose log-probability is then 0.
+    """
+    if temperature == 0:
+        tokens_B = logits_BV.argmax(-1)
+        return tokens_B, torch.zeros_like(logits_BV[:, 0])
+    scaled_BV = logits_BV / temperature
+    if top_p < 1:
+        return _draw_nucleus(scaled_BV, uniforms_B, top_p)
+    probabilities_BV = torch.softmax(scaled_BV, dim=-1)
+    tokens_B = _invert(probabilities_BV, uniforms_B)
+    return tokens_B, probabilities_BV.gather(-1, tokens_B[:, None])[:, 0].log()
+
+
+def nucleus(probabilities_BV: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
+    """Renormalised probabilities and token ids [B, n], most likely first: the smallest set holding at least `top_p`."""
+    vocabulary = probabilities_BV.shape[-1]
+    # Sorting the whole vocabulary costs more than the forward pass of a small model; the nucleus is rarely that wide.
+    top, ids = probabilities_BV.topk(min(_NUCLEUS_FIRST, vocabulary), dim=-1)
+    if bool((top.sum(-1) < top_p).any()):
+        top, ids = probabilities_BV.sort(dim=-1, descending=True)
+    before = top.cumsum(-1) - top
+    kept = torch.where(before < top_p, top, torch.zeros_like(top))
+    return kept / kept.sum(-1, keepdim=True), ids
+
+
+def _draw_nucleus(scaled_BV: Tensor, uniforms_B: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
+    kept, ids = nucleus(torch.softmax(scaled_BV, dim=-1), top_p)
+    places_B = _invert(kept, uniforms_B)[:, None]
+    return ids.gather(-1, places_B)[:, 0], kept.gather(-1, places_B)[:, 0].log()
+
+
+def _invert(probabilities_BN: Tensor, uniforms_B: Tensor) -> Tensor:
+    cumulative_BN = probabilities_BN.cumsum(-1)
+    # Rounding leaves the last sum a little off 1. Targets stay below it, so that the first sum above a target belongs to
+    # a token of positive probability, whatever the uniform.
+    totals_B = cumulative_BN[:, -1]
+    targets_B = torch.minimum(uniforms_B * totals_B, torch.nextafter(totals_B, torch.zeros_like(totals_B)))
+    return torch.searchsorted(cumulative_BN, targets_B[:, None], right=True)[:, 0]

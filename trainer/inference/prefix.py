@@ -1,0 +1,87 @@
+"""Sequences that start alike, laid out so that every shared prefix is computed once.
+
+The responses of a group continue one prompt, and all prompts share the system message. A trie of the token sequences,
+flattened to one row with an attention mask that lets each node see its ancestors only, gives every sequence exactly the
+hidden states it would have alone, at the cost of its unshared tokens.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class PrefixTree:
+    """N nodes. `paths[i]` lists the nodes of sequence i in order, so `tokens_N[paths[i]]` is the sequence."""
+
+    tokens_N: Tensor
+    positions_N: Tensor
+    mask_NN: Tensor
+    paths: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> "PrefixTree":
+        """Raises ValueError for an empty sequence, which has no node to continue from."""
+        builder = _Builder()
+        paths = [builder.add(sequence) for sequence in sequences]
+        mask_NN = torch.zeros(len(builder.tokens), len(builder.tokens), dtype=torch.bool)
+        for path in paths:
+            mask_NN[path[:, None], path] = torch.ones(len(path), len(path), dtype=torch.bool).tril()
+        return cls(torch.tensor(builder.tokens), torch.tensor(builder.depths), mask_NN, tuple(paths))
+
+    def to(self, device: torch.device) -> "PrefixTree":
+        moved = tuple(path.to(device) for path in self.paths)
+        return PrefixTree(self.tokens_N.to(device), self.positions_N.to(device), self.mask_NN.to(device), moved)
+
+    def model_inputs(self) -> dict[str, Tensor]:
+        """Keyword arguments of a transformers decoder: a batch of one row."""
+        return {
+            "input_ids": self.tokens_N[None],
+            "position_ids": self.positions_N[None],
+            "attention_mask": self.mask_NN[None, None],
+        }
+
+
+class _Builder:
+    def __init__(self) -> None:
+        self.tokens: list[int] = []
+        self.depths: list[int] = []
+        self._children: dict[tuple[int, int], int] = {}
+
+    def add(self, sequence: Sequence[int]) -> Tensor:
+        if not sequence:
+            raise ValueError("a sequence without tokens cannot be laid out")
+        path, node = [], -1
+        for depth, token in enumerate(sequence):
+            node = self._child(node, token, depth)
+            path.append(node)
+        return torch.tensor(path)
+
+    def _child(self, parent: int, token: int, depth: int) -> int:
+        known = self._children.get((parent, token))
+        if known is not None:
+            return known
+        self.tokens.append(token)
+        self.depths.append(depth)
+        return self._children.setdefault((parent, token), len(self.tokens) - 1)
+
+
+def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[list[int]]:
+    """Indices of `sequences`, in order, cut into runs whose tree stays within `max_nodes`.
+
+    A single sequence longer than `max_nodes` gets a run of its own. Attention over a tree is quadratic in its nodes,
+    which is why one tree for everything would not pay.
+    """
+    runs: list[list[int]] = []
+    builder = _Builder()
+    for i, sequence in enumerate(sequences):
+        builder.add(sequence)
+        if runs and len(builder.tokens) <= max_nodes:
+            runs[-1].append(i)
+            continue
+        runs.append([i])
+        builder = _Builder()
+        builder.add(sequence)
+    return runs

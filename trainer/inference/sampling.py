@@ -1,0 +1,54 @@
+"""The `Sampler` protocol: token ids in, token ids and their log-probabilities out.
+
+Text is never re-tokenised on the way to the trainer: what the engine sampled is what is trained on.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+
+FinishReason = Literal["stop", "length"]
+SamplingProgress = Callable[[int, int], None]
+"""Called as `progress(responses finished, responses asked for)`; raising from it ends the sampling."""
+
+
+@dataclass(frozen=True)
+class SampleRequest:
+    """One response to sample. `temperature` 0 decodes greedily; `stop` texts end a response once they appear in it."""
+
+    prompt_tokens: tuple[int, ...]
+    max_new_tokens: int
+    temperature: float = 1.0
+    top_p: float = 1.0
+    stop: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class SampleResult:
+    """What came back, `tokens` and `logprobs` of equal length T.
+
+    The stop token is part of `tokens`, since the model chose it; `text` is without special tokens and ends before a
+    stop text. `logprobs` are those of the distribution that was drawn from, temperature and nucleus applied; a greedy
+    choice has probability 1 and so log-probability 0. `version` counts the weight updates the engine had seen.
+    """
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    text: str
+    finish_reason: FinishReason
+    version: int
+
+
+class Sampler(Protocol):
+    """An engine that samples. Results keep the order of the requests and do not depend on what else is sampled."""
+
+    def sample(
+        self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None
+    ) -> list[SampleResult]: ...
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
+        """Replace the named parameters; later results carry `version`."""
+        ...

@@ -1,0 +1,13 @@
+"""Ends of a run that are not its last step."""
+
+
+class StopRequested(Exception):
+    """Somebody asked the run to stop; the weights are those after the last completed step."""
+
+
+class AttemptAbandoned(Exception):
+    """The server no longer accepts this attempt: another one owns the run, so nothing more may be written."""
+
+
+class RunFailed(RuntimeError):
+    """The run cannot go on; the message says what happened and what to do."""

@@ -1,0 +1,126 @@
+"""The policy under training: its adapters, its optimiser, and log-probabilities of responses."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config import PolicyConfig
+from trainer.inference.attention import use_grouped_attention
+from trainer.inference.prefix import PrefixTree
+from trainer.seeding import derive_seed
+
+from .head import log_probs
+
+Sequence_ = tuple[tuple[int, ...], tuple[int, ...]]
+"""Prompt tokens and response tokens."""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One response: log pi of its tokens (with gradient, if any) and the entropies where they were chosen, each [T]."""
+
+    logp_T: Tensor
+    entropy_T: Tensor
+
+
+class Learner:
+    """Owns the trained parameters and the optimiser, and saves both as named tensors.
+
+    With adapters the untrained model is the same model with the adapters off. Without them a frozen copy is kept, at the
+    price of its memory, so that the distance from it can always be shown.
+    """
+
+    def __init__(self, model: Any, config: PolicyConfig) -> None:
+        use_grouped_attention(model)
+        model.eval()  # no dropout: log-probabilities of one policy must not differ between two passes
+        self._config = config
+        self._frozen = None if config.model.lora else deepcopy(model).requires_grad_(False)
+        self._peft = _with_adapters(model, config) if config.model.lora else None
+        self._model = self._peft.get_base_model() if self._peft else model
+        named = (self._peft or model).named_parameters()
+        self.parameters: dict[str, torch.nn.Parameter] = {n: p for n, p in named if p.requires_grad}
+        optim = config.optim
+        self.optimizer = torch.optim.AdamW(
+            self.parameters.values(), optim.lr, (optim.beta1, optim.beta2), weight_decay=optim.weight_decay
+        )
+
+    def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[Scored]:
+        """One forward pass over all sequences, shared prefixes once. `untrained`: as the model was before the run."""
+        hidden_MD, tokens_M = self.response_states(sequences, untrained)
+        head_VD = self._model.get_output_embeddings().weight
+        if untrained and self._frozen is not None:
+            head_VD = self._frozen.get_output_embeddings().weight
+        logp_M, entropy_M = log_probs(hidden_MD, head_VD, tokens_M, temperature)
+        lengths = [len(response) for _, response in sequences]
+        parts = zip(logp_M.split(lengths), entropy_M.split(lengths), strict=True)
+        return [Scored(logp_T, entropy_T) for logp_T, entropy_T in parts]
+
+    def response_states(self, sequences: Sequence[Sequence_], untrained: bool = False) -> tuple[Tensor, Tensor]:
+        """Hidden states [M, D] from which the M response tokens are predicted, and those tokens [M]."""
+        tree = PrefixTree.of([prompt + response[:-1] for prompt, response in sequences]).to(self._model.device)
+        off = untrained and self._peft is not None
+        model = self._frozen if untrained and self._frozen is not None else self._model
+        with self._peft.disable_adapter() if off else nullcontext():
+            hidden_ND = model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
+        paths = zip(tree.paths, sequences, strict=True)
+        nodes_M = torch.cat([path[len(prompt) - 1 :] for path, (prompt, _) in paths])
+        tokens_M = torch.tensor([token for _, response in sequences for token in response], device=hidden_ND.device)
+        return hidden_ND[nodes_M], tokens_M
+
+    def logits(self, hidden_MD: Tensor) -> Tensor:
+        return self._model.get_output_embeddings()(hidden_MD).float()
+
+    def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters that training changes, under the names of the plain model."""
+        with torch.no_grad():
+            if self._peft is None:
+                yield from ((name, parameter.detach()) for name, parameter in self._model.named_parameters())
+                return
+            for name, module in self._model.named_modules():
+                if hasattr(module, "lora_A"):
+                    delta = module.get_delta_weight("default")
+                    yield f"{name}.weight", module.base_layer.weight + delta.to(module.base_layer.weight.dtype)
+
+    def set_lr(self, lr: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
+    def state_tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything a checkpoint needs, by owner. AdamW's step counts are tensors too."""
+        moments = {
+            f"{key}:{name}": value
+            for name, parameter in self.parameters.items()
+            for key, value in self.optimizer.state[parameter].items()
+        }
+        return {"policy": dict(self.parameters), "optimizer": moments}
+
+    def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+        """Raises ValueError when the checkpoint is of another model or another adapter rank."""
+        policy = tensors["policy"]
+        wrong = [n for n, p in self.parameters.items() if n not in policy or policy[n].shape != p.shape]
+        if wrong or len(policy) != len(self.parameters):
+            raise ValueError(f"the checkpoint does not fit this model: {(wrong or sorted(policy))[0]} differs")
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(policy[name])
+        for compound, value in tensors["optimizer"].items():
+            key, _, name = compound.partition(":")
+            self.optimizer.state[self.parameters[name]][key] = value.clone()
+
+
+def _with_adapters(model: Any, config: PolicyConfig) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    lora = config.model.lora
+    assert lora is not None  # noqa: S101 - the caller asked for adapters
+    settings = LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=0.0, target_modules="all-linear", task_type="CAUSAL_LM"
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(derive_seed(config.seed, "adapters"))
+        return get_peft_model(model, settings)

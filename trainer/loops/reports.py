@@ -1,0 +1,124 @@
+"""What a step tells: metrics, histograms, rollout records."""
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from trainer.contracts import Histogram, RolloutRecord, Rubric
+from trainer.rollouts import Trajectory, flat_groups, group_rewards
+
+from .update import UpdateReport
+
+_RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
+
+
+def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """What is known before the update. Means over responses with a reward; undefined values are left out."""
+    groups = group_rewards(trajectories)
+    rewarded = [t for t in trajectories if t.reward.total is not None]
+    values = {
+        "rollout/length": _mean([len(t.tokens) for t in trajectories]),
+        "rollout/truncated_share": _mean([t.finish_reason == "length" for t in trajectories]),
+        "rollout/excluded": float(len(trajectories) - len(rewarded)),
+        "rollout/flat_groups": float(flat_groups(groups)),
+        "reward/mean": _mean([t.reward.total for t in rewarded if t.reward.total is not None]),
+        "reward/std": _mean([statistics.pstdev(rewards) for rewards in groups.values()]),
+    }
+    for name in rewarded[0].reward.components if rewarded else ():
+        values[f"reward/{name}"] = _mean([t.reward.components[name] for t in rewarded])
+    return values
+
+
+def verifier_rates(trajectories: Sequence[Trajectory], rubrics: Mapping[str, Rubric]) -> dict[str, float]:
+    """`criterion/<verifier>`: how often criteria checked by that verifier were met."""
+    met: dict[str, list[bool]] = defaultdict(list)
+    for trajectory in trajectories:
+        criteria = rubrics[trajectory.plan.example_key].criteria
+        for criterion, result in zip(criteria, trajectory.reward.criteria, strict=True):
+            if criterion.verifier and result.verdict.met is not None:
+                met[criterion.verifier.name].append(result.verdict.met)
+    return {f"criterion/{name}": _mean(values) for name, values in met.items()}
+
+
+def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Histogram]]:
+    """Means over generated tokens of the responses that were trained on."""
+    ratio, weight = _flat(report.ratio), _flat(report.weight)
+    kept = ratio[weight > 0]
+    values = {
+        "policy/loss": report.loss,
+        "policy/grad_norm": _mean(report.grad_norms),
+        "policy/entropy": _tensor_mean(_flat(report.entropy)),
+        "policy/kl_old": _tensor_mean(_flat(report.kl_old)),
+        "policy/kl": _tensor_mean(_flat(report.kl)),
+        "policy/ratio_raw": _tensor_mean(ratio),
+        "policy/ratio_masked": _tensor_mean(kept),
+        "policy/clip_share": _tensor_mean((weight == 0).float()),
+    }
+    histograms = {"policy/ratio_raw": histogram(ratio), "policy/ratio_masked": histogram(kept)}
+    return values, {key: value for key, value in histograms.items() if sum(value.counts)}
+
+
+def histogram(values: Tensor, edges: tuple[float, ...] = _RATIO_EDGES) -> Histogram:
+    """Counts between the edges; the outer bins take what lies beyond."""
+    places = torch.bucketize(values, torch.tensor(edges[1:-1]), right=True)
+    counts = torch.bincount(places, minlength=len(edges) - 1)
+    return Histogram(edges=edges, counts=tuple(counts.tolist()))
+
+
+def rollout_records(
+    trajectories: Sequence[Trajectory],
+    tokenizer: Any,
+    phase: Literal["train", "eval"],
+    advantages_B: Tensor | None = None,
+    report: UpdateReport | None = None,
+) -> list[RolloutRecord]:
+    """One record per response. Ratios and mask are there for responses that were trained on."""
+    records = []
+    for b, trajectory in enumerate(trajectories):
+        advantage = None if advantages_B is None else float(advantages_B[b])
+        traced = report is not None and b in report.ratio
+        records.append(
+            RolloutRecord(
+                phase=phase,
+                example_key=trajectory.plan.example_key,
+                group=trajectory.plan.group,
+                index=trajectory.plan.index,
+                prompt=trajectory.plan.prompt_text,
+                scaffold=trajectory.plan.scaffold,
+                scaffold_shown=trajectory.plan.scaffold_shown,
+                response=trajectory.text,
+                finish_reason=trajectory.finish_reason,
+                reward=trajectory.reward.total,
+                components=trajectory.reward.components,
+                advantage=None if advantage is None or math.isnan(advantage) else advantage,
+                criteria=trajectory.reward.criteria,
+                excluded=trajectory.reward.excluded,
+                tokens=tuple(tokenizer.decode([token]) for token in trajectory.tokens) if phase == "train" else (),
+                logprobs=_rounded(trajectory.logprobs) if phase == "train" else (),
+                ratios=_rounded(report.ratio[b].tolist()) if report and traced else (),
+                mask=_rounded(report.weight[b].tolist()) if report and traced else (),
+            )
+        )
+    return records
+
+
+def _rounded(values: Sequence[float]) -> tuple[float, ...]:
+    return tuple(round(value, 4) for value in values)
+
+
+def _flat(parts: Mapping[int, Tensor]) -> Tensor:
+    """In the order of the rows, so that sums do not depend on the order of the passes."""
+    return torch.cat([parts[b] for b in sorted(parts)]) if parts else torch.empty(0)
+
+
+def _tensor_mean(values: Tensor) -> float:
+    return float(values.mean()) if len(values) else math.nan
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan

@@ -1,0 +1,229 @@
+"""One step's responses to one or more optimiser updates."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from trainer.config import PolicyConfig
+from trainer.inference.prefix import pack
+from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
+from trainer.rollouts import Trajectory
+
+from .learner import Learner, Scored, Sequence_
+
+
+class NotFinite(ArithmeticError):
+    """Loss or gradient is NaN or infinite; the weights are still those before the update. `rows` are the culprits."""
+
+    def __init__(self, what: str, rows: list[int]) -> None:
+        self.what, self.rows = what, rows
+        super().__init__(f"{what} is not a finite number")
+
+
+@dataclass
+class UpdateReport:
+    """What happened, by response (row of the step) where lists; all detached."""
+
+    loss: float = 0.0
+    grad_norms: list[float] = field(default_factory=list)
+    ratio: dict[int, Tensor] = field(default_factory=dict)
+    weight: dict[int, Tensor] = field(default_factory=dict)
+    entropy: dict[int, Tensor] = field(default_factory=dict)
+    kl_old: dict[int, Tensor] = field(default_factory=dict)
+    kl: dict[int, Tensor] = field(default_factory=dict)
+    tokens: int = 0
+    """Tokens that went through a forward and a backward pass, shared prefixes counted for every response."""
+
+
+class Updater:
+    """Cuts a step into mini-batches (one update each) and those into micro-batches that fit the token budget.
+
+    Micro-batches are prefix trees, so a prompt shared by a group is computed once. Their gradients add up to the
+    gradient of the mini-batch, because the objective divides by the totals of the mini-batch.
+    """
+
+    def __init__(self, learner: Learner, config: PolicyConfig) -> None:
+        self._learner, self._config = learner, config
+        knobs = config.objective
+        self._objective = REGISTRY[knobs.name]
+        aggregation = {"max_tokens": config.rollout.max_new_tokens}
+        self._params = self._objective.params(
+            advantage=knobs.advantage,
+            aggregation=knobs.aggregation,
+            eps_low=knobs.eps_low,
+            eps_high=knobs.eps_high,
+            kl_beta=knobs.kl_beta,
+            **aggregation,
+        )
+
+    def advantages(self, rewards_B: Tensor, groups_B: Tensor) -> Tensor:
+        """Over whole groups; NaN where the reward is NaN."""
+        return self._objective.advantages(rewards_B, groups_B, self._params)
+
+    def run(
+        self,
+        trajectories: Sequence[Trajectory],
+        advantages_B: Tensor,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> UpdateReport:
+        """All updates of one step. Raises NotFinite before a bad gradient reaches the weights."""
+        step = _Step(self._learner, self._config, trajectories, advantages_B)
+        report = UpdateReport()
+        minibatches = step.minibatches()
+        step.record_old([row for rows in minibatches[1:] for row in rows])
+        done, total = 0, len(minibatches) * self._config.optim.epochs_per_step
+        for epoch in range(self._config.optim.epochs_per_step):
+            for rows in minibatches:
+                self._update(step, rows, report, first_pass=epoch == 0)
+                done += 1
+                progress(done, total)
+        return report
+
+    def _update(self, step: "_Step", rows: list[int], report: UpdateReport, first_pass: bool) -> None:
+        for parameter in self._learner.parameters.values():
+            parameter.grad = torch.zeros_like(parameter)
+        batch = step.batch(rows)
+        for micro in step.micro_batches(rows):
+            scored = step.score(micro)
+            step.fill_old(micro, scored)
+            if first_pass:
+                step.fill_reference(micro, report.kl, scored)
+            result = self._objective.loss(step.micro(batch, rows, micro, scored), self._params)
+            if not torch.isfinite(result.loss):
+                raise NotFinite("the loss", micro)
+            if result.loss.requires_grad:
+                result.loss.backward()
+            step.note(report, micro, scored, result)
+        norm = torch.nn.utils.clip_grad_norm_(self._learner.parameters.values(), self._config.optim.grad_clip)
+        if not torch.isfinite(norm):
+            raise NotFinite("the norm of the gradient", rows)
+        self._learner.optimizer.step()
+        report.grad_norms.append(float(norm))
+
+
+class _Step:
+    """The padded tensors of one step. Row b is trajectory b; excluded ones are never computed."""
+
+    def __init__(
+        self, learner: Learner, config: PolicyConfig, trajectories: Sequence[Trajectory], advantages_B: Tensor
+    ) -> None:
+        self._learner, self._config, self._trajectories = learner, config, trajectories
+        self._advantages_B = advantages_B
+        self._width = max(len(trajectory.tokens) for trajectory in trajectories)
+        self._groups_B = torch.tensor([trajectory.plan.group for trajectory in trajectories])
+        self._mask_BT = self.pad([torch.ones(len(trajectory.tokens)) for trajectory in trajectories])
+        self._roll_BT = self.pad([torch.tensor(trajectory.logprobs) for trajectory in trajectories])
+        self._old_BT = torch.zeros_like(self._roll_BT)
+        self._ref_BT = torch.zeros_like(self._roll_BT)
+        scaffold = config.scaffold
+        self._mode = scaffold.ratio_mode if scaffold else "unscaffolded"
+        self._known = set(range(len(trajectories))) if self._mode == "corrected" else set()
+        if self._mode == "corrected":
+            # The sampler's record is pi_old on the scaffolded prompt.
+            self._old_BT.copy_(self._roll_BT)
+        self._kl_rows = {b for b in range(len(trajectories)) if self._wants_reference(b)}
+
+    def minibatches(self) -> list[list[int]]:
+        """Rows of each update, groups in order, without excluded responses and without empty updates."""
+        size = self._config.optim.minibatch_size or len(self._trajectories)
+        cuts = [list(range(start, start + size)) for start in range(0, len(self._trajectories), size)]
+        kept = [[b for b in cut if not math.isnan(float(self._advantages_B[b]))] for cut in cuts]
+        return [rows for rows in kept if rows]
+
+    def micro_batches(self, rows: list[int]) -> list[list[int]]:
+        """Rows with a gradient and rows without one apart: the latter need no backward pass."""
+        moving = [b for b in rows if self._moves(b)]
+        still = [b for b in rows if not self._moves(b)]
+        return [[part[i] for i in run] for part in (moving, still) for run in self._packed(part)]
+
+    def score(self, rows: list[int]) -> list[Scored]:
+        with torch.set_grad_enabled(self._moves(rows[0])):
+            return self._learner.score([self._sequence(b) for b in rows], self._config.rollout.temperature)
+
+    @torch.no_grad()
+    def record_old(self, rows: list[int]) -> None:
+        """pi_old for responses that an earlier update of the step would otherwise have moved."""
+        unknown = [b for b in rows if b not in self._known]
+        for run in self._packed(unknown):
+            micro = [unknown[i] for i in run]
+            parts = self._learner.score([self._sequence(b) for b in micro], self._config.rollout.temperature)
+            self.fill_old(micro, parts)
+
+    def fill_old(self, rows: list[int], scored: list[Scored]) -> None:
+        """Before the first update the policy is pi_old, so its own pass needs no second one."""
+        for b, part in zip(rows, scored, strict=True):
+            if b not in self._known:
+                self._old_BT[b, : len(part.logp_T)] = part.logp_T.detach()
+                self._known.add(b)
+
+    @torch.no_grad()
+    def fill_reference(self, rows: list[int], kl: dict[int, Tensor], scored: list[Scored]) -> None:
+        """log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
+        wanted = [(b, part) for b, part in zip(rows, scored, strict=True) if b in self._kl_rows]
+        if not wanted:
+            return
+        sequences = [self._sequence(b) for b, _ in wanted]
+        reference = self._learner.score(sequences, self._config.rollout.temperature, untrained=True)
+        for (b, part), ref in zip(wanted, reference, strict=True):
+            self._ref_BT[b, : len(ref.logp_T)] = ref.logp_T
+            kl[b] = _k3(part.logp_T.detach(), ref.logp_T)
+
+    def batch(self, rows: list[int]) -> ObjectiveBatch:
+        """The mini-batch, for its totals."""
+        index = torch.tensor(rows)
+        return ObjectiveBatch(
+            logp_BT=self._roll_BT[index],
+            mask_BT=self._mask_BT[index],
+            advantages_B=self._advantages_B[index],
+            groups_B=self._groups_B[index],
+            logp_old_BT=self._old_BT[index],
+            logp_roll_BT=self._roll_BT[index],
+        )
+
+    def micro(
+        self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[Scored]
+    ) -> ObjectiveBatch:
+        """Part of a mini-batch, with its totals and with what has been filled in by now."""
+        part = batch.rows(torch.tensor([rows.index(b) for b in micro]), self.pad([part.logp_T for part in scored]))
+        return replace(part, logp_old_BT=self._old_BT[micro], logp_ref_BT=self._ref_BT[micro])
+
+    def pad(self, parts: Sequence[Tensor]) -> Tensor:
+        """[len(parts), T], zeros on the right."""
+        return torch.stack([torch.nn.functional.pad(part, (0, self._width - len(part))) for part in parts])
+
+    def note(self, report: UpdateReport, rows: list[int], scored: list[Scored], result: ObjectiveResult) -> None:
+        """Later passes over the same response overwrite earlier ones, except for the entropy."""
+        report.loss += float(result.loss.detach())
+        for row, (b, part) in enumerate(zip(rows, scored, strict=True)):
+            length = len(part.logp_T)
+            report.ratio[b] = result.ratio[row, :length]
+            report.weight[b] = result.weight[row, :length]
+            report.entropy.setdefault(b, part.entropy_T.detach())
+            report.kl_old[b] = _k3(part.logp_T.detach(), self._old_BT[b, :length])
+            report.tokens += len(self._sequence(b)[0]) + length
+
+    def _sequence(self, b: int) -> Sequence_:
+        plan = self._trajectories[b].plan
+        unscaffolded = self._mode in ("unscaffolded", "corrected")
+        return (plan.prompt_tokens if unscaffolded else plan.sampled_prompt_tokens), self._trajectories[b].tokens
+
+    def _packed(self, rows: list[int]) -> list[list[int]]:
+        sequences = [sum(self._sequence(b), ()) for b in rows]
+        return pack(sequences, self._config.optim.micro_batch_tokens)
+
+    def _moves(self, b: int) -> bool:
+        return self._config.objective.kl_beta > 0 or float(self._advantages_B[b]) != 0.0
+
+    def _wants_reference(self, b: int) -> bool:
+        """Every response where the KL is in the loss; else one group a step, which is enough for a curve."""
+        first_group = int(self._groups_B[0])
+        return self._config.objective.kl_beta > 0 or int(self._groups_B[b]) == first_group
+
+
+def _k3(logp_T: Tensor, other_T: Tensor) -> Tensor:
+    """Estimate of KL(pi || other) at tokens drawn from pi: exp(d) - d - 1 with d = log other - log pi; never negative."""
+    difference = other_T - logp_T
+    return difference.exp() - difference - 1.0

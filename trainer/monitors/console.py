@@ -1,0 +1,33 @@
+"""Events as lines for people at a terminal, and for the job's log."""
+
+import sys
+from typing import TextIO
+
+from trainer.contracts import ArtifactData, LogData, MetricsData, ProgressData, RunEvent, StateData
+
+
+class Console:
+    """`verbose` also prints progress, which is of interest only to somebody who waits."""
+
+    def __init__(self, out: TextIO | None = None, verbose: bool = False) -> None:
+        self._out, self._verbose = out or sys.stdout, verbose
+
+    def show(self, event: RunEvent) -> None:
+        text = self._text(event)
+        if text:
+            print(f"{event.time:%H:%M:%S} step {event.step:>4}  {text}", file=self._out, flush=True)
+
+    def _text(self, event: RunEvent) -> str:
+        match event.data:
+            case MetricsData(values=values):
+                return "  ".join(f"{key} {value:.4g}" for key, value in sorted(values.items()))
+            case LogData(level=level, message=message):
+                return message if level == "info" else f"{level}: {message}"
+            case StateData(state=state, reason=reason):
+                return f"{state}: {reason}" if reason else state
+            case ArtifactData(role=role, path=path):
+                return f"{role}: {path}"
+            case ProgressData(phase=phase, done=done, total=total) if self._verbose:
+                return f"{phase} {done}/{total}"
+            case _:
+                return ""

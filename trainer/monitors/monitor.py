@@ -1,0 +1,123 @@
+"""What the loops call: one object that numbers, stores, prints and sends."""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
+
+from trainer.contracts import (
+    ArtifactData,
+    Histogram,
+    LogData,
+    MetricsData,
+    ProgressData,
+    RolloutRecord,
+    RolloutsData,
+    StateData,
+)
+from trainer.contracts.events import EventData
+
+from .console import Console
+from .sink import Command, HttpSink
+from .spool import FULL_DISK, Spool
+
+_PROGRESS_EVERY_S = 1.0
+_ROLLOUT_EVENT_BYTES = 1_000_000
+
+Written = TypeVar("Written")
+
+
+class RunMonitor:
+    """`sink` and `console` are optional: a run without a server only writes its spool."""
+
+    def __init__(
+        self, spool: Spool, sink: HttpSink | None = None, console: Console | None = None, retry_s: float = 2.0
+    ) -> None:
+        self._spool, self._sink, self._console, self._retry_s = spool, sink, console, retry_s
+        self._stop = False
+        spool.give_up = lambda: self.command != "continue"
+        self._last_progress = 0.0
+        self._last_phase = ""
+
+    def metrics(self, step: int, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
+        """Values that are not finite are left out: undefined is missing, never zero."""
+        finite = {key: value for key, value in values.items() if abs(value) < float("inf")}
+        if finite or histograms:
+            self._emit(MetricsData(values=finite, histograms=histograms or {}), step)
+
+    def rollouts(self, step: int, records: Sequence[RolloutRecord]) -> None:
+        """Cut into events well below what one post may carry."""
+        part: list[RolloutRecord] = []
+        size = 0
+        for record in records:
+            length = len(record.model_dump_json())
+            if part and size + length > _ROLLOUT_EVENT_BYTES:
+                self._emit(RolloutsData(rollouts=tuple(part)), step)
+                part, size = [], 0
+            part.append(record)
+            size += length
+        if part:
+            self._emit(RolloutsData(rollouts=tuple(part)), step)
+
+    def log(self, message: str, step: int = 0, level: Literal["debug", "info", "warning", "error"] = "info") -> None:
+        self._emit(LogData(level=level, message=message), step)
+
+    def progress(self, step: int, phase: str, done: int, total: int, eta_s: float | None) -> None:
+        """At most one a second for each phase, and always its first."""
+        now = time.monotonic()
+        if phase == self._last_phase and now - self._last_progress < _PROGRESS_EVERY_S:
+            return
+        self._last_progress, self._last_phase = now, phase
+        self._emit(ProgressData(phase=phase, done=done, total=total, eta_s=eta_s), step)
+
+    def state(
+        self,
+        state: Literal["running", "paused", "stopped", "finished", "failed"],
+        reason: str = "",
+        step: int = 0,
+        summary: dict[str, float] | None = None,
+    ) -> None:
+        self._emit(StateData(state=state, reason=reason, summary=summary or {}), step)
+
+    def artifact(self, artifact: ArtifactData, step: int) -> None:
+        self._emit(artifact, step)
+
+    def patiently(self, write: Callable[[], Written], step: int) -> Written:
+        """Call `write` until the disk has room for it, with the state `paused` meanwhile. Gives up when told to stop."""
+        paused = False
+        while True:
+            try:
+                result = write()
+            except OSError as error:
+                if error.errno not in FULL_DISK or self.command != "continue":
+                    raise
+                if not paused:
+                    self._spool.pause(step)
+                    paused = True
+                time.sleep(self._retry_s)
+                continue
+            if paused:
+                self._spool.unpause(step)
+            return result
+
+    def request_stop(self) -> None:
+        """As the server's `stop` would: used by the signal handler."""
+        self._stop = True
+
+    @property
+    def command(self) -> Command:
+        if self._sink and self._sink.command != "continue":
+            return self._sink.command
+        return "stop" if self._stop else "continue"
+
+    def close(self) -> bool:
+        """Deliver the rest; True when the server has everything (or there is none)."""
+        delivered = self._sink.close() if self._sink else True
+        self._spool.close()
+        return delivered
+
+    def _emit(self, data: EventData, step: int) -> None:
+        event = self._spool.append(data, step)
+        if self._sink:
+            self._sink.notify()
+        if self._console:
+            self._console.show(event)

@@ -1,0 +1,114 @@
+"""The run's events on disk, numbered and durable before anything is sent."""
+
+import errno
+import json
+import os
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from trainer.contracts import RunEvent, StateData
+from trainer.contracts.events import EventData
+
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Spool:
+    """Appends events to `events.jsonl`, one JSON object a line, each with the next number.
+
+    Numbers go on across restarts: after the last whole line of the file, or after `last_seq` where the server knows more
+    (the folder was lost). A line torn by a kill is cut off; its event was never acknowledged and is emitted again by the
+    resumed step.
+
+    On a full disk `append` blocks: it reports the state `paused`, tries again every `retry_s` and then reports `running`.
+    The events of that time wait in memory, where the sender finds them too (`tail`), so the page sees the pause.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        last_seq: int = 0,
+        retry_s: float = 2.0,
+        write: Callable[[int, bytes], int] = os.write,
+    ) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path, self._retry_s, self._write = path, retry_s, write
+        self.give_up: Callable[[], bool] = lambda: False
+        self._lock = threading.RLock()
+        self._unwritten: list[str] = []
+        self._offset, on_disk = _repair(path)
+        self.last_seq = max(on_disk, last_seq)
+        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+
+    @property
+    def path(self) -> Path:
+        return self._path
+
+    def append(self, data: EventData, step: int = 0) -> RunEvent:
+        """Number the event and put it on disk. Returns when it is there, or when `give_up` says to stop waiting."""
+        event = self._queue(data, step)
+        if self._flush():
+            return event
+        self.pause(step)
+        while not self._flush() and not self.give_up():
+            time.sleep(self._retry_s)
+        self.unpause(step)
+        return event
+
+    def pause(self, step: int) -> None:
+        """Say that the disk is full, as well as that can be done: in memory if it does not fit on the disk."""
+        self._queue(StateData(state="paused", reason=f"no space left on the disk of {self._path.parent}"), step)
+        self._flush()
+
+    def unpause(self, step: int) -> None:
+        self._queue(StateData(state="running", reason="there is space on the disk again"), step)
+        self._flush()
+
+    def tail(self) -> list[str]:
+        """Lines that are not on disk yet, oldest first."""
+        with self._lock:
+            return list(self._unwritten)
+
+    def close(self) -> None:
+        os.close(self._file)
+
+    def _queue(self, data: EventData, step: int) -> RunEvent:
+        with self._lock:
+            event = RunEvent(seq=self.last_seq + 1, time=datetime.now(UTC), step=step, data=data)
+            self._unwritten.append(event.model_dump_json())
+            self.last_seq = event.seq
+            return event
+
+    def _flush(self) -> bool:
+        """Write what waits, all or nothing; False on a full disk."""
+        with self._lock:
+            block = "".join(line + "\n" for line in self._unwritten).encode()
+            try:
+                written = 0
+                while written < len(block):
+                    written += self._write(self._file, block[written:])
+                os.fsync(self._file)
+            except OSError as error:
+                if error.errno not in FULL_DISK:
+                    raise
+                # Part of a line may have fitted; it must not become the head of the next one.
+                os.ftruncate(self._file, self._offset)
+                return False
+            self._offset += len(block)
+            self._unwritten.clear()
+            return True
+
+
+def _repair(path: Path) -> tuple[int, int]:
+    """Cut off a torn last line; (bytes kept, number of the last event)."""
+    if not path.exists():
+        return 0, 0
+    with path.open("rb+") as file:
+        data = file.read()
+        kept = data.rfind(b"\n") + 1
+        if kept < len(data):
+            file.truncate(kept)
+    last = data[:kept].rstrip(b"\n").rpartition(b"\n")[2]
+    return kept, int(json.loads(last)["seq"]) if last else 0

@@ -1,0 +1,141 @@
+"""How many words, sentences, paragraphs, lines, bullets, questions and characters a text has."""
+
+import regex
+from pydantic import Field
+
+from .base import Args, Bounds, Demonstration, Finding, Verifier
+from .segments import is_bullet, lines, paragraphs, sentences, words
+
+_QUESTION = regex.compile(r"[?？؟][?？؟!！]*+")
+
+
+class WordLength(Args):
+    max_letters: int = Field(ge=1, le=100, description="Longest word that still counts as plain")
+    allow: int = Field(0, ge=0, le=1000, description="How many longer words are let through")
+
+
+def _words(text: str, args: Bounds) -> Finding:
+    return args.judge(len(words(text)), "word")
+
+
+def _sentences(text: str, args: Bounds) -> Finding:
+    return args.judge(len(sentences(text)), "sentence")
+
+
+def _paragraphs(text: str, args: Bounds) -> Finding:
+    return args.judge(len(paragraphs(text)), "paragraph")
+
+
+def _lines(text: str, args: Bounds) -> Finding:
+    return args.judge(len(lines(text)), "line")
+
+
+def _bullets(text: str, args: Bounds) -> Finding:
+    return args.judge(sum(map(is_bullet, text.splitlines())), "bullet")
+
+
+def _questions(text: str, args: Bounds) -> Finding:
+    return args.judge(len(_QUESTION.findall(text)), "question")
+
+
+def _characters(text: str, args: Bounds) -> Finding:
+    return args.judge(len(text.strip()), "character")
+
+
+def _word_length(text: str, args: WordLength) -> Finding:
+    found = words(text)
+    if not found:
+        return Finding(False, "no words")
+    long = [word for word in found if sum(map(str.isalpha, word)) > args.max_letters]
+    shown = f": {', '.join(word[:40] for word in long[:3])}" if long else ""
+    return Finding(
+        len(long) <= args.allow, f"{len(long)} words over {args.max_letters} letters{shown}; allowed: {args.allow}"
+    )
+
+
+VERIFIERS = (
+    Verifier(
+        "word_count",
+        "Number of words",
+        "Counts words; each Chinese or Japanese character is one word; list markers such as 1. count as words.",
+        Bounds,
+        _words,
+        (
+            Demonstration("It's a well-known fact.", {"exactly": 4}, True),
+            Demonstration("One two three four", {"max": 3}, False),
+            Demonstration("我喜欢茶。", {"exactly": 4}, True),
+        ),
+    ),
+    Verifier(
+        "sentence_count",
+        "Number of sentences",
+        "Counts sentences; titles, initials, decimals and e.g. do not end one; every list item is at least one.",
+        Bounds,
+        _sentences,
+        (
+            Demonstration("Dr. Lee paid $3.50 for tea. It was good!", {"exactly": 2}, True),
+            Demonstration("One. Two. Three.", {"max": 2}, False),
+        ),
+    ),
+    Verifier(
+        "paragraph_count",
+        "Number of paragraphs",
+        "Counts blocks of text separated by a blank line.",
+        Bounds,
+        _paragraphs,
+        (
+            Demonstration("First.\n\nSecond.", {"exactly": 2}, True),
+            Demonstration("First line\nstill the first.", {"min": 2}, False),
+        ),
+    ),
+    Verifier(
+        "line_count",
+        "Number of lines",
+        "Counts lines that are not blank.",
+        Bounds,
+        _lines,
+        (Demonstration("red\n\ngreen", {"exactly": 2}, True), Demonstration("red green", {"min": 2}, False)),
+    ),
+    Verifier(
+        "bullet_count",
+        "Number of bullets",
+        "Counts markdown list items that start with -, *, + or •, at any depth.",
+        Bounds,
+        _bullets,
+        (
+            Demonstration("- milk\n* eggs\n• tea", {"exactly": 3}, True),
+            Demonstration("*milk* and **eggs**\n---", {"min": 1}, False),
+        ),
+    ),
+    Verifier(
+        "question_count",
+        "Number of questions",
+        "Counts question marks; several in a row are one.",
+        Bounds,
+        _questions,
+        (
+            Demonstration("Really?! When do we start?", {"exactly": 2}, True),
+            Demonstration("Tell me when we start.", {"min": 1}, False),
+        ),
+    ),
+    Verifier(
+        "character_count",
+        "Number of characters",
+        "Counts characters, inner spaces and punctuation included, outer white space not.",
+        Bounds,
+        _characters,
+        (Demonstration(" short ", {"max": 5}, True), Demonstration("a little longer", {"max": 5}, False)),
+    ),
+    Verifier(
+        "word_length",
+        "Plain words",
+        "No word, but for those allowed, has more than this many letters. A text without words is not plain.",
+        WordLength,
+        _word_length,
+        (
+            Demonstration("The cat sat on the mat.", {"max_letters": 6}, True),
+            Demonstration("Photosynthesis feeds plants.", {"max_letters": 8}, False),
+            Demonstration("Photosynthesis feeds plants.", {"max_letters": 8, "allow": 1}, True),
+        ),
+    ),
+)

@@ -1,0 +1,44 @@
+"""In which order the training prompts are visited."""
+
+import random
+from typing import Any
+
+from trainer.seeding import derive_seed
+
+
+class DataOrder:
+    """Endless passes over `count` prompts, each pass in an order of its own that follows from the seed.
+
+    A step may span two passes; within a pass every prompt comes exactly once.
+    """
+
+    def __init__(self, count: int, seed: int, shuffle: bool = True) -> None:
+        if count < 1:
+            raise ValueError("there is no training prompt to visit")
+        self._count, self._seed, self._shuffle = count, seed, shuffle
+        self._position = 0
+
+    def take(self, wanted: int) -> list[int]:
+        """The next `wanted` indices."""
+        taken = [self._at(position) for position in range(self._position, self._position + wanted)]
+        self._position += wanted
+        return taken
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"position": self._position, "count": self._count}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Raises ValueError when the state belongs to a data set of another size."""
+        if state["count"] != self._count:
+            raise ValueError(f"the checkpoint was made with {state['count']} training prompts, now there are {self._count}")
+        self._position = state["position"]
+
+    def _at(self, position: int) -> int:
+        epoch, place = divmod(position, self._count)
+        return self._permutation(epoch)[place]
+
+    def _permutation(self, epoch: int) -> list[int]:
+        order = list(range(self._count))
+        if self._shuffle:
+            random.Random(derive_seed(self._seed, "order", epoch)).shuffle(order)  # noqa: S311 - order, not secrecy
+        return order
