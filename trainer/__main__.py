@@ -1,16 +1,23 @@
-"""`python -m trainer COMMAND ...`."""
+"""`python -m trainer COMMAND`: each command is named with its function, imported when it is called."""
 
+import importlib
 import sys
 
+COMMANDS = {
+    "run": ("trainer.cli", "run", "train without a server"),
+    "models": ("trainer.cli", "models", "make a model directory"),
+    "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
+    "objective": ("trainer.objectives.calculator", "main", "an objective on numbers from a file"),
+}
 
-def main(argv: list[str]) -> int:
-    """Commands import what they need only when they are called: torch takes seconds."""
-    if argv[:1] == ["objective"]:
-        from trainer.objectives.calculator import main as objective
 
-        return objective(argv[1:])
-    print("usage: python -m trainer objective NAME FILE.json", file=sys.stderr)
-    return 2
+def main(arguments: list[str]) -> int:
+    if not arguments or arguments[0] not in COMMANDS:
+        lines = [f"  {name:10} {text}" for name, (_, _, text) in COMMANDS.items()]
+        print("usage: python -m trainer COMMAND ...\n" + "\n".join(lines), file=sys.stderr)
+        return 2
+    module, function, _ = COMMANDS[arguments[0]]
+    return int(getattr(importlib.import_module(module), function)(arguments[1:]))
 
 
 if __name__ == "__main__":

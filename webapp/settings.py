@@ -1,6 +1,7 @@
 """All settings, read from the environment once. A bad value stops start-up with its name and what was expected."""
 
 import os
+import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -42,6 +43,9 @@ class Environment(BaseSettings):
         None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
     )
     ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
+    trainer_command: str | None = Field(
+        None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
 
@@ -186,6 +190,11 @@ REDIS_SOCKET = socket_path(VAR, "redis.sock")
 REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
 RAY_ADDRESS = ENV.ray_address or facts(VAR, "ray").get("address", "http://127.0.0.1:8265")
 RAY_TOKEN_FILE = ENV.ray_token_file or VAR / "ray_token"
+# Ray would give a job that reserves no CPU one thread; the trainer chooses for itself. A cluster on other machines needs
+# the trainer installed there, and TRAINER_COMMAND says how it is started.
+TRAINER_COMMAND = ENV.trainer_command or (
+    f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
+)
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
@@ -196,6 +205,10 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TASK_ACKS_LATE = True  # a worker that dies gives its task back; tasks claim their row, so twice is harmless
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    # a round that could not start in time is worth nothing: the next one sees the same
+    "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
+}
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

@@ -1,7 +1,6 @@
 """The examples of a run: read once, checked, encoded."""
 
-import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,14 @@ class Prompt:
     example: Example
     rubric: Rubric
     tokens: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """The conversation as the rollout viewer shows it."""
+        messages = self.example.prompt
+        if len(messages) == 1:
+            return messages[0].content
+        return "\n\n".join(f"{message.role}: {message.content}" for message in messages)
 
 
 @dataclass(frozen=True)
@@ -47,14 +54,6 @@ def read_examples(path: Path) -> list[Example]:
     return examples
 
 
-def examples_digest(lines: Iterable[str]) -> str:
-    """SHA-256 over the canonical lines, each with its newline: what the server calls `examples_digest`."""
-    digest = hashlib.sha256()
-    for line in lines:
-        digest.update(line.encode() + b"\n")
-    return digest.hexdigest()
-
-
 def prepare_prompts(examples: Sequence[Example], tokenizer: Any, max_tokens: int, max_heldout: int) -> PromptSets:
     """Split and encode. Raises RunFailed when nothing is left to train on."""
     sets: dict[str, list[Prompt]] = {"train": [], "heldout": []}
@@ -67,7 +66,10 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, max_tokens: int
             sets[example.split or "train"].append(prompt)
     left_out = [f"{count} examples left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
-        raise RunFailed(f"no example to train on; of {len(examples)} examples " + ("; ".join(left_out) or "none is in the training split"))
+        raise RunFailed(
+            f"no example to train on; of {len(examples)} examples "
+            + ("; ".join(left_out) or "none is in the training split")
+        )
     return PromptSets(sets["train"], sets["heldout"][:max_heldout], left_out)
 
 

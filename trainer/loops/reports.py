@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from trainer.contracts import CriterionResult, Histogram, RolloutRecord
+from trainer.contracts import Histogram, RolloutRecord, Rubric
 from trainer.rollouts import Trajectory, flat_groups, group_rewards
 
 from .update import UpdateReport
@@ -31,18 +31,18 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     }
     for name in rewarded[0].reward.components if rewarded else ():
         values[f"reward/{name}"] = _mean([t.reward.components[name] for t in rewarded])
-    values |= criterion_rates([t.reward.criteria for t in trajectories], "criterion")
     return values
 
 
-def criterion_rates(results: Sequence[Sequence[CriterionResult]], prefix: str) -> dict[str, float]:
-    """Share of met criteria by tag-free name of what decided them: the verifier of the verdict's `note`-free source."""
+def verifier_rates(trajectories: Sequence[Trajectory], rubrics: Mapping[str, Rubric]) -> dict[str, float]:
+    """`criterion/<verifier>`: how often criteria checked by that verifier were met."""
     met: dict[str, list[bool]] = defaultdict(list)
-    for criteria in results:
-        for result in criteria:
-            if result.verdict.met is not None:
-                met["positive" if result.points > 0 else "pitfall"].append(result.verdict.met)
-    return {f"{prefix}/{name}": _mean(values) for name, values in met.items()}
+    for trajectory in trajectories:
+        criteria = rubrics[trajectory.plan.example_key].criteria
+        for criterion, result in zip(criteria, trajectory.reward.criteria, strict=True):
+            if criterion.verifier and result.verdict.met is not None:
+                met[criterion.verifier.name].append(result.verdict.met)
+    return {f"criterion/{name}": _mean(values) for name, values in met.items()}
 
 
 def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Histogram]]:

@@ -1,8 +1,8 @@
 """What the loops call: one object that numbers, stores, prints and sends."""
 
 import time
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from typing import Literal, TypeVar
 
 from trainer.contracts import (
     ArtifactData,
@@ -18,18 +18,23 @@ from trainer.contracts.events import EventData
 
 from .console import Console
 from .sink import Command, HttpSink
-from .spool import Spool
+from .spool import FULL_DISK, Spool
 
 _PROGRESS_EVERY_S = 1.0
 _ROLLOUT_EVENT_BYTES = 1_000_000
+
+Written = TypeVar("Written")
 
 
 class RunMonitor:
     """`sink` and `console` are optional: a run without a server only writes its spool."""
 
-    def __init__(self, spool: Spool, sink: HttpSink | None = None, console: Console | None = None) -> None:
-        self._spool, self._sink, self._console = spool, sink, console
+    def __init__(
+        self, spool: Spool, sink: HttpSink | None = None, console: Console | None = None, retry_s: float = 2.0
+    ) -> None:
+        self._spool, self._sink, self._console, self._retry_s = spool, sink, console, retry_s
         self._stop = False
+        spool.give_up = lambda: self.command != "continue"
         self._last_progress = 0.0
         self._last_phase = ""
 
@@ -75,6 +80,24 @@ class RunMonitor:
 
     def artifact(self, artifact: ArtifactData, step: int) -> None:
         self._emit(artifact, step)
+
+    def patiently(self, write: Callable[[], Written], step: int) -> Written:
+        """Call `write` until the disk has room for it, with the state `paused` meanwhile. Gives up when told to stop."""
+        paused = False
+        while True:
+            try:
+                result = write()
+            except OSError as error:
+                if error.errno not in FULL_DISK or self.command != "continue":
+                    raise
+                if not paused:
+                    self._spool.pause(step)
+                    paused = True
+                time.sleep(self._retry_s)
+                continue
+            if paused:
+                self._spool.unpause(step)
+            return result
 
     def request_stop(self) -> None:
         """As the server's `stop` would: used by the signal handler."""

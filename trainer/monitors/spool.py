@@ -12,7 +12,7 @@ from pathlib import Path
 from trainer.contracts import RunEvent, StateData
 from trainer.contracts.events import EventData
 
-_FULL = {errno.ENOSPC, errno.EDQUOT}
+FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Spool:
@@ -32,10 +32,10 @@ class Spool:
         last_seq: int = 0,
         retry_s: float = 2.0,
         write: Callable[[int, bytes], int] = os.write,
-        give_up: Callable[[], bool] = lambda: False,
     ) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._path, self._retry_s, self._write, self._give_up = path, retry_s, write, give_up
+        self._path, self._retry_s, self._write = path, retry_s, write
+        self.give_up: Callable[[], bool] = lambda: False
         self._lock = threading.RLock()
         self._unwritten: list[str] = []
         self._offset, on_disk = _repair(path)
@@ -48,18 +48,23 @@ class Spool:
 
     def append(self, data: EventData, step: int = 0) -> RunEvent:
         """Number the event and put it on disk. Returns when it is there, or when `give_up` says to stop waiting."""
-        with self._lock:
-            event = self._queue(data, step)
+        event = self._queue(data, step)
         if self._flush():
             return event
-        with self._lock:
-            self._queue(StateData(state="paused", reason=f"no space left on the disk of {self._path.parent}"), step)
-        while not self._flush() and not self._give_up():
+        self.pause(step)
+        while not self._flush() and not self.give_up():
             time.sleep(self._retry_s)
-        with self._lock:
-            self._queue(StateData(state="running", reason="there is space on the disk again"), step)
-        self._flush()
+        self.unpause(step)
         return event
+
+    def pause(self, step: int) -> None:
+        """Say that the disk is full, as well as that can be done: in memory if it does not fit on the disk."""
+        self._queue(StateData(state="paused", reason=f"no space left on the disk of {self._path.parent}"), step)
+        self._flush()
+
+    def unpause(self, step: int) -> None:
+        self._queue(StateData(state="running", reason="there is space on the disk again"), step)
+        self._flush()
 
     def tail(self) -> list[str]:
         """Lines that are not on disk yet, oldest first."""
@@ -70,10 +75,11 @@ class Spool:
         os.close(self._file)
 
     def _queue(self, data: EventData, step: int) -> RunEvent:
-        event = RunEvent(seq=self.last_seq + 1, time=datetime.now(UTC), step=step, data=data)
-        self._unwritten.append(event.model_dump_json())
-        self.last_seq = event.seq
-        return event
+        with self._lock:
+            event = RunEvent(seq=self.last_seq + 1, time=datetime.now(UTC), step=step, data=data)
+            self._unwritten.append(event.model_dump_json())
+            self.last_seq = event.seq
+            return event
 
     def _flush(self) -> bool:
         """Write what waits, all or nothing; False on a full disk."""
@@ -85,7 +91,7 @@ class Spool:
                     written += self._write(self._file, block[written:])
                 os.fsync(self._file)
             except OSError as error:
-                if error.errno not in _FULL:
+                if error.errno not in FULL_DISK:
                     raise
                 # Part of a line may have fitted; it must not become the head of the next one.
                 os.ftruncate(self._file, self._offset)

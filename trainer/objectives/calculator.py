@@ -7,8 +7,9 @@ FILE ("-": standard input) holds one object, absent fields left out, rows are re
 
 `groups` are prompt ids; absent, all responses answer one prompt. A null reward is missing: its response takes part in
 nothing. `advantages` replaces the estimator (for oapl it is r - V). `rewards_greedy` goes with advantage "remax".
-dpo reads "chosen" and "rejected", each {"logp": [[..]], "logp_ref": [[..]], "mask": [[..]]}, or row numbers into the
-fields above; bradley_terry reads them as lists of scores, optionally "margins", one per pair.
+dpo reads "chosen" and "rejected", each {"logp": [[..]], "logp_ref": [[..]], "mask": [[..]]} (a flat list is one sum per
+pair), or row numbers of the fields above; bradley_terry reads them as lists of scores, or row numbers of `rewards`, and
+optionally "margins", one per pair.
 
 Prints {"loss", "grad_logp", "advantages", "diagnostics"}: the loss is what is minimised, `grad_logp` its derivative in
 the shape of logp (of chosen and rejected, for pairs), undefined values are null. Bad input: one line on standard error
@@ -96,12 +97,12 @@ def _dpo(objective: Objective, record: dict[str, Any], params: Any) -> dict[str,
     leaves = [side.tokens["logp"].requires_grad_() for side in (chosen, rejected)]
     result = objective.loss(reading.pair_batch(chosen, rejected), params)
     grads = dict(zip(("chosen", "rejected"), _gradients(result, *leaves), strict=True))
-    if not isinstance(record.get("logp"), list):
+    if not reading.names_rows(record):
         sides = {"chosen": chosen, "rejected": rejected}
         return _output(result, {side: sides[side].unpad(grad) for side, grad in grads.items()}, None)
     rows = [[0.0] * len(row) for row in record["logp"]]
     for side, grad in grads.items():
-        for row, values in zip(reading.row_numbers(record, side) or [], grad.tolist(), strict=True):
+        for row, values in zip(record[side], grad.tolist(), strict=True):
             rows[row] = [a + b for a, b in zip(rows[row], values, strict=False)]
     return _output(result, rows, None)
 

@@ -101,12 +101,18 @@ def policy_batch(record: dict[str, Any], rows: Responses, advantages_B: Tensor |
 
 
 def score_batch(record: dict[str, Any]) -> ScoreBatch:
-    """`chosen` and `rejected` are scores, one per pair; `margins`, where present, the margin of each pair."""
+    """`chosen` and `rejected` are scores, one per pair; `margins`, where present, the margin of each pair.
+
+    Where `rewards` holds the scores of all responses, `chosen` and `rejected` are their row numbers.
+    """
+    scores = record.get("rewards")
     sides = {}
     for side in ("chosen", "rejected"):
         values = record.get(side)
         if not isinstance(values, list) or not values:
             raise ObjectiveError(side, "expected a list of scores, one per pair")
+        if isinstance(scores, list):
+            values = [scores[i] for i in row_numbers(values, len(scores), side, "rewards")]
         sides[side] = torch.tensor([_number(v, f"{side}[{i}]") for i, v in enumerate(values)], dtype=torch.float64)
     if len(sides["chosen"]) != len(sides["rejected"]):
         raise ObjectiveError("rejected", f"has {len(sides['rejected'])} scores for {len(sides['chosen'])} chosen")
@@ -131,8 +137,8 @@ def pair_batch(chosen: Responses, rejected: Responses) -> PairBatch:
 def pair_sides(record: dict[str, Any]) -> tuple[Responses, Responses]:
     """Both sides of the pairs, each a record {"logp", "logp_ref", "mask"} of its own.
 
-    Three spellings are read: `chosen` as such a record; fields that hold both sides ({"logp": {"chosen": ..}}); and,
-    where `logp` holds all responses, `chosen` as their row numbers.
+    Four spellings are read: `chosen` as such a record; as a list of them, one per response; fields that hold both sides
+    ({"logp": {"chosen": ..}}); and, where `logp` holds all responses, `chosen` as their row numbers.
     """
     found = []
     for side in ("chosen", "rejected"):
@@ -149,32 +155,35 @@ def pair_sides(record: dict[str, Any]) -> tuple[Responses, Responses]:
     return found[0], found[1]
 
 
-def row_numbers(record: dict[str, Any], side: str) -> list[int] | None:
-    """The rows of `logp` that `side` names, where it is written that way."""
-    values = record.get(side)
-    if not isinstance(values, list) or not isinstance(record.get("logp"), list):
-        return None
-    count = len(record["logp"])
+def names_rows(record: dict[str, Any]) -> bool:
+    """Whether the sides of the pairs are row numbers of `logp`."""
+    return isinstance(record.get("logp"), list)
+
+
+def row_numbers(values: Any, count: int, side: str, of: str) -> list[int]:
+    """`values`, checked to be rows of the field `of`, which has `count`."""
+    if not isinstance(values, list):
+        raise ObjectiveError(side, f"expected a list of rows of {of}, one per pair")
     for i, value in enumerate(values):
         if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < count:
-            raise ObjectiveError(f"{side}[{i}]", f"expected a row of logp, 0 to {count - 1}; found {value!r}")
+            raise ObjectiveError(f"{side}[{i}]", f"expected a row of {of}, 0 to {count - 1}; found {value!r}")
     return values
 
 
 def _side(record: dict[str, Any], side: str) -> dict[str, Any]:
     value = record.get(side)
+    if names_rows(record):
+        numbers = row_numbers(value, len(record["logp"]), side, "logp")
+        fields = {name: _rows(record[name], name) for name in _SIDE_FIELDS if record.get(name) is not None}
+        for name, rows in fields.items():
+            if len(rows) != len(fields["logp"]):
+                raise ObjectiveError(name, f"has {len(rows)} responses, logp has {len(fields['logp'])}")
+        return {name: [rows[i] for i in numbers] for name, rows in fields.items()}
+    if isinstance(value, list) and value and all(isinstance(part, dict) for part in value):
+        names = dict.fromkeys(key for part in value for key in part)
+        return {key: [part.get(key) for part in value] for key in names}
     if isinstance(value, dict):
         return {key: _as_rows(part) for key, part in value.items()}
-    numbers = row_numbers(record, side)
-    if numbers is not None:
-        part = {}
-        for name in _SIDE_FIELDS:
-            if record.get(name) is not None:
-                rows = _rows(record[name], name)
-                if len(rows) != len(record["logp"]):
-                    raise ObjectiveError(name, f"has {len(rows)} responses, logp has {len(record['logp'])}")
-                part[name] = [rows[i] for i in numbers]
-        return part
     if isinstance(record.get("logp"), dict):
         return {name: _as_rows(record[name].get(side)) for name in _SIDE_FIELDS if isinstance(record.get(name), dict)}
     raise ObjectiveError(side, 'expected {"logp": [[..]], "logp_ref": [[..]]}, or row numbers of logp')

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from trainer.config.policy import RewardComponent
-from trainer.contracts import CriterionResult, Rubric
+from trainer.contracts import Rubric
 from trainer.inference.sampling import SampleResult
-from trainer.rewards import RubricScore, score_rubric
+from trainer.rewards import RubricScore, breakdown, score_rubric
 
 from .trajectory import Reward
 
@@ -19,13 +19,13 @@ class RewardFunction:
 
     def __call__(self, rubric: Rubric, result: SampleResult) -> Reward:
         score = score_rubric(rubric, result.text)
-        criteria = criterion_results(rubric, score)
+        criteria = breakdown(rubric, score.verdicts)
         if score.score is None and any(part.kind == "rubric" for part in self._components):
             missing = ", ".join(verdict.criterion_id for verdict in score.verdicts if verdict.met is None)
             return Reward(None, criteria=criteria, excluded=f"no verdict for {missing}")
         values = {part.name: self._value(part, score, len(result.tokens)) for part in self._components}
         total = sum(part.weight * values[part.name] for part in self._components)
-        return Reward(total, values, criteria, clipped=score.clipped)
+        return Reward(total, values, criteria, score.score, score.clipped)
 
     def _value(self, part: RewardComponent, score: RubricScore, length: int) -> float:
         if part.kind == "overlong":
@@ -40,12 +40,3 @@ def overlong_penalty(length: int, soft: int, longest: int) -> float:
     if length <= soft:
         return 0.0
     return -1.0 if longest <= soft else -min(1.0, (length - soft) / (longest - soft))
-
-
-def criterion_results(rubric: Rubric, score: RubricScore) -> tuple[CriterionResult, ...]:
-    """Verdicts beside the criteria they are about, in the rubric's order."""
-    verdicts = {verdict.criterion_id: verdict for verdict in score.verdicts}
-    return tuple(
-        CriterionResult(text=criterion.text, points=criterion.points, kind=criterion.kind, verdict=verdicts[criterion.id])
-        for criterion in rubric.criteria
-    )

@@ -30,8 +30,9 @@ class Reward:
     total: float | None
     components: dict[str, float] = field(default_factory=dict)
     criteria: tuple[CriterionResult, ...] = ()
+    score: float | None = None
+    """The rubric score, whatever the components; `clipped` is the same in [0, 1]."""
     clipped: float | None = None
-    """The rubric score clipped to [0, 1]."""
     excluded: str = ""
 
 

@@ -62,7 +62,7 @@ def _is_accent(letter: str) -> bool:
 
 
 @SearchVectorField.register_lookup
-class Matches(Lookup[Any]):
+class Matches(Lookup):  # type: ignore[type-arg]  # not subscriptable at run time
     """`search__matches=query(text)`: the literal is taken as it is, not cut again by the server."""
 
     lookup_name = "matches"

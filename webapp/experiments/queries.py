@@ -180,9 +180,8 @@ def config_diff(configs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     flat = [flattened(config) for config in configs]
     found = []
     for path in sorted(set().union(*flat)):
-        present = [path in config for config in flat]
         values = [config.get(path) for config in flat]
-        if not all(present) or any(value != values[0] for value in values):
+        if any(value != values[0] for value in values):
             found.append({"path": path, "values": values})
     return found
 

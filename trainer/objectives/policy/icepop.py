@@ -20,11 +20,11 @@ def icepop(batch: ObjectiveBatch, params: IcepopParameters) -> ObjectiveResult:
     """
     old, roll = batch.need("logp_old_BT"), batch.need("logp_roll_BT")
     if params.level == "sequence":
-        rho = torch.exp(terms.sequence_log_ratio(batch.logp, old, batch.mask_BT))
+        log_rho = terms.sequence_log_ratio(batch.logp, old, batch.mask_BT)
         k = torch.exp(terms.sequence_log_ratio(old, roll, batch.mask_BT))
     else:
-        rho, k = terms.ratio(batch.logp, old), terms.ratio(old, roll)
-    return _popped(batch, params, rho, k, batch.need("advantages_B")[:, None])
+        log_rho, k = batch.logp - old, terms.ratio(old, roll)
+    return _popped(batch, params, log_rho, k, batch.need("advantages_B")[:, None])
 
 
 def distill(batch: ObjectiveBatch, params: DistillParameters) -> ObjectiveResult:
@@ -35,7 +35,7 @@ def distill(batch: ObjectiveBatch, params: DistillParameters) -> ObjectiveResult
     """
     old, roll = batch.need("logp_old_BT"), batch.need("logp_roll_BT")
     advantages = batch.need("logp_teacher_BT") - batch.logp.detach()
-    result = _popped(batch, params, terms.ratio(batch.logp, old), terms.ratio(old, roll), advantages)
+    result = _popped(batch, params, batch.logp - old, terms.ratio(old, roll), advantages)
     # The mean of -A_t over tokens of the student is the usual one-sample estimate of KL(student || teacher).
     report = result.diagnostics | {"kl_teacher": terms.masked_mean(-advantages, batch.mask_BT)}
     return ObjectiveResult(result.loss, report, result.ratio, result.weight, advantages)
@@ -52,23 +52,27 @@ def misc(batch: ObjectiveBatch, params: MiscParameters) -> ObjectiveResult:
     """
     old, mask = batch.need("logp_old_BT"), batch.mask_BT
     weights = terms.pop(terms.ratio(old, batch.need("logp_roll_BT")), *params.pop_bounds, params.pop_mode)
-    s = torch.exp(terms.sequence_log_ratio(batch.logp, old, mask))
+    log_s = terms.sequence_log_ratio(batch.logp, old, mask)
     if params.token_gradient:
-        rho, factor = s.detach() * terms.ratio(batch.logp, batch.logp.detach()), weights
+        log_rho, factor = log_s.detach() + (batch.logp - batch.logp.detach()), weights
     else:
-        rho, factor = s, (weights * mask).sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp(min=1.0)
+        log_rho, factor = log_s, (weights * mask).sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp(min=1.0)
     advantages = batch.need("advantages_B")[:, None]
-    gain, cut = terms.clipped_gain(rho, advantages, params.eps_low, params.eps_high)
+    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high)
     loss = -terms.aggregate((factor * gain).expand_as(mask), batch, params.aggregation, params.max_tokens)
+    s = torch.exp(log_s.detach())
     report = terms.diagnose(batch, s, (factor != 0) & ~cut, cut, weights)
-    return ObjectiveResult(loss, report, s.detach().expand_as(mask), (factor * ~cut) * mask)
+    return ObjectiveResult(loss, report, s.expand_as(mask), (factor * ~cut) * mask)
 
 
-def _popped(batch: ObjectiveBatch, params: PoppedClip, rho: Tensor, k: Tensor, advantages: Tensor) -> ObjectiveResult:
-    """The loss for ratios of shape (B, T) or (B, 1) and advantages of shape (B, 1) or (B, T)."""
+def _popped(
+    batch: ObjectiveBatch, params: PoppedClip, log_rho: Tensor, k: Tensor, advantages: Tensor
+) -> ObjectiveResult:
+    """The loss for log-ratios and mismatches of shape (B, T) or (B, 1) and advantages of shape (B, 1) or (B, T)."""
     weights = terms.pop(k, *params.pop_bounds, params.pop_mode)
-    gain, cut = terms.clipped_gain(rho, advantages, params.eps_low, params.eps_high)
+    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high)
     mask = batch.mask_BT
     loss = -terms.aggregate((weights * gain).expand_as(mask), batch, params.aggregation, params.max_tokens)
+    rho = torch.exp(log_rho.detach())
     report = terms.diagnose(batch, rho, (weights != 0) & ~cut, cut, weights)
-    return ObjectiveResult(loss, report, rho.detach().expand_as(mask), (weights * ~cut) * mask)
+    return ObjectiveResult(loss, report, rho.expand_as(mask), (weights * ~cut) * mask)

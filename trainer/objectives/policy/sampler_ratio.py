@@ -31,14 +31,15 @@ def kimi(batch: ObjectiveBatch, params: KimiParameters) -> ObjectiveResult:
     """
     sampler = batch.need("logp_roll_BT" if batch.logp_roll_BT is not None else "logp_old_BT")
     log_rho = batch.logp - sampler
-    rho = torch.exp(log_rho)
+    rho = torch.exp(log_rho.detach())
     inside = ~(terms.below(rho, params.alpha) | terms.above(rho, params.beta))
-    clipped = torch.where(inside, rho, rho.detach().clamp(params.alpha, params.beta))
+    # Ratios outside never reach the exponential that carries the gradient: were they to overflow, it would be 0 x inf.
+    clipped = torch.where(inside, torch.exp(torch.where(inside, log_rho, 0.0)), rho.clamp(params.alpha, params.beta))
     values = clipped * batch.need("advantages_B")[:, None] - params.tau * log_rho**2
     loss = -(_sums(values, batch) / batch.need("group_tokens_B").clamp(min=1.0)).sum() / (batch.total_groups or 1.0)
     report = terms.diagnose(batch, rho, inside, ~inside)
     report["penalty"] = terms.masked_mean(log_rho.detach() ** 2, batch.mask_BT)
-    return ObjectiveResult(loss, report, rho.detach(), inside * batch.mask_BT)
+    return ObjectiveResult(loss, report, rho, inside * batch.mask_BT)
 
 
 def oapl(batch: ObjectiveBatch, params: OaplParameters) -> ObjectiveResult:

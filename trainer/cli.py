@@ -1,0 +1,77 @@
+"""`python -m trainer run` and `models`: parsed and checked before anything heavy is imported."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from trainer.config import ConfigInvalid, PolicyConfig, resolve
+
+
+def run(arguments: list[str]) -> int:
+    """A run without a server: metrics on the console, events in OUT/events.jsonl. 0: finished or stopped; 1: failed."""
+    parser = argparse.ArgumentParser(prog="python -m trainer run", description=run.__doc__)
+    parser.add_argument("--config", type=Path, required=True, help="JSON; what is left out has its default")
+    parser.add_argument("--data", type=Path, required=True, help="examples, JSON Lines")
+    parser.add_argument("--model", type=Path, required=True, help="directory of a model")
+    parser.add_argument("--out", type=Path, required=True, help="where events and checkpoints go")
+    parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
+    parser.add_argument("--verbose", action="store_true", help="print progress too")
+    options = parser.parse_args(arguments)
+    config = _config(options.config)
+    if not options.data.is_file():
+        parser.error(f"{options.data}: no such file")
+    if not options.resume and (options.out / "events.jsonl").exists():
+        parser.error(f"{options.out} holds a run already; give --resume or another directory")
+    return _run(config, options)
+
+
+def models(arguments: list[str]) -> int:
+    """Make a model directory."""
+    parser = argparse.ArgumentParser(prog="python -m trainer models", description=models.__doc__)
+    kinds = parser.add_subparsers(dest="kind", required=True)
+    for kind, text in (
+        ("prepare", "SmolLM2-135M-Instruct, from the installed package"),
+        ("tiny", "a random model of two layers"),
+    ):
+        kinds.add_parser(kind, help=text).add_argument("--dir", type=Path, required=True)
+    options = parser.parse_args(arguments)
+    from trainer.inference.models import ModelInvalid, make_tiny, prepare_smollm2
+
+    make = {"prepare": prepare_smollm2, "tiny": make_tiny}[options.kind]
+    try:
+        made = make(options.dir)
+    except (ModelInvalid, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(f"{options.dir}: {'ready' if made else 'was there already'}")
+    return 0
+
+
+def _run(config: PolicyConfig, options: argparse.Namespace) -> int:
+    from trainer.loops.run import run_policy
+    from trainer.monitors import Console, RunMonitor, Spool
+
+    monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: monitor.request_stop())
+    ended_well = run_policy(config, options.data, options.model, options.out, monitor, options.resume)
+    monitor.close()
+    return 0 if ended_well else 1
+
+
+def _config(path: Path) -> PolicyConfig:
+    """Exits with status 2 and every problem at its field."""
+    try:
+        raw: dict[str, Any] = json.loads(path.read_text())
+        return resolve("policy", raw)
+    except OSError as error:
+        raise SystemExit(f"{path}: {os.strerror(error.errno or 0)}") from error
+    except json.JSONDecodeError as error:
+        raise SystemExit(f"{path}, line {error.lineno}: {error.msg}") from error
+    except ConfigInvalid as error:
+        lines = [f"{path}: {problem.path or 'config'}: {problem.message}" for problem in error.problems]
+        raise SystemExit("\n".join(lines)) from error

@@ -1,0 +1,57 @@
+"""How good the policy is on prompts it never trains on, without any scaffold."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainer.contracts import Rubric
+from trainer.inference.sampling import SampleResult
+from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans, score_samples
+from trainer.seeding import derive_seed
+
+from .parts import Parts
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    values: dict[str, float]
+    trajectories: list[Trajectory]
+
+
+def evaluate(
+    parts: Parts,
+    reward: Callable[[Rubric, SampleResult], Reward],
+    step: int,
+    progress: Callable[[int, int], None],
+) -> Evaluation:
+    """One response per held-out prompt. Responses without a score leave the means and are counted."""
+    config = parts.config
+    plans = [
+        PromptPlan(
+            prompt.example.key,
+            group,
+            0,
+            prompt.text,
+            prompt.tokens,
+            prompt.tokens,
+            # The same draw at every evaluation, so that curves of sampled evaluations move for the policy's reasons only.
+            derive_seed(config.seed, "evaluation", group),
+        )
+        for group, prompt in enumerate(parts.prompts.heldout)
+    ]
+    rollout = config.rollout.model_copy(update={"temperature": config.evaluation.temperature, "top_p": 1.0})
+    results = sample_plans(parts.sampler, plans, rollout, progress)
+    rubrics = {prompt.example.key: prompt.rubric for prompt in parts.prompts.heldout}
+    trajectories = score_samples(plans, results, rubrics, reward)
+    return Evaluation(_values(trajectories), trajectories)
+
+
+def _values(trajectories: list[Trajectory]) -> dict[str, float]:
+    scored = [t.reward for t in trajectories if t.reward.score is not None]
+    values = {
+        "eval/length": sum(len(t.tokens) for t in trajectories) / len(trajectories),
+        "eval/excluded": float(len(trajectories) - len(scored)),
+    }
+    if scored:
+        values["eval/rubric_score"] = sum(reward.score or 0.0 for reward in scored) / len(scored)
+        values["eval/rubric_score_clipped"] = sum(reward.clipped or 0.0 for reward in scored) / len(scored)
+    return values

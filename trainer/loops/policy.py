@@ -1,0 +1,238 @@
+"""Recipe `policy`: collect, score, update, report, evaluate, checkpoint; the same named steps every time."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from trainer import checkpoints
+from trainer.config import PolicyConfig
+from trainer.contracts import ArtifactData
+from trainer.inference.chat import encode_prompt, with_addition
+from trainer.rollouts import PromptPlan, RewardFunction, Trajectory, sample_plans, score_samples
+from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
+from trainer.seeding import derive_seed
+
+from .clock import Clock
+from .data import Prompt
+from .engine_check import check_engine
+from .errors import AttemptAbandoned, RunFailed, StopRequested
+from .evaluation import evaluate
+from .offending import save_offending
+from .parts import Parts
+from .reports import rollout_metrics, rollout_records, update_metrics, verifier_rates
+from .update import NotFinite, Updater
+
+
+@dataclass
+class PolicyLoop:
+    """One run. `step` is the last completed step; everything random follows from the seed and the step."""
+
+    parts: Parts
+    step: int = 0
+    summary: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        config, prompts = self.parts.config, self.parts.prompts
+        self._config, self._monitor = config, self.parts.monitor
+        self._order = DataOrder(len(prompts.train), config.seed, config.data.shuffle)
+        self._updater = Updater(self.parts.learner, config)
+        self._reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
+        self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
+        self._clock = Clock(config, bool(prompts.heldout))
+        self._engine_checked = False
+
+    def resume(self) -> bool:
+        """Continue from the newest checkpoint; False when there is none. Raises CheckpointInvalid or ValueError."""
+        checkpoint = checkpoints.load_newest(self._checkpoint_dir)
+        if checkpoint is None:
+            return False
+        self.step = checkpoint.step
+        self.summary = dict(checkpoint.state["summary"])
+        self._order.load_state_dict(checkpoint.state["order"])
+        self.parts.learner.load_state_tensors(checkpoint.tensors)
+        return True
+
+    def run(self) -> dict[str, float]:
+        """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
+        self._push_weights()
+        try:
+            if self.step == 0:
+                self._evaluate(0)
+            while self.step < self._config.steps:
+                self._one_step(self.step + 1)
+        except StopRequested:
+            self._save()
+            raise
+        return self.summary
+
+    def _one_step(self, step: int) -> None:
+        started = time.monotonic()
+        order_before = self._order.state_dict()
+        try:
+            plans = self._plan(step)
+            trajectories = self._collect(step, plans)
+            advantages_B = self._advantages(trajectories)
+            self._check_engine(step, trajectories)
+        except StopRequested:
+            # The step has not happened: its prompts are drawn again by the run that resumes.
+            self._order.load_state_dict(order_before)
+            raise
+        self._update(step, trajectories, advantages_B)
+        self.step = step
+        self._push_weights()
+        self._clock.step_took(time.monotonic() - started)
+        self._monitor.metrics(step, {"perf/step_s": time.monotonic() - started})
+        if self._evaluation_due(step):
+            self._evaluate(step)
+        if step % self._config.checkpoint.every == 0 or step == self._config.steps:
+            self._save()
+
+    def _plan(self, step: int) -> list[PromptPlan]:
+        """P prompts, G responses each, with the scaffold each response is shown."""
+        chosen = [self.parts.prompts.train[i] for i in self._order.take(self._config.rollout.prompts_per_step)]
+        size = self._config.rollout.group_size
+        return [self._plan_one(step, group, i, prompt) for group, prompt in enumerate(chosen) for i in range(size)]
+
+    def _plan_one(self, step: int, group: int, index: int, prompt: Prompt) -> PromptPlan:
+        config, text, shown = self._config, "", 0
+        sampled = prompt.tokens
+        if config.scaffold:
+            share = step_factor(config.scaffold, step, config.steps)
+            share *= group_factor(config.scaffold, index + 1, config.rollout.group_size)
+            scaffold = scaffold_for(prompt.rubric, share, config.seed, step, group, index)
+            text, shown = scaffold.text, scaffold.shown
+        if text:
+            sampled = encode_prompt(self.parts.tokenizer, with_addition(prompt.example.prompt, text))
+        seed = derive_seed(config.seed, "rollout", step, group, index)
+        return PromptPlan(prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown)
+
+    def _collect(self, step: int, plans: list[PromptPlan]) -> list[Trajectory]:
+        """Sample and score; the metrics of this half leave at once, not after the update."""
+        started = time.monotonic()
+        progress = self._watch(step, "sampling")
+        results = sample_plans(self.parts.sampler, plans, self._config.rollout, progress)
+        elapsed = time.monotonic() - started
+        trajectories = score_samples(plans, results, self._rubrics, self._reward)
+        values = rollout_metrics(trajectories) | verifier_rates(trajectories, self._rubrics)
+        if self._config.scaffold:
+            criteria = sum(len(self._rubrics[plan.example_key].criteria) for plan in plans)
+            values["scaffold/ratio"] = sum(plan.scaffold_shown for plan in plans) / criteria
+        values["perf/rollout_tokens_per_s"] = sum(len(result.tokens) for result in results) / elapsed
+        self._monitor.metrics(step, values)
+        return trajectories
+
+    def _advantages(self, trajectories: Sequence[Trajectory]) -> Tensor:
+        rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
+        groups_B = torch.tensor([t.plan.group for t in trajectories])
+        return self._updater.advantages(torch.tensor(rewards), groups_B)
+
+    def _check_engine(self, step: int, trajectories: Sequence[Trajectory]) -> None:
+        if self._engine_checked:
+            return
+        config = self._config
+        worst = check_engine(self.parts.learner, trajectories, config.rollout, config.model.dtype)
+        self._monitor.log(f"sampler and trainer agree: probabilities differ by at most {worst:.2g}", step)
+        self._engine_checked = True
+
+    def _update(self, step: int, trajectories: list[Trajectory], advantages_B: Tensor) -> None:
+        started = time.monotonic()
+        self._check_commands()
+        self.parts.learner.set_lr(learning_rate(self._config, step))
+        try:
+            report = self._updater.run(trajectories, advantages_B, self._note_progress(step, "updating"))
+        except NotFinite as error:
+            raise self._diverged(step, error, trajectories, advantages_B) from error
+        values, histograms = update_metrics(report)
+        values["optim/lr"] = learning_rate(self._config, step)
+        values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
+        self._monitor.metrics(step, values, histograms)
+        records = rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report)
+        self._monitor.rollouts(step, records)
+
+    def _evaluate(self, step: int) -> None:
+        if not self.parts.prompts.heldout:
+            return
+        started = time.monotonic()
+        result = evaluate(self.parts, self._reward, step, self._watch(step, "evaluating"))
+        self._clock.evaluation_took(time.monotonic() - started)
+        self._monitor.metrics(step, result.values)
+        self._monitor.rollouts(step, rollout_records(result.trajectories, self.parts.tokenizer, "eval"))
+        score = result.values.get("eval/rubric_score")
+        if score is not None:
+            self.summary.setdefault("eval/rubric_score_start", score)
+            self.summary["eval/rubric_score"] = score
+
+    def _evaluation_due(self, step: int) -> bool:
+        every = self._config.evaluation.every
+        return step == self._config.steps or (every > 0 and step % every == 0)
+
+    def _push_weights(self) -> None:
+        self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version=self.step)
+
+    def _save(self) -> None:
+        state = {"order": self._order.state_dict(), "summary": self.summary}
+        checkpoint = checkpoints.Checkpoint(self.step, state, self.parts.learner.state_tensors())
+        saved = self._monitor.patiently(
+            lambda: checkpoints.save(self._checkpoint_dir, checkpoint, self._config.checkpoint.keep), self.step
+        )
+        path = str(saved.path.relative_to(self.parts.run_dir))
+        self._monitor.artifact(
+            ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest), self.step
+        )
+
+    def _diverged(self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor) -> RunFailed:
+        rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]
+        artifact = save_offending(self.parts.run_dir, step, rows)
+        self._monitor.artifact(artifact, step)
+        kept = checkpoints.steps(self._checkpoint_dir)
+        last = f"the checkpoint of step {kept[-1]} is good" if kept else "there is no checkpoint yet"
+        return RunFailed(
+            f"{error} at step {step}, so the weights were not touched; {last}. The responses are in {artifact.path}. "
+            f"Lower optim.lr (now {self._config.optim.lr:g}) or optim.grad_clip and run again."
+        )
+
+    def _watch(self, step: int, phase: str) -> Callable[[int, int], None]:
+        """Progress of a phase that can be given up half way."""
+        note = self._note_progress(step, phase)
+
+        def progress(done: int, total: int) -> None:
+            self._check_commands()
+            note(done, total)
+
+        return progress
+
+    def _note_progress(self, step: int, phase: str) -> Callable[[int, int], None]:
+        def progress(done: int, total: int) -> None:
+            self._monitor.progress(step, phase, done, total, self._clock.eta_s(self.step))
+
+        return progress
+
+    def _check_commands(self) -> None:
+        if self._monitor.command == "abandon":
+            raise AttemptAbandoned("the server has given this run to another attempt")
+        if self._monitor.command == "stop":
+            raise StopRequested
+
+    @property
+    def _checkpoint_dir(self) -> Path:
+        return self.parts.run_dir / "checkpoints"
+
+
+def learning_rate(config: PolicyConfig, step: int) -> float:
+    """At step 1..steps: linear warm-up to the peak, then constant, or falling (`linear`, `cosine`) towards 0 at the end."""
+    optim = config.optim
+    if step <= optim.warmup_steps:
+        return optim.lr * step / (optim.warmup_steps + 1)
+    left = config.steps - optim.warmup_steps
+    done = (step - 1 - optim.warmup_steps) / left
+    match optim.schedule:
+        case "linear":
+            return optim.lr * (1.0 - done)
+        case "cosine":
+            return optim.lr * 0.5 * (1.0 + float(torch.cos(torch.tensor(torch.pi * done, dtype=torch.float64))))
+        case _:
+            return optim.lr

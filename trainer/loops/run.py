@@ -1,0 +1,99 @@
+"""From a resolved config to a finished run: put the parts together, run the loop, say how it ended."""
+
+import os
+import traceback
+from pathlib import Path
+
+from trainer.config import PolicyConfig
+from trainer.monitors import RunMonitor
+
+from .errors import AttemptAbandoned, RunFailed, StopRequested
+
+_TRACEBACK_LINES = 12
+
+
+def run_policy(
+    config: PolicyConfig, examples: Path, model_dir: Path, run_dir: Path, monitor: RunMonitor, resume: bool
+) -> bool:
+    """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned."""
+    loop = None
+    try:
+        monitor.state("running")
+        loop = _build(config, examples, model_dir, run_dir, monitor, resume)
+        summary = loop.run()
+        monitor.state("finished", step=loop.step, summary=summary)
+        return True
+    except StopRequested:
+        step = loop.step if loop else 0
+        monitor.state("stopped", f"stopped after step {step}", step=step, summary=loop.summary if loop else None)
+        return True
+    except AttemptAbandoned:
+        return False
+    except Exception as error:
+        step = loop.step if loop else 0
+        monitor.log(_last_lines(error), step, level="error")
+        monitor.state("failed", explain(error, config), step=step)
+        return False
+
+
+def explain(error: BaseException, config: PolicyConfig) -> str:
+    """What a person can do about it; for memory, what to lower."""
+    text = str(error) or type(error).__name__
+    if isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text.lower():
+        return (
+            "out of memory: lower optim.micro_batch_tokens "
+            f"(now {config.optim.micro_batch_tokens}), rollout.group_size x prompts_per_step (now {config.batch_size}) "
+            f"or rollout.max_new_tokens (now {config.rollout.max_new_tokens})"
+        )
+    known = isinstance(error, RunFailed | ValueError | OSError)
+    return text if known else f"{type(error).__name__}: {text}"
+
+
+def _build(
+    config: PolicyConfig, examples: Path, model_dir: Path, run_dir: Path, monitor: RunMonitor, resume: bool
+) -> "PolicyLoop":  # noqa: F821 - imported below, after the config and the files have been checked
+    from .data import prepare_prompts, read_examples
+
+    rows = read_examples(examples)
+    monitor.progress(0, "loading", 0, 1, None)
+    from trainer.inference.local import LocalSampler
+    from trainer.inference.models import load_model, load_tokenizer
+
+    from .learner import Learner
+    from .parts import Parts
+    from .policy import PolicyLoop
+
+    _settle_arithmetic()
+    tokenizer = load_tokenizer(model_dir)
+    prompts = prepare_prompts(rows, tokenizer, config.data.max_prompt_tokens, config.evaluation.max_examples)
+    for line in prompts.left_out:
+        monitor.log(line, level="warning")
+    if not prompts.heldout:
+        monitor.log("no example is held out, so there is no evaluation", level="warning")
+    learner = Learner(load_model(model_dir, config.model.dtype), config)
+    sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)
+    loop = PolicyLoop(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir))
+    monitor.log(
+        f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
+        f"{sum(p.numel() for p in learner.parameters.values()):,} trained parameters"
+    )
+    if resume and loop.resume():
+        monitor.log(f"resumed after step {loop.step}", loop.step)
+    return loop
+
+
+def _settle_arithmetic() -> None:
+    """The same number of threads gives the same sums: `OMP_NUM_THREADS` or all cores, and no non-deterministic kernels."""
+    import torch
+
+    # Ray sets OMP_NUM_THREADS=1 for what it starts without reserving cores; TOUCHSTONE_THREADS says what is really meant.
+    threads = os.environ.get("TOUCHSTONE_THREADS") or os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1
+    torch.set_num_threads(int(threads))
+    torch.use_deterministic_algorithms(True)
+    # Filling fresh memory would only help to find reads of it; it costs a pass over every tensor.
+    torch.utils.deterministic.fill_uninitialized_memory = False
+
+
+def _last_lines(error: BaseException) -> str:
+    lines = "".join(traceback.format_exception(error)).rstrip().splitlines()
+    return "\n".join(lines[-_TRACEBACK_LINES:])

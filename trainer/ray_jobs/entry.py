@@ -1,0 +1,145 @@
+"""`python -m trainer job`: what Ray starts. Asks the server what to do, does it, and reports.
+
+The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN.
+"""
+
+import hashlib
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+import httpx
+
+from trainer.config import ConfigInvalid, resolve
+from trainer.contracts import Example, RunAssignment
+from trainer.monitors import Console, HttpSink, RunMonitor, Spool
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+_PATIENCE_S = 120.0
+_CHUNK = 1 << 16
+
+
+class JobError(RuntimeError):
+    """The job cannot start; nothing can be reported to the server, so the message goes to the job's log."""
+
+
+def job(arguments: list[str]) -> int:
+    """0: finished or stopped; 1: failed; 3: could not even start or was abandoned."""
+    if arguments:
+        print(
+            "python -m trainer job takes no arguments; it reads TOUCHSTONE_URL, _RUN_ID and _RUN_TOKEN", file=sys.stderr
+        )
+        return 2
+    try:
+        url, token = _address(), _variable("TOUCHSTONE_RUN_TOKEN")
+        with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False) as client:
+            assignment = RunAssignment.model_validate_json(_patiently(client, url))
+            return _carry_out(client, url, token, assignment)
+    except JobError as error:
+        print(error, file=sys.stderr)
+        return 3
+
+
+def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssignment) -> int:
+    run_dir = Path(assignment.run_dir)
+    spool = Spool(run_dir / "events.jsonl", assignment.last_seq)
+    sink = HttpSink(spool, f"{url}/events", token, assignment.attempt, assignment.last_seq)
+    monitor = RunMonitor(spool, sink, Console())
+    signal.signal(signal.SIGTERM, lambda *_: monitor.request_stop())
+    sink.start()
+    ended_well = _run(client, assignment, run_dir, monitor)
+    delivered = monitor.close()
+    if monitor.command == "abandon":
+        print("abandoned: the server has given this run to another attempt", file=sys.stderr)
+        return 3
+    if not delivered:
+        print(f"not everything was delivered ({sink.trouble}); the rest is in {spool.path}", file=sys.stderr)
+    return 0 if ended_well else 1
+
+
+def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor: RunMonitor) -> bool:
+    """Config and examples first: a mistake in them needs no model to be found."""
+    try:
+        config = resolve(assignment.recipe, dict(assignment.config))
+        examples = fetch_examples(client, assignment, run_dir)
+    except (ConfigInvalid, JobError, OSError) as error:
+        monitor.state("failed", str(error))
+        return False
+    from trainer.loops.run import run_policy
+
+    return run_policy(config, examples, Path(assignment.model_path), run_dir, monitor, assignment.resume)
+
+
+def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:
+    """The frozen version's rows, verified; kept from an earlier attempt when they are whole. Raises JobError."""
+    path = run_dir / "examples.jsonl"
+    if path.is_file() and version_digest(path) == assignment.examples_digest:
+        return path
+    partial = path.with_suffix(".partial")
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            _download(client, assignment.examples_url, partial)
+            break
+        except httpx.HTTPError as error:
+            if time.monotonic() > deadline:
+                raise JobError(f"the examples could not be fetched: {error}") from error
+            time.sleep(1.0)
+    found = version_digest(partial)
+    if found != assignment.examples_digest:
+        raise JobError(
+            f"the examples are not the frozen version: digest {found}, expected {assignment.examples_digest}"
+        )
+    os.replace(partial, path)
+    return path
+
+
+def version_digest(path: Path) -> str:
+    """SHA-256 over the sorted digests of the examples: the digest of a frozen dataset version. Raises JobError."""
+    digests = []
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                digests.append(Example.model_validate_json(line).digest())
+            except ValueError as error:
+                raise JobError(f"{path}, line {number} is no example: {error}") from error
+    return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+
+
+def _download(client: httpx.Client, url: str, path: Path) -> None:
+    with client.stream("GET", url) as response, path.open("wb") as file:
+        response.raise_for_status()
+        for chunk in response.iter_bytes(_CHUNK):
+            file.write(chunk)
+
+
+def _patiently(client: httpx.Client, url: str) -> bytes:
+    """The body of a GET; a server that is just restarting is waited for. Raises JobError."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        try:
+            response = client.get(url)
+            if response.status_code == 200:
+                return response.content
+            trouble = f"HTTP {response.status_code}: {response.text[:300]}"
+            if response.status_code < 500 and response.status_code not in (408, 429):
+                raise JobError(f"the server has no assignment for this job: {trouble}")
+        except httpx.HTTPError as error:
+            trouble = f"{type(error).__name__}: {error}"
+        if time.monotonic() > deadline:
+            raise JobError(f"{url} did not answer for {_PATIENCE_S:.0f} s: {trouble}")
+        time.sleep(1.0)
+
+
+def _address() -> str:
+    run_id = _variable("TOUCHSTONE_RUN_ID")
+    return f"{_variable('TOUCHSTONE_URL').rstrip('/')}/api/v1/ingest/runs/{run_id}"
+
+
+def _variable(name: str) -> str:
+    value = os.environ.get(name, "")
+    if not value:
+        raise JobError(f"{name} is not set; this command is started by the server through Ray")
+    return value
