@@ -133,6 +133,25 @@ def test_a_stop_during_sampling_repeats_that_step_later(make_loop: Callable[...,
     assert metrics_of(tmp_path / "run") == metrics_of(tmp_path / "straight")
 
 
+def test_an_evaluation_that_was_stopped_is_made_up_for(make_loop: Callable[..., Any], tmp_path: Path) -> None:
+    loop = make_loop(small_config(steps=3))
+    sample = loop.parts.sampler.sample
+
+    def stop_in_the_evaluation(requests: Any, progress: Any = None) -> Any:
+        if loop.step == 2 and requests[0].temperature == 0:
+            loop.parts.monitor.request_stop()
+        return sample(requests, progress)
+
+    loop.parts.sampler.sample = stop_in_the_evaluation
+    with pytest.raises(StopRequested):
+        loop.run()
+    assert (2, "eval/rubric_score") not in metrics_of(tmp_path / "run")
+    again = make_loop(small_config(steps=3))
+    assert again.resume()
+    again.run()
+    assert (2, "eval/rubric_score") in metrics_of(tmp_path / "run")
+
+
 def test_an_abandoned_attempt_writes_nothing_more(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     loop = make_loop(small_config())
 
@@ -214,7 +233,10 @@ def test_failures_are_reported_with_the_last_lines_of_the_traceback(tiny_dir: Pa
     data = tmp_path / "bad.jsonl"
     data.write_text('{"key": "a", "prompt": []}\n')
     assert not run(small_config(), data, tiny_dir, out)
-    assert states(out)[-1] == ("failed", f"{data}, line 1, prompt: Tuple should have at least 1 item after validation, not 0")
+    assert states(out)[-1] == (
+        "failed",
+        f"{data}, line 1, prompt: Tuple should have at least 1 item after validation, not 0",
+    )
     (log,) = [event.data.message for event in events_of(out) if event.data.kind == "log"]
     assert "Traceback" not in log or log.count("\n") < 12
 
