@@ -7,5 +7,13 @@ import sys
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
     from django.core.management import execute_from_command_line
+    from django.db import OperationalError
 
-    execute_from_command_line(sys.argv)
+    try:
+        execute_from_command_line(sys.argv)
+    except OperationalError as error:
+        # a traceback would hide the one thing to know; everything else keeps its own
+        sys.exit(
+            f"touchstone: the database does not answer: {str(error).strip()}\n"
+            "Start it with `make run` (in another terminal), or point DATABASE_URL at a running server."
+        )

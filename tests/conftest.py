@@ -1,1 +1,94 @@
-"""Shared fixtures. The database comes from DATABASE_URL, or from the embedded server under var/."""
+"""Shared fixtures. The database comes from DATABASE_URL, or from an embedded server started for this session.
+
+Unit tests need no Redis: channels and the cache live in memory, and enqueued tasks run only where a test asks for
+it (fixture `eager`, inside `django_capture_on_commit_callbacks(execute=True)`).
+"""
+
+import os
+import shutil
+import tempfile
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from django.conf import settings as django_settings
+from django.core.cache import cache
+
+from tests.cast import ApiClient, Cast, browser, make_cast
+
+EMBEDDED = pytest.StashKey()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Starts the embedded database once, in the main process; parallel workers inherit its address."""
+    if os.environ.get("DATABASE_URL") or hasattr(config, "workerinput"):
+        return
+    from webapp.localstack.postgres import Postgres
+
+    folder = Path(tempfile.mkdtemp(prefix="ts-test-"))
+    folder.chmod(0o711)  # as root, the database runs as another user, who must get in
+    server = Postgres(folder, durable=False)
+    server.start()
+    config.stash[EMBEDDED] = (server, folder)
+    os.environ["DATABASE_URL"] = server.url("touchstone")
+    django_settings.DATABASES["default"].update(HOST=str(server.socket_dir), NAME="touchstone", USER=server.user)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if EMBEDDED in config.stash:
+        server, folder = config.stash[EMBEDDED]
+        server.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def in_memory(settings, tmp_path):
+    """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash."""
+    settings.VAR = tmp_path / "var"
+    settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    cache.clear()
+
+
+@pytest.fixture
+def cast(db) -> Cast:
+    return make_cast()
+
+
+@pytest.fixture
+def as_owner(cast: Cast):
+    return browser(cast.owner)
+
+
+@pytest.fixture
+def as_researcher(cast: Cast):
+    return browser(cast.researcher)
+
+
+@pytest.fixture
+def as_annotator(cast: Cast):
+    return browser(cast.annotator)
+
+
+@pytest.fixture
+def as_outsider(cast: Cast):
+    return browser(cast.outsider)
+
+
+@pytest.fixture
+def api(cast: Cast) -> ApiClient:
+    """The researcher's script."""
+    return ApiClient(cast.researcher)
+
+
+@pytest.fixture
+def eager():
+    """Enqueued tasks run at once, in this process, with their real code."""
+    from webapp.celery import app
+
+    for name in app.conf.include:
+        import_module(name)
+    app.conf.task_always_eager = True
+    yield app
+    app.conf.task_always_eager = False

@@ -1,7 +1,9 @@
 """All settings, read from the environment once. A bad value stops start-up with its name and what was expected."""
 
 import os
+import shlex
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -10,13 +12,15 @@ from csp.constants import NONE, SELF
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from webapp.localstack.places import facts, socket_path
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
 class Environment(BaseSettings):
     """Every variable Touchstone reads; `.env.example` lists them with the same words."""
 
-    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", extra="ignore")
+    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", env_ignore_empty=True, extra="ignore")
 
     touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
     secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
@@ -25,6 +29,9 @@ class Environment(BaseSettings):
     port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
     public_url: str | None = Field(
         None, pattern=r"^https?://", description="Address people and runs reach the server at"
+    )
+    internal_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address runs reach the server at, where it is not PUBLIC_URL"
     )
     database_url: str | None = Field(
         None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
@@ -36,6 +43,9 @@ class Environment(BaseSettings):
         None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
     )
     ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
+    trainer_command: str | None = Field(
+        None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
 
@@ -45,7 +55,8 @@ def _read_environment() -> Environment:
     except ValidationError as error:
         for problem in error.errors():
             name = str(problem["loc"][0]).upper()
-            print(f"touchstone: {name}={problem['input']!r}: {problem['msg']}", file=sys.stderr)
+            shown = "" if name == "SECRET_KEY" else f"={problem['input']!r}"
+            print(f"touchstone: {name}{shown}: {problem['msg']} (see .env.example)", file=sys.stderr)
         sys.exit(2)
 
 
@@ -62,19 +73,20 @@ def _secret_key() -> str:
     path = VAR / "secret_key"
     if not path.exists():
         VAR.mkdir(parents=True, exist_ok=True)
-        try:
-            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
-                file.write(get_random_secret_key())
-        except FileExistsError:
-            pass  # another process was first; its key is the key
+        complete = path.with_name(f"secret_key.{os.getpid()}")
+        with open(os.open(complete, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600), "w") as file:
+            file.write(get_random_secret_key())
+        with suppress(FileExistsError):  # another process was first; its key is the key
+            os.link(complete, path)
+        complete.unlink()
     return path.read_text()
 
 
 SECRET_KEY = _secret_key()
 DEBUG = ENV.debug
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", ENV.host]
+ALLOWED_HOSTS += [urlsplit(url).hostname or "" for url in (ENV.public_url, ENV.internal_url) if url]
 if ENV.public_url:
-    ALLOWED_HOSTS.append(urlsplit(ENV.public_url).hostname or "")
     CSRF_TRUSTED_ORIGINS = [ENV.public_url.rstrip("/")]
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
@@ -98,10 +110,13 @@ INSTALLED_APPS = [
     "webapp.accounts",
     "webapp.datasets",
     "webapp.inference",
+    "webapp.annotation",
+    "webapp.judging",
     "webapp.experiments",
 ]
 
 MIDDLEWARE = [
+    "webapp.core.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -150,33 +165,51 @@ TEMPLATES = [
 
 
 def _database() -> dict[str, object]:
-    """DATABASE_URL, or the embedded server's socket as `webapp.localstack` sets it up."""
+    """DATABASE_URL, or the embedded server's socket where `manage.py up` put it."""
     from psycopg.conninfo import conninfo_to_dict
 
-    parts = (
-        conninfo_to_dict(ENV.database_url)
-        if ENV.database_url
-        else {"host": str(VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
-    )
+    embedded = {"host": facts(VAR, "postgres").get("host", VAR / "run"), "dbname": "touchstone", "user": "touchstone"}
+    parts = conninfo_to_dict(ENV.database_url) if ENV.database_url else embedded
+    named = {"dbname", "user", "password", "host", "port"}
     return {
         "ENGINE": "django.db.backends.postgresql",
-        "NAME": parts.get("dbname", "touchstone"),
-        "USER": parts.get("user", ""),
-        "PASSWORD": parts.get("password", ""),
-        "HOST": parts.get("host", ""),
-        "PORT": parts.get("port", ""),
-        "CONN_HEALTH_CHECKS": True,
-        "OPTIONS": {"pool": {"min_size": 1, "max_size": 10, "timeout": 10}},
+        "NAME": str(parts.get("dbname", "touchstone")),
+        "USER": str(parts.get("user", "")),
+        "PASSWORD": str(parts.get("password", "")),
+        "HOST": str(parts.get("host", "")),
+        "PORT": str(parts.get("port", "")),
+        "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
     }
 
 
+# The web server shares open connections between its threads (`webapp.asgi` turns this on); commands open their own.
+DATABASE_POOL = {"min_size": 1, "max_size": 10, "timeout": 3}
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-REDIS_URL = ENV.redis_url or f"unix://{VAR / 'run' / 'redis.sock'}"
+REDIS_SOCKET = socket_path(VAR, "redis.sock")
+REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
+RAY_ADDRESS = ENV.ray_address or facts(VAR, "ray").get("address", "http://127.0.0.1:8265")
+RAY_TOKEN_FILE = ENV.ray_token_file or VAR / "ray_token"
+# Ray would give a job that reserves no CPU one thread; the trainer chooses for itself. A cluster on other machines needs
+# the trainer installed there, and TRAINER_COMMAND says how it is started.
+TRAINER_COMMAND = ENV.trainer_command or (
+    f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
+)
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
-CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{VAR / 'run' / 'redis.sock'}"
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{REDIS_SOCKET}"
+
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TASK_ACKS_LATE = True  # a worker that dies gives its task back; tasks claim their row, so twice is harmless
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE = {
+    # a round that could not start in time is worth nothing: the next one sees the same
+    "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
+}
+CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -185,8 +218,11 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
+AXES_VERBOSE = False
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # one person's typos do not lock out a shared address
+AXES_LOCKOUT_CALLABLE = "webapp.accounts.views.locked_out"
 AXES_USERNAME_FORM_FIELD = "email"
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"
@@ -195,7 +231,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
-STATIC_ROOT = VAR / "static"
+WHITENOISE_USE_FINDERS = True  # served as they lie in the tree: one copy, no collecting step
 STATICFILES_DIRS = [BASE_DIR / "webapp" / "static"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 FILE_UPLOAD_TEMP_DIR = None
@@ -203,7 +239,8 @@ FILE_UPLOAD_TEMP_DIR = None
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {"request_id": {"()": "webapp.core.middleware.RequestIdFilter"}},
+    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(name)s: %(message)s"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
     "root": {"handlers": ["console"], "level": ENV.log_level},
 }

@@ -49,6 +49,7 @@ class Aggregated(Parameters):
     )
 
     def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
         if self.aggregation == "constant" and self.max_tokens is None:
             yield FieldProblem("max_tokens", "needed with aggregation 'constant', which divides by it")
 
@@ -56,11 +57,19 @@ class Aggregated(Parameters):
 class Popped(Parameters):
     """Bounds on the mismatch pi_old / pi_roll between trainer and sampler, inclusive."""
 
-    pop_low: float | None = knob(None, "Smallest mismatch ratio that counts; empty: 1 / pop_high", ge=0, le=1)
-    pop_high: float = knob(2.0, "Largest mismatch ratio that counts", ge=1, le=1000)
+    pop_low: float | None = knob(None, "Smallest mismatch ratio that counts; empty: 1 / pop_high", ge=0, le=1000)
+    pop_high: float = knob(2.0, "Largest mismatch ratio that counts", gt=0, le=1000)
     pop_mode: Literal["mask", "weight"] = knob(
         "mask", "`mask`: tokens inside the bounds count fully; `weight`: by their mismatch ratio"
     )
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        low, high = self.pop_bounds
+        if low > high:
+            yield FieldProblem(
+                "pop_low" if self.pop_low is not None else "pop_high", f"nothing lies in [{low}, {high}]"
+            )
 
     @property
     def pop_bounds(self) -> tuple[float, float]:
@@ -96,19 +105,21 @@ class GspoParameters(GrpoParameters):
     eps_high: float = _eps_high(4e-4)
 
 
-class IcepopParameters(Advantaged, Aggregated, Popped):
+class PoppedClip(Aggregated, Popped):
+    """IcePop's loss: the mismatch weight times the clipped ratio."""
+
     eps_low: float = _eps_low(0.2)
     eps_high: float = _eps_high(0.28)
+
+
+class IcepopParameters(Advantaged, PoppedClip):
     level: Literal["token", "sequence"] = knob(
         "token", "`sequence`: both ratios are of whole responses, length-normalised (ERNIE's baseline)", advanced=True
     )
 
 
-class DistillParameters(Aggregated, Popped):
+class DistillParameters(PoppedClip):
     """IcePop with the teacher's advantage: no rewards, so no estimator."""
-
-    eps_low: float = _eps_low(0.2)
-    eps_high: float = _eps_high(0.28)
 
 
 class MiscParameters(Advantaged, Aggregated, Popped):

@@ -4,6 +4,9 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Record(BaseModel):
-    """Frozen and strict about its keys: a misspelt field fails where it was written, not where it is missed."""
+    """Frozen and strict about its keys: a misspelt field fails where it was written, not where it is missed.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    Numbers are finite: an undefined value is left out or None, because neither JSON nor a chart has a place for NaN.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -4,9 +4,9 @@ A run numbers its events 1, 2, 3, ... across restarts. The server stores an even
 deliveries, and acknowledges the highest number below which nothing is missing.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field
+from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from .base import Record
 from .verdict import Verdict
@@ -17,6 +17,9 @@ MAX_POST_BYTES = 4_000_000
 RunState = Literal["queued", "starting", "running", "paused", "stopping", "stopped", "finished", "failed"]
 TERMINAL_STATES: frozenset[str] = frozenset({"stopped", "finished", "failed"})
 
+MetricKey = Annotated[str, StringConstraints(min_length=1, max_length=80)]
+Count = Annotated[int, Field(ge=0, le=2**31 - 1)]  # fits the database's integer
+
 
 class Histogram(Record):
     """`counts[i]` values fell in `edges[i] <= v < edges[i+1]`; the outer bins also hold what lies beyond."""
@@ -24,13 +27,19 @@ class Histogram(Record):
     edges: tuple[float, ...] = Field(min_length=2)
     counts: tuple[int, ...] = Field(min_length=1)
 
+    @model_validator(mode="after")
+    def _bins_are_whole(self) -> Self:
+        if len(self.edges) != len(self.counts) + 1:
+            raise ValueError(f"{len(self.counts)} counts need {len(self.counts) + 1} edges, not {len(self.edges)}")
+        return self
+
 
 class MetricsData(Record):
     """Scalars and histograms of one step. A value that is undefined is left out, never sent as zero."""
 
     kind: Literal["metrics"] = "metrics"
-    values: dict[str, float] = Field(default_factory=dict)
-    histograms: dict[str, Histogram] = Field(default_factory=dict)
+    values: dict[MetricKey, float] = Field(default_factory=dict)
+    histograms: dict[MetricKey, Histogram] = Field(default_factory=dict)
 
 
 class CriterionResult(Record):
@@ -46,9 +55,9 @@ class RolloutRecord(Record):
     """One sampled response with everything the viewer shows. Token arrays have the length of the response."""
 
     phase: Literal["train", "eval"] = "train"
-    example_key: str
-    group: int
-    index: int
+    example_key: str = Field(max_length=200)
+    group: Count
+    index: Count
     prompt: str
     scaffold: str = ""
     scaffold_shown: int = 0
@@ -80,9 +89,9 @@ class ProgressData(Record):
     """`phase` is what the run does right now; `eta_s` is None until it can be told."""
 
     kind: Literal["progress"] = "progress"
-    phase: str
-    done: int
-    total: int
+    phase: str = Field(max_length=40)
+    done: Count
+    total: Count
     eta_s: float | None = None
 
 
@@ -100,9 +109,9 @@ class ArtifactData(Record):
 
     kind: Literal["artifact"] = "artifact"
     role: Literal["checkpoint", "model", "offending_batch"]
-    path: str
-    bytes: int
-    digest: str
+    path: str = Field(min_length=1, max_length=500)
+    bytes: int = Field(ge=0, lt=2**63)
+    digest: str = Field(max_length=64)
 
 
 EventData = Annotated[
@@ -112,9 +121,9 @@ EventData = Annotated[
 
 
 class RunEvent(Record):
-    seq: int = Field(ge=1)
+    seq: int = Field(ge=1, lt=2**63)
     time: AwareDatetime
-    step: int = Field(default=0, ge=0)
+    step: Count = 0
     data: EventData
 
 

@@ -145,28 +145,47 @@ _PER_RESPONSE = (
 
 @dataclass(frozen=True)
 class PairBatch:
-    """Preference pairs as log-probabilities of both responses; the two sides may differ in length."""
+    """Preference pairs as log-probabilities of both responses' tokens; the two sides may differ in width."""
 
     chosen_PT: Tensor
-    """log pi of the chosen responses' tokens; carries the gradient."""
+    """log pi of the chosen responses' tokens; carries the gradient, as does `rejected_PT`."""
     rejected_PT: Tensor
     mask_chosen_PT: Tensor
     mask_rejected_PT: Tensor
     ref_chosen_PT: Tensor
     ref_rejected_PT: Tensor
     total_pairs: float | None = None
-    """Pairs of the step; None: of this batch."""
+    """Pairs of the step, where this is a micro-batch of it."""
+
+    def __post_init__(self) -> None:
+        for side in ("chosen", "rejected"):
+            shape = getattr(self, f"{side}_PT").shape
+            for name in (f"mask_{side}_PT", f"ref_{side}_PT"):
+                if getattr(self, name).shape != shape:
+                    found = tuple(getattr(self, name).shape)
+                    raise ObjectiveError(name[:-3], f"has shape {found}; expected {tuple(shape)} as {side}")
+        if len(self.chosen_PT) != len(self.rejected_PT):
+            raise ObjectiveError("rejected", f"has {len(self.rejected_PT)} responses for {len(self.chosen_PT)} chosen")
 
 
 @dataclass(frozen=True)
 class ScoreBatch:
-    """Preference pairs as the scores that a reward model gave."""
+    """Preference pairs as the scores that a reward model gave; both carry the gradient."""
 
     chosen_P: Tensor
     rejected_P: Tensor
     margin_P: Tensor | None = None
     """A margin per pair, added to the parameter's: larger for stronger preferences."""
     total_pairs: float | None = None
+    """Pairs of the step, where this is a micro-batch of it."""
+
+    def __post_init__(self) -> None:
+        for name in ("rejected_P", "margin_P"):
+            value = getattr(self, name)
+            if value is not None and value.shape != self.chosen_P.shape:
+                raise ObjectiveError(
+                    name[:-2], f"has shape {tuple(value.shape)}; expected {tuple(self.chosen_P.shape)}"
+                )
 
 
 @dataclass(frozen=True)
@@ -180,3 +199,5 @@ class ObjectiveResult:
     """(B, T) the ratio that the objective optimises: pi / pi_old, or pi / pi_roll where there is no pi_old."""
     weight: Tensor | None = None
     """(B, T) 0 where a token has no policy gradient (masked, clipped, dropped), else its constant factor."""
+    advantages: Tensor | None = None
+    """(B, T) what pushed each token, where the objective itself makes it (distillation)."""

@@ -1,4 +1,4 @@
-"""Every objective by name. Adding one: its module, its parameters in trainer/config/objectives.py, a line here."""
+"""Every objective by name. Adding one: its module, its knobs and its entry in trainer/config, a line here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -7,24 +7,32 @@ from typing import Any
 from torch import Tensor
 
 from trainer.config import objectives as knobs
+from trainer.config.catalogue import CATALOGUE, ObjectiveEntry
 
-from . import advantages
+from . import advantages, supervised
 from .batch import ObjectiveResult
-from .policy import grpo
+from .policy import grpo, icepop, sampler_ratio
+from .preference import pairs
 
 
 @dataclass(frozen=True)
 class Objective:
-    """`loss` takes a record of responses (or pairs) and parameters; `needs` names the log-probabilities it reads."""
+    """`loss` takes a record (ObjectiveBatch; DPO PairBatch; Bradley-Terry ScoreBatch) and `params(...)`."""
 
-    name: str
-    parameters: type[knobs.Parameters]
+    entry: ObjectiveEntry
     loss: Callable[[Any, Any], ObjectiveResult]
-    needs: tuple[str, ...] = ("logp_old",)
+
+    @property
+    def name(self) -> str:
+        return self.entry.name
 
     def params(self, **overrides: Any) -> Any:
-        """Checked parameters; None means the default. Raises ConfigInvalid."""
-        return knobs.parse_parameters(self.parameters, overrides)
+        """Checked parameters; None means the default. Raises ConfigInvalid with every problem, by field."""
+        return knobs.parse_parameters(self.entry.parameters, overrides)
+
+    def inputs(self, params: Any) -> tuple[str, ...]:
+        """What is read beside logp and mask with these parameters: `logp_old` and so on."""
+        return self.entry.inputs(params)
 
     def advantages(
         self, rewards_B: Tensor, groups_B: Tensor | None, params: Any, greedy_B: Tensor | None = None
@@ -37,12 +45,20 @@ class Objective:
         )
 
 
-REGISTRY: dict[str, Objective] = {
-    objective.name: objective
-    for objective in (
-        Objective("grpo", knobs.GrpoParameters, grpo.grpo),
-        Objective("dr_grpo", knobs.DrGrpoParameters, grpo.grpo),
-        Objective("dapo", knobs.DapoParameters, grpo.grpo),
-        Objective("gspo", knobs.GspoParameters, grpo.gspo),
-    )
+_LOSSES: dict[str, Callable[[Any, Any], ObjectiveResult]] = {
+    "grpo": grpo.grpo,
+    "dr_grpo": grpo.grpo,
+    "dapo": grpo.grpo,
+    "gspo": grpo.gspo,
+    "icepop": icepop.icepop,
+    "misc": icepop.misc,
+    "double_sided": sampler_ratio.double_sided,
+    "kimi": sampler_ratio.kimi,
+    "oapl": sampler_ratio.oapl,
+    "distill": icepop.distill,
+    "dpo": pairs.dpo,
+    "bradley_terry": pairs.bradley_terry,
+    "sft": supervised.sft,
 }
+
+REGISTRY: dict[str, Objective] = {name: Objective(CATALOGUE[name], loss) for name, loss in _LOSSES.items()}

@@ -47,7 +47,9 @@ class Workspace(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    members = models.ManyToManyField(User, through="Membership", related_name="workspaces")
+    members = models.ManyToManyField(  # type: ignore[attr-defined]  # the checker takes our relation `models` for this
+        User, through="Membership", related_name="workspaces"
+    )
 
     def __str__(self) -> str:
         return self.name
@@ -111,3 +113,19 @@ class SignInLink(models.Model):
 
     def __str__(self) -> str:
         return f"sign-in link for {self.user}"
+
+
+class Invite(models.Model):
+    """Asks one address into a workspace. The link carries the secret; the person must own or make that account."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invites")
+    email = models.EmailField()
+    role = models.CharField(max_length=12, choices=Role.choices)
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(User, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    accepted_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"invitation of {self.email}"

@@ -1,6 +1,7 @@
 """Experiments, their runs, and all that a run tells: events, metrics, rollouts, log lines, artifacts."""
 
 from django.db import models
+from django.utils import timezone
 
 from trainer.contracts import TERMINAL_STATES
 
@@ -18,6 +19,12 @@ class Experiment(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class RunQuerySet(models.QuerySet["Run"]):
+    def with_names(self) -> "RunQuerySet":
+        """With the rows whose names every Run object shows: one query, however many runs."""
+        return self.select_related("experiment__workspace", "dataset_version__dataset", "model")
 
 
 class Run(models.Model):
@@ -43,16 +50,20 @@ class Run(models.Model):
     forked_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     state_reason = models.TextField(blank=True)
+    state_at = models.DateTimeField(default=timezone.now)  # when the state last changed
     attempt = models.PositiveIntegerField(default=1)  # 1 + number of resumes
     token_digest = models.CharField(max_length=64, blank=True)  # of this attempt's run token
-    ray_job_id = models.CharField(max_length=80, blank=True)
+    ray_job_id = models.CharField(max_length=80, blank=True)  # set once Ray has accepted this attempt
+    tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer
+    next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
+    launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     step = models.PositiveIntegerField(default=0)
     steps_total = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=40, blank=True)
     phase_done = models.PositiveIntegerField(default=0)
     phase_total = models.PositiveIntegerField(default=0)
     eta_s = models.FloatField(null=True, blank=True)
-    summary = models.JSONField(default=dict)  # last value of the headline metrics
+    summary = models.JSONField(default=dict)  # last value of the headline metrics; `<eval key>:first` is the first
     last_seq = models.BigIntegerField(default=0)  # highest event number below which nothing is missing
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL)
@@ -61,8 +72,13 @@ class Run(models.Model):
     first_metric_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
 
+    objects = RunQuerySet.as_manager()
+
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["experiment", "number"], name="one_run_per_number")]
+        constraints = [
+            models.UniqueConstraint(fields=["experiment", "number"], name="one_run_per_number"),
+            models.UniqueConstraint(fields=["created_by", "launch_key"], name="one_run_per_launch_key"),
+        ]
         indexes = [models.Index(fields=["state", "heartbeat_at"], name="run_liveness")]
 
     def __str__(self) -> str:
@@ -113,15 +129,18 @@ class Rollout(models.Model):
 
 
 class LogLine(models.Model):
+    """A line of the log, in the order of `id`. `event` is null for lines of the server and of Ray."""
+
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="log_lines")
-    seq = models.BigIntegerField()
+    event = models.BigIntegerField(null=True)
     time = models.DateTimeField()
     step = models.PositiveIntegerField(default=0)
     level = models.CharField(max_length=8)
     message = models.TextField()
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["run", "seq"], name="one_log_line_per_event")]
+        constraints = [models.UniqueConstraint(fields=["run", "event"], name="one_log_line_per_event")]
+        indexes = [models.Index(fields=["run", "id"], name="log_in_order")]
 
     def __str__(self) -> str:
         return self.message

@@ -18,7 +18,7 @@ def grpo(batch: ObjectiveBatch, params: GrpoParameters) -> ObjectiveResult:
 
     Needs logp_old, advantages; logp_ref where kl_beta > 0, logp_roll where decoupled.
     """
-    return _clipped(batch, params, terms.ratio(batch.logp, batch.need("logp_old_BT")))
+    return _clipped(batch, params, batch.logp - batch.need("logp_old_BT"))
 
 
 def gspo(batch: ObjectiveBatch, params: GspoParameters) -> ObjectiveResult:
@@ -26,18 +26,18 @@ def gspo(batch: ObjectiveBatch, params: GspoParameters) -> ObjectiveResult:
 
     Aggregation `sequence` gives -(1/B) sum_i min(s_i A_i, clip(s_i) A_i); the others count s_i's term once per token.
     """
-    log_s = terms.sequence_log_ratio(batch.logp, batch.need("logp_old_BT"), batch.mask_BT)
-    return _clipped(batch, params, torch.exp(log_s))
+    return _clipped(batch, params, terms.sequence_log_ratio(batch.logp, batch.need("logp_old_BT"), batch.mask_BT))
 
 
-def _clipped(batch: ObjectiveBatch, params: GrpoParameters, rho: Tensor) -> ObjectiveResult:
-    """The clipped loss for a ratio of shape (B, T) or (B, 1)."""
+def _clipped(batch: ObjectiveBatch, params: GrpoParameters, log_rho: Tensor) -> ObjectiveResult:
+    """The clipped loss for a log-ratio of shape (B, T) or (B, 1)."""
     advantages = batch.need("advantages_B")[:, None]
-    gain, cut = terms.clipped_gain(rho, advantages, params.eps_low, params.eps_high)
+    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high)
     weight = torch.ones_like(batch.mask_BT)
     if params.decoupled:
         weight = terms.ratio(batch.need("logp_old_BT"), batch.need("logp_roll_BT"))
     values = weight * gain
+    rho = torch.exp(log_rho.detach())
     report = terms.diagnose(batch, rho, ~cut, cut)
     if params.kl_beta > 0:
         kl = terms.k3(batch.logp, batch.need("logp_ref_BT"))
@@ -47,6 +47,6 @@ def _clipped(batch: ObjectiveBatch, params: GrpoParameters, rho: Tensor) -> Obje
     return ObjectiveResult(
         loss=loss,
         diagnostics=report,
-        ratio=rho.detach().expand_as(batch.mask_BT),
+        ratio=rho.expand_as(batch.mask_BT),
         weight=weight * ~cut * batch.mask_BT,
     )

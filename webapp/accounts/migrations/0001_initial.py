@@ -137,4 +137,42 @@ class Migration(migrations.Migration):
             model_name="membership",
             constraint=models.UniqueConstraint(fields=("user", "workspace"), name="one_membership_per_workspace"),
         ),
+        migrations.CreateModel(
+            name="Invite",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("email", models.EmailField(max_length=254)),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[
+                            ("owner", "Owner"),
+                            ("researcher", "Researcher"),
+                            ("reviewer", "Reviewer"),
+                            ("annotator", "Annotator"),
+                        ],
+                        max_length=12,
+                    ),
+                ),
+                ("digest", models.CharField(max_length=64, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField()),
+                ("accepted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "created_by",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "workspace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="invites", to="accounts.workspace"
+                    ),
+                ),
+            ],
+        ),
     ]

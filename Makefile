@@ -1,0 +1,56 @@
+# Touchstone. `make run` and `make test` are all one needs; both install what is missing first.
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+PY := $(VENV)/bin/python
+# Named after the lock's content: a changed lock installs again, an unchanged one costs nothing
+INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12)
+PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test lint format bench screenshot clean
+
+help:  ## Show this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+
+setup: $(INSTALLED)  ## Install everything into .venv and the browser libraries beside the pages
+	@$(PY) scripts/vendor.py
+
+# The lock is complete, so pip need not resolve it. Only torch brings packages that differ from machine to machine
+# (CUDA libraries beside the build for GPUs, none beside the build for CPUs): the second line adds those.
+# TORCH_INDEX may name an index that has the smaller CPU build.
+$(INSTALLED): requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("Touchstone needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
+	@echo "Installing Python packages (a few minutes, once)"
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@$(PY) -m pip install -qq --disable-pip-version-check -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@rm -f $(VENV)/.installed-* && touch $@
+
+run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops it all
+	@exec $(PY) manage.py up
+
+test: setup  ## Run the whole test suite
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
+	$(PYTEST) -m "stack or browser"
+
+lint: setup  ## Check style, types and import rules
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy
+	$(VENV)/bin/lint-imports
+
+format: setup  ## Bring the code into its one format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+bench: setup  ## Measure launch, ingest, sampling and training; prints a table and one JSON line
+	$(PY) -m tests.bench
+
+screenshot: setup  ## Take the README's picture from the running product
+	$(PY) scripts/screenshot.py
+
+clean:  ## Remove what can be made again; data under var/ stays
+	rm -rf $(VENV) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,31 @@
+# Web server and Celery: everything but the machine-learning libraries, which these processes must never load.
+FROM node:22-slim AS browser
+WORKDIR /src
+COPY package.json package-lock.json ./
+RUN npm ci --no-progress
+
+FROM python:3.11-slim AS vendor
+WORKDIR /src
+COPY . .
+COPY --from=browser /src/node_modules node_modules
+# node_modules is there already; the script only copies, so no npm is needed in this stage
+RUN printf '#!/bin/sh\nexit 0\n' > /usr/local/bin/npm && cp /usr/local/bin/npm /usr/local/bin/node \
+    && chmod +x /usr/local/bin/npm /usr/local/bin/node && python scripts/vendor.py
+
+FROM python:3.11-slim
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data HOST=0.0.0.0
+RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data
+WORKDIR /app
+COPY requirements.lock docker/trainer-only.txt ./
+# The lock is complete: --no-deps leaves out exactly what trainer-only.txt names
+RUN sed 's/.*/^&==/' trainer-only.txt > patterns && grep -vf patterns requirements.lock > web.lock \
+    && pip install --no-cache-dir --no-deps -r web.lock && rm patterns web.lock
+COPY . .
+COPY --from=vendor /src/webapp/static/vendor webapp/static/vendor
+USER touchstone
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
+    CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=2)"]
+CMD ["python", "-m", "uvicorn", "webapp.asgi:application", "--host", "0.0.0.0", "--port", "8000", \
+     "--lifespan", "off", "--no-access-log", "--no-proxy-headers"]

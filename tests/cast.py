@@ -1,0 +1,64 @@
+"""The known small cast: one workspace with each role in it, and one outsider with a workspace of their own."""
+
+from dataclasses import dataclass
+
+from django.test import Client
+
+from webapp.accounts import services
+from webapp.accounts.models import Membership, Role, User, Workspace
+
+
+@dataclass(frozen=True)
+class Cast:
+    """Memberships; the person is `.user`. `outsider` owns another workspace and must see nothing of this one."""
+
+    workspace: Workspace
+    owner: Membership
+    researcher: Membership
+    reviewer: Membership
+    annotator: Membership
+    outsider: Membership
+
+
+def make_cast() -> Cast:
+    owner = services.create_workspace("Lab", User.objects.create_user("ada@example.org", name="Ada"))
+    people = {
+        role.value: Membership.objects.create(
+            user=User.objects.create_user(f"{name.lower()}@example.org", name=name),
+            workspace=owner.workspace,
+            role=role,
+        )
+        for role, name in ((Role.RESEARCHER, "Rosa"), (Role.REVIEWER, "Ravi"), (Role.ANNOTATOR, "Anna"))
+    }
+    outsider = services.create_workspace("Elsewhere", User.objects.create_user("otto@example.net", name="Otto"))
+    return Cast(owner.workspace, owner, outsider=outsider, **people)
+
+
+def browser(membership: Membership) -> Client:
+    """A browser in which this person is signed in and has chosen this workspace."""
+    client = Client()
+    client.force_login(membership.user, backend="django.contrib.auth.backends.ModelBackend")
+    session = client.session
+    session["workspace"] = membership.workspace_id
+    session.save()
+    return client
+
+
+class ApiClient:
+    """A script with a token: JSON in, JSON out, paths below /api/v1/."""
+
+    def __init__(self, membership: Membership, scope: str = "write") -> None:
+        _, secret = services.create_token(membership, "test", scope)
+        self.client = Client(headers={"authorization": f"Bearer {secret}"})
+
+    def get(self, path: str, **query):
+        return self.client.get(f"/api/v1{path}", query)
+
+    def post(self, path: str, body=None):
+        return self.client.post(f"/api/v1{path}", {} if body is None else body, content_type="application/json")
+
+    def patch(self, path: str, body):
+        return self.client.patch(f"/api/v1{path}", body, content_type="application/json")
+
+    def delete(self, path: str):
+        return self.client.delete(f"/api/v1{path}")

@@ -1,0 +1,9 @@
+"""Where the public data sets lie that tests compare with, on machines that have them."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+SHARED = Path(os.environ.get("TOUCHSTONE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"no public data sets at {SHARED}; set TOUCHSTONE_SHARED")

@@ -1,0 +1,113 @@
+"""A small frozen dataset with rubrics, a registered model, and a training process that only talks."""
+
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import pytest
+from django.test import Client
+
+from trainer.contracts import Criterion, Message, Rubric
+from trainer.contracts import Example as ExampleRecord
+from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
+from webapp.experiments import checks, services, tokens
+from webapp.experiments.models import Run
+from webapp.inference.models import RegisteredModel
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).isoformat()
+
+
+def make_version(membership, name="demo", train=3, heldout=2, rubrics=True) -> DatasetVersion:
+    dataset = Dataset.objects.create(workspace=membership.workspace, name=name)
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="d" * 64)
+    rubric = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3),)) if rubrics else None
+    for i in range(train + heldout):
+        split = "train" if i < train else "heldout"
+        record = ExampleRecord(
+            key=f"e{i}", prompt=(Message(role="user", content=f"Prompt {i} ü"),), split=split, rubric=rubric
+        )
+        row = Example.objects.create(
+            dataset=dataset,
+            key=record.key,
+            digest=sha256(f"{name}{i}".encode()).hexdigest(),
+            canonical=record.canonical(),
+            excerpt=f"Prompt {i}",
+            search="",
+            split=split,
+            criteria_count=1 if rubrics else 0,
+        )
+        VersionMember.objects.create(version=version, example=row, position=i)
+    return version
+
+
+@pytest.fixture
+def version(cast):
+    return make_version(cast.owner)
+
+
+@pytest.fixture
+def model(cast):
+    return RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+
+
+@pytest.fixture
+def launch(cast, version, model):
+    """Launches a run as the researcher; keywords replace the defaults."""
+
+    def _launch(membership=None, **kwargs) -> Run:
+        choice = checks.DatasetChoice(id=version.dataset_id)
+        defaults = {"recipe": "policy", "config": {"steps": 4}, "dataset": choice}
+        return services.launch(membership or cast.researcher, **(defaults | kwargs))
+
+    return _launch
+
+
+@pytest.fixture
+def run(launch) -> Run:
+    return launch()
+
+
+class Trainer:
+    """Speaks for a training process: numbers its events and posts them with its token."""
+
+    def __init__(self, run: Run) -> None:
+        self.run_id, self.attempt, self.token, self.seq = run.id, run.attempt, tokens.run_token(run), run.last_seq
+        self.client = Client(headers={"authorization": f"Bearer {self.token}"})
+
+    def event(self, kind: str, step: int = 0, **data) -> dict:
+        self.seq += 1
+        return {"seq": self.seq, "time": NOON, "step": step, "data": {"kind": kind, **data}}
+
+    def post(self, *events: dict, attempt: int | None = None):
+        body = {"attempt": attempt or self.attempt, "events": events}
+        return self.client.post(self.url("/events"), body, content_type="application/json")
+
+    def post_raw(self, body: bytes | str):
+        return self.client.post(self.url("/events"), body, content_type="application/json")
+
+    def url(self, rest: str = "") -> str:
+        return f"/api/v1/ingest/runs/{self.run_id}{rest}"
+
+    def metrics(self, step: int, **values: float) -> dict:
+        return self.event("metrics", step, values=values)
+
+    def rollout(self, index: int = 0, met: bool | None = True, **fields) -> dict:
+        """One rollout of the form events carry inside `rollouts`."""
+        criterion = {
+            "text": "Names a colour",
+            "points": 3,
+            "kind": "hard",
+            "verdict": {"criterion_id": "c1", "met": met},
+        }
+        plain = {"example_key": "e0", "group": 0, "index": index, "prompt": "p", "response": "red"}
+        return plain | {"finish_reason": "stop", "reward": 1.0, "criteria": [criterion]} | fields
+
+
+@pytest.fixture
+def trainer(run) -> Trainer:
+    """The process of `run`, after it has said that it is running."""
+    Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
+    process = Trainer(run)
+    assert process.post(process.event("state", state="running")).status_code == 200
+    return process

@@ -1,0 +1,79 @@
+"""A small HTTP server that speaks Ray's job API as Ray 2.60 does: its paths, its bodies, its status codes."""
+
+import json
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+
+class FakeRay:
+    """`jobs`: submission id -> {"status", "message", "logs", "body"}. `broken` makes every answer a 500."""
+
+    def __init__(self, token: str = "") -> None:
+        self.jobs: dict[str, dict] = {}
+        self.stopped: list[str] = []
+        self.posts = 0
+        self.broken = self.lose_answers = False
+        self.token = token
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self):
+                outer.answer(self, "GET")
+
+            def do_POST(self):
+                outer.answer(self, "POST")
+
+            def log_message(self, *args):
+                pass
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.address = f"http://127.0.0.1:{self.server.server_port}"
+        Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
+
+    def close(self) -> None:
+        self.server.shutdown()
+        self.server.server_close()
+
+    def answer(self, http: BaseHTTPRequestHandler, method: str) -> None:
+        length = int(http.headers.get("Content-Length") or 0)
+        body = json.loads(http.rfile.read(length)) if length else {}
+        if self.token and http.headers.get("Authorization") != f"Bearer {self.token}":
+            return self.send(http, 401, "Unauthorized")
+        if self.broken:
+            return self.send(http, 500, "Traceback\nTimeoutError: no agent")
+        path = http.path.rstrip("/")
+        if path == "/api/jobs" and method == "POST":
+            return self.submit(http, body)
+        job_id, _, verb = path.removeprefix("/api/jobs/").partition("/")
+        job = self.jobs.get(job_id)
+        if job is None:
+            return self.send(http, 404, f"Job {job_id} does not exist")
+        if verb == "stop":
+            self.stopped.append(job_id)
+            if job["status"] in ("PENDING", "RUNNING"):
+                job["status"] = "STOPPED"
+            return self.send(http, 200, {"stopped": True})
+        if verb == "logs":
+            return self.send(http, 200, {"logs": job["logs"]})
+        return self.send(http, 200, {"status": job["status"], "message": job["message"], "submission_id": job_id})
+
+    def submit(self, http: BaseHTTPRequestHandler, body: dict) -> None:
+        self.posts += 1
+        job_id = body["submission_id"]
+        if not isinstance(body.get("entrypoint"), str):
+            return self.send(http, 400, "TypeError: entrypoint must be a string")
+        if job_id in self.jobs:
+            return self.send(http, 500, f"ValueError: Job with submission_id {job_id} already exists.")
+        self.jobs[job_id] = {"status": "RUNNING", "message": "", "logs": "", "body": body}
+        if self.lose_answers:
+            http.close_connection = True
+            return None
+        return self.send(http, 200, {"job_id": job_id, "submission_id": job_id})
+
+    @staticmethod
+    def send(http: BaseHTTPRequestHandler, status: int, body: object) -> None:
+        data = (body if isinstance(body, str) else json.dumps(body)).encode()
+        http.send_response(status)
+        http.send_header("Content-Length", str(len(data)))
+        http.end_headers()
+        http.wfile.write(data)

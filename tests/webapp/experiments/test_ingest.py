@@ -1,0 +1,243 @@
+"""Events are stored exactly once, whatever is sent, how often, and by whom."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import OperationalError, connection
+from django.test import AsyncClient
+
+from webapp.experiments import events, services
+from webapp.experiments.models import LogLine, MetricPoint, Rollout, Run
+
+from .conftest import NOON, Trainer
+
+
+def reply(response):
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def test_the_assignment_says_all_that_a_process_needs(trainer, run, version, settings):
+    found = trainer.client.get(trainer.url()).json()
+    assert found["config"]["steps"] == 4
+    assert (found["attempt"], found["resume"], found["last_seq"]) == (1, False, 1)
+    assert found["model_path"] == "/models/smollm2"
+    assert found["run_dir"] == str(settings.VAR / "runs" / str(run.id))
+    assert found["examples_url"].endswith(f"/api/v1/ingest/runs/{run.id}/examples")
+    assert found["examples_digest"] == version.digest
+
+
+async def test_examples_stream_in_order(transactional_db):
+    from asgiref.sync import sync_to_async
+
+    from tests.cast import make_cast
+    from webapp.experiments import checks, ingest, tokens
+    from webapp.inference.models import RegisteredModel
+
+    from .conftest import make_version
+
+    def prepare():
+        owner = make_cast().owner
+        version = make_version(owner)
+        RegisteredModel.objects.create(
+            workspace=owner.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+        )
+        choice = checks.DatasetChoice(id=version.dataset_id)
+        return services.launch(owner, recipe="policy", config={}, dataset=choice)
+
+    run = await sync_to_async(prepare)()
+    ingest_lines, ingest.LINES_PER_READ = ingest.LINES_PER_READ, 2
+    try:
+        headers = {"authorization": f"Bearer {tokens.run_token(run)}"}
+        response = await AsyncClient().get(f"/api/v1/ingest/runs/{run.id}/examples", headers=headers)
+        lines = b"".join([chunk async for chunk in response.streaming_content]).decode().splitlines()
+    finally:
+        ingest.LINES_PER_READ = ingest_lines
+    assert [json.loads(line)["key"] for line in lines] == ["e0", "e1", "e2", "e3", "e4"]
+    assert "ü" in lines[0]
+
+
+def test_a_repeated_batch_changes_nothing(trainer, run):
+    batch = [trainer.metrics(1, **{"reward/mean": 0.5}), trainer.event("log", message="once")]
+    for _ in range(3):
+        assert reply(trainer.post(*batch)) == {"acked": 3, "command": "continue"}
+    assert MetricPoint.objects.count() == 1
+    assert LogLine.objects.count() == 1
+
+
+def test_after_a_gap_nothing_is_taken_until_it_is_filled(trainer):
+    first, second, third = (trainer.event("log", message=m) for m in "abc")
+    assert reply(trainer.post(first, third))["acked"] == 2
+    assert reply(trainer.post(third))["acked"] == 2
+    assert reply(trainer.post(second, third))["acked"] == 4
+    assert list(LogLine.objects.values_list("message", flat=True)) == ["a", "b", "c"]
+
+
+def test_an_empty_batch_is_a_sign_of_life(trainer, run):
+    before = Run.objects.get(id=run.id).heartbeat_at
+    assert reply(trainer.post()) == {"acked": 1, "command": "continue"}
+    assert Run.objects.get(id=run.id).heartbeat_at > before
+
+
+def test_a_resumed_step_replaces_points_and_rollouts(trainer, run):
+    histogram = {"edges": [0, 1], "counts": [2]}
+    trainer.post(
+        trainer.event("metrics", 1, values={"policy/ratio_raw": 1.0}, histograms={"policy/ratio_raw": histogram}),
+        trainer.event("rollouts", 1, rollouts=[trainer.rollout(response="old")]),
+    )
+    trainer.post(
+        trainer.metrics(1, **{"policy/ratio_raw": 2.0}),
+        trainer.event("rollouts", 1, rollouts=[trainer.rollout(response="new"), trainer.rollout(index=1)]),
+    )
+    point = MetricPoint.objects.get()
+    assert (point.value, point.histogram) == (2.0, histogram), "what is not sent again stays"
+    assert [r.content["response"] for r in Rollout.objects.order_by("index")] == ["new", "red"]
+
+
+def test_the_summary_keeps_headlines_and_the_first_evaluation(trainer, run):
+    trainer.post(
+        trainer.metrics(0, **{"eval/rubric_score": 0.25}),
+        trainer.metrics(1, **{"reward/mean": 0.5, "policy/loss": 3.0}),
+        trainer.metrics(4, **{"eval/rubric_score": 0.5}),
+    )
+    run.refresh_from_db()
+    assert run.summary == {"eval/rubric_score:first": 0.25, "eval/rubric_score": 0.5, "reward/mean": 0.5}
+    assert run.step == 4
+    assert run.first_metric_at is not None
+
+
+def test_progress_and_state_follow_the_process(trainer, run):
+    trainer.post(trainer.event("progress", 2, phase="rollouts", done=3, total=8, eta_s=12.5))
+    trainer.post(trainer.event("state", state="paused", reason="the disk is full"))
+    run.refresh_from_db()
+    assert (run.step, run.phase, run.phase_done, run.phase_total, run.eta_s) == (2, "rollouts", 3, 8, 12.5)
+    assert (run.state, run.state_reason) == ("paused", "the disk is full")
+    trainer.post(
+        trainer.event("state", state="running"), trainer.event("state", state="finished", summary={"eval/final": 1.0})
+    )
+    run.refresh_from_db()
+    assert (run.state, run.state_reason, run.summary) == ("finished", "", {"eval/final": 1.0})
+    assert run.ended_at is not None
+
+
+def test_a_run_that_shall_stop_hears_of_it_and_does_not_run_again(trainer, run, cast):
+    run.refresh_from_db()
+    services.stop(cast.researcher, run)
+    assert reply(trainer.post())["command"] == "stop"
+    assert reply(trainer.post(trainer.event("state", state="running")))["command"] == "stop"
+    assert reply(trainer.post(trainer.event("state", state="stopped")))["command"] == "continue"
+    run.refresh_from_db()
+    assert run.state == "stopped"
+
+
+def test_a_run_that_was_given_up_keeps_its_data_but_must_end(trainer, run):
+    Run.objects.filter(id=run.id).update(state="failed")
+    late = trainer.metrics(1, **{"reward/mean": 1.0})
+    assert reply(trainer.post(late)) == {"acked": 2, "command": "abandon"}
+    assert reply(trainer.post(late)) == {"acked": 2, "command": "continue"}, "a repeat is only a lost answer"
+    assert MetricPoint.objects.count() == 1
+
+
+def test_an_older_attempt_is_fenced_off(trainer, run, cast):
+    Run.objects.filter(id=run.id).update(state="failed")
+    run.refresh_from_db()
+    resumed = services.resume(cast.researcher, run)
+    assert trainer.post(trainer.event("log", message="ghost")).status_code == 401
+    assert trainer.client.get(trainer.url()).status_code == 401
+    assert trainer.client.get(trainer.url("/examples")).status_code == 401
+    new = Trainer(resumed)
+    assert new.client.get(new.url()).json()["resume"] is True
+    assert new.post(new.event("log", message="mine"), attempt=1).status_code == 401, "its token, another's attempt"
+    new.seq = 1
+    assert reply(new.post(new.event("log", message="mine")))["acked"] == 2
+    assert list(LogLine.objects.values_list("message", flat=True)) == ["mine"]
+
+
+def test_a_token_opens_only_its_own_run(trainer, launch, api):
+    other = launch()
+    url = f"/api/v1/ingest/runs/{other.id}/events"
+    assert trainer.client.post(url, {"attempt": 1}, content_type="application/json").status_code == 401
+    assert trainer.client.get("/api/v1/runs").status_code == 401, "and no page of the API"
+    assert api.get(f"/ingest/runs/{other.id}").status_code == 401, "nor does an API token open the ingest"
+    assert trainer.client.get("/api/v1/ingest/runs/999999").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("bad", "field"),
+    [
+        ('{"kind":"metrics","values":{"reward/mean":NaN}}', "events.0.data.metrics.values.reward/mean"),
+        ('{"kind":"metrics","values":{"reward/mean":1e999}}', "events.0.data.metrics.values.reward/mean"),
+        ('{"kind":"metrics","valuez":{}}', "events.0.data.metrics.valuez"),
+        ('{"kind":"metrics","histograms":{"h":{"edges":[0,1],"counts":[1,2]}}}', "events.0.data.metrics.histograms.h"),
+        ('{"kind":"noise"}', "events.0.data"),
+        ('{"kind":"progress","phase":"p","done":-1,"total":1}', "events.0.data.progress.done"),
+        ('{"kind":"progress","phase":"p","done":99999999999,"total":1}', "events.0.data.progress.done"),
+    ],
+)
+def test_a_malformed_event_is_named_and_nothing_is_written(trainer, bad, field):
+    good = json.dumps({"seq": 3, "time": NOON, "data": {"kind": "log", "message": "good"}})
+    body = f'{{"attempt":1,"events":[{{"seq":2,"time":"{NOON}","data":{bad}}},{good}]}}'
+    response = trainer.post_raw(body)
+    assert response.status_code == 422
+    assert [f["path"] for f in response.json()["error"]["fields"]] == [field]
+    assert LogLine.objects.count() == 0
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"attempt": 0}', '{"attempt": 1, "extra": 1}', "\xff"])
+def test_nonsense_is_refused(trainer, body):
+    assert trainer.post_raw(body).status_code == 422
+
+
+def test_too_many_events_and_too_many_bytes_are_refused(trainer):
+    assert trainer.post(*(trainer.event("log", message="x") for _ in range(201))).status_code == 422
+    assert trainer.post_raw(b'{"attempt":1,"events":[' + b" " * 4_000_000 + b"]}").status_code == 413
+    assert trainer.post_raw(b" " * 6_000_000).status_code == 413
+    assert LogLine.objects.count() == 0
+
+
+def test_a_nul_that_a_model_sampled_is_made_visible(trainer):
+    text = "a\x00b \\u0000 \\"
+    assert reply(trainer.post(trainer.event("rollouts", 1, rollouts=[trainer.rollout(response=text)])))
+    assert Rollout.objects.get().content["response"] == "a␀b \\u0000 \\"
+
+
+def test_a_lost_database_is_a_pause_and_not_an_error(trainer, monkeypatch):
+    def away(*args):
+        raise OperationalError("server closed the connection unexpectedly")
+
+    batch = trainer.event("log", message="kept")
+    monkeypatch.setattr(events, "apply", away)
+    response = trainer.post(batch)
+    assert response.status_code == 503
+    assert int(response["Retry-After"]) > 0
+    assert response.json()["error"]["code"] == "unavailable"
+    monkeypatch.undo()
+    assert reply(trainer.post(batch))["acked"] == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_same_events_from_many_posts_at_once_are_stored_once(trainer):
+    batches = [
+        [trainer.metrics(step, **{"reward/mean": step / 10}), trainer.event("log", step, message=f"line {step}")]
+        for step in range(1, 9)
+    ]
+
+    def send(i: int) -> int:
+        mine = Trainer.__new__(Trainer)
+        mine.__dict__.update(trainer.__dict__)
+        try:
+            return max(reply(mine.post(*batch))["acked"] for batch in batches[i % 2 :] + batches)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(6) as pool:
+        acked = list(pool.map(send, range(6)))
+    assert acked == [17] * 6
+    assert list(LogLine.objects.order_by("id").values_list("message", flat=True)) == [f"line {i}" for i in range(1, 9)]
+    assert MetricPoint.objects.count() == 8
+
+
+def test_a_batch_costs_the_same_queries_whatever_its_size(trainer, django_assert_max_num_queries):
+    with django_assert_max_num_queries(12):
+        trainer.post(*(trainer.metrics(step, **{"reward/mean": 1.0, "b": 2.0}) for step in range(100)))

@@ -1,0 +1,258 @@
+"""From the queue to Ray and back, against a server that speaks Ray's API: nothing runs twice, nothing runs for ever."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from webapp.experiments import jobs, services, tokens
+from webapp.experiments.models import LogLine, Run
+from webapp.localstack.places import write_facts
+
+from .conftest import Trainer
+from .fake_ray import FakeRay
+
+
+@pytest.fixture
+def ray(settings, tmp_path, monkeypatch):
+    fake = FakeRay(token="secret")
+    (tmp_path / "token").write_text("secret")
+    write_facts(settings.VAR, "ray", address=fake.address, token_file=str(tmp_path / "token"))
+    monkeypatch.setattr(jobs, "_web_answers", lambda: True)
+    yield fake
+    fake.close()
+
+
+def set_row(run, **fields):
+    Run.objects.filter(id=run.id).update(**fields)
+
+
+def fresh(run) -> Run:
+    return Run.objects.with_names().get(id=run.id)
+
+
+def ago(seconds):
+    return timezone.now() - timedelta(seconds=seconds)
+
+
+def watch_for(seconds):
+    """A round of upkeep that has heard well for so long."""
+    jobs.cache.set(jobs.HEARING_KEY, (ago(seconds), timezone.now()), None)
+    jobs.watch()
+
+
+def test_a_launch_hands_the_run_to_ray(run, ray, settings):
+    assert jobs.launch(run.id) is None
+    assert (fresh(run).state, fresh(run).ray_job_id) == ("starting", f"run-{run.id}-1")
+    sent = ray.jobs[f"run-{run.id}-1"]["body"]
+    assert sent["entrypoint"] == settings.TRAINER_COMMAND
+    environment = sent["runtime_env"]["env_vars"]
+    assert environment["TOUCHSTONE_RUN_ID"] == str(run.id)
+    assert tokens.fits(environment["TOUCHSTONE_RUN_TOKEN"], fresh(run))
+
+
+def test_a_repeated_task_submits_nothing(run, ray):
+    for _ in range(3):
+        jobs.launch(run.id)
+    assert ray.posts == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_many_workers_one_submits(run, ray):
+    def work(_):
+        try:
+            return jobs.launch(run.id)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(5) as pool:
+        list(pool.map(work, range(5)))
+    assert ray.posts == 1
+
+
+def test_while_ray_is_away_the_run_says_so_and_tries_again(run, ray):
+    ray.broken = True
+    waits = []
+    for _ in range(7):
+        waits.append(jobs.launch(run.id))
+        set_row(run, next_try_at=timezone.now())
+    assert waits == [1, 2, 4, 8, 16, 30, 30]
+    assert fresh(run).state == "starting"
+    assert "no agent" in fresh(run).state_reason
+    ray.broken = False
+    assert jobs.launch(run.id) is None
+    assert (fresh(run).state_reason, fresh(run).ray_job_id) == ("", f"run-{run.id}-1")
+
+
+def test_before_its_time_a_second_task_does_not_try(run, ray):
+    ray.broken = True
+    assert jobs.launch(run.id) == 1
+    assert jobs.launch(run.id) is None
+
+
+def test_a_refused_job_fails_the_run(run, ray):
+    ray.token = "changed"
+    assert jobs.launch(run.id) is None
+    assert fresh(run).state == "failed"
+    assert "401" in fresh(run).state_reason
+
+
+def test_a_run_that_was_stopped_in_the_queue_is_not_submitted(run, ray, cast):
+    services.stop(cast.researcher, run)
+    jobs.launch(run.id)
+    assert ray.posts == 0
+
+
+def test_a_run_that_is_stopped_while_ray_is_away_is_over(run, ray, cast):
+    ray.broken = True
+    jobs.launch(run.id)
+    services.stop(cast.researcher, fresh(run))
+    jobs.stop(run.id)
+    assert fresh(run).state == "stopped"
+    ray.broken = False
+    assert jobs.launch(run.id) is None
+    assert ray.posts == 0
+
+
+def test_a_job_that_nobody_wants_any_more_is_stopped(run, ray, monkeypatch):
+    submit = jobs.RayClient.submit
+
+    def slow_submit(self, *args):
+        submit(self, *args)
+        set_row(run, state="stopped")
+
+    monkeypatch.setattr(jobs.RayClient, "submit", slow_submit)
+    jobs.launch(run.id)
+    assert ray.stopped == [f"run-{run.id}-1"]
+
+
+def test_a_resumed_run_waits_until_its_old_process_is_gone(run, ray, cast):
+    jobs.launch(run.id)
+    set_row(run, state="failed")
+    services.resume(cast.researcher, fresh(run))
+    assert jobs.launch(run.id) == 1, "the old job still runs: it is told to stop, and the launch waits"
+    assert ray.stopped == [f"run-{run.id}-1"]
+    set_row(run, next_try_at=timezone.now())
+    assert jobs.launch(run.id) is None
+    assert list(ray.jobs) == [f"run-{run.id}-1", f"run-{run.id}-2"]
+
+
+@pytest.mark.parametrize("state", ["queued", "starting"])
+def test_a_launch_whose_task_was_lost_is_queued_again(run, ray, monkeypatch, state):
+    sent = []
+    monkeypatch.setattr(jobs, "enqueue", lambda *args: sent.append(args))
+    set_row(run, state=state, next_try_at=ago(5))
+    jobs.watch()
+    assert sent == []
+    set_row(run, next_try_at=ago(30))
+    jobs.watch()
+    jobs.watch()
+    assert sent == [("workers.runs.launch", run.id)]
+
+
+@pytest.fixture
+def live(run, ray):
+    """A run whose process has spoken and then fell silent for 20 s."""
+    jobs.launch(run.id)
+    process = Trainer(run)
+    assert process.post(process.event("state", state="running")).status_code == 200
+    set_row(run, heartbeat_at=ago(20))
+    return process
+
+
+def test_a_dead_process_ends_its_run_with_its_last_lines(live, run, ray):
+    ray.jobs[f"run-{run.id}-1"].update(status="FAILED", logs="loading\nMemoryError: out of memory\x00\n")
+    jobs.watch()
+    assert fresh(run).state == "failed"
+    assert "without a last word (Ray: failed)" in fresh(run).state_reason
+    lines = list(LogLine.objects.order_by("id").values_list("message", flat=True))
+    assert lines[-2:] == ["loading", "MemoryError: out of memory␀"]
+
+
+def test_a_job_that_ray_forgot_ends_its_run(live, run, ray):
+    ray.jobs.clear()
+    jobs.watch()
+    assert fresh(run).state == "failed"
+    assert "Ray no longer knows the job" in fresh(run).state_reason
+
+
+def test_a_run_that_speaks_is_left_alone(live, run, ray):
+    live.post()
+    ray.jobs.clear()
+    watch_for(600)
+    assert fresh(run).state == "running"
+
+
+def test_a_silent_process_is_killed_after_a_minute(live, run, ray):
+    watch_for(600)
+    assert fresh(run).state == "running"
+    set_row(run, heartbeat_at=ago(61))
+    watch_for(600)
+    assert fresh(run).state == "failed"
+    assert "No sign of life for 61 s" in fresh(run).state_reason
+    assert ray.stopped == [f"run-{run.id}-1"]
+
+
+def test_silence_during_our_own_outage_does_not_count(live, run, ray, monkeypatch):
+    set_row(run, heartbeat_at=ago(600))
+    watch_for(10)
+    assert fresh(run).state == "running", "we have only heard for ten seconds"
+    jobs.cache.set(jobs.HEARING_KEY, (ago(900), ago(60)), None)
+    jobs.watch()
+    assert fresh(run).state == "running", "there was a gap of a minute in our own rounds"
+    monkeypatch.setattr(jobs, "_web_answers", lambda: False)
+    watch_for(600)
+    assert fresh(run).state == "running", "nobody could have heard it"
+
+
+def test_a_silent_run_ends_also_while_ray_is_away(live, run, ray):
+    ray.broken = True
+    watch_for(600)
+    assert fresh(run).state == "running"
+    set_row(run, heartbeat_at=ago(61))
+    watch_for(600)
+    assert fresh(run).state == "failed"
+
+
+def test_a_process_may_take_long_to_load(run, ray):
+    jobs.launch(run.id)
+    set_row(run, state_at=ago(200))
+    watch_for(600)
+    assert fresh(run).state == "starting"
+    set_row(run, state_at=ago(301))
+    watch_for(600)
+    assert fresh(run).state == "failed"
+
+
+def test_a_run_that_does_not_stop_is_killed(live, run, ray, cast):
+    services.stop(cast.researcher, fresh(run))
+    live.post()
+    set_row(run, state_at=ago(60))
+    jobs.watch()
+    assert fresh(run).state == "stopping"
+    set_row(run, state_at=ago(121))
+    jobs.watch()
+    assert fresh(run).state == "stopped"
+    assert ray.stopped == [f"run-{run.id}-1"]
+
+
+def test_the_last_event_wins_against_upkeep(live, run, ray):
+    ray.jobs[f"run-{run.id}-1"]["status"] = "SUCCEEDED"
+    stale = fresh(run)
+    live.post(live.event("state", state="finished"))
+    jobs._end(stale, "gone", None)
+    assert fresh(run).state == "finished"
+    assert not LogLine.objects.exists()
+
+
+def test_a_deleted_run_leaves_no_folder(run, settings, cast):
+    folder = settings.VAR / "runs" / str(run.id)
+    folder.mkdir(parents=True)
+    jobs.remove_folder(run.id)
+    assert folder.exists(), "the run is still there"
+    services.stop(cast.researcher, run)
+    services.delete(cast.researcher, run)
+    jobs.remove_folder(run.id)
+    assert not folder.exists()

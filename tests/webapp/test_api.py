@@ -1,0 +1,112 @@
+"""The API as a whole: who gets in, and what errors look like."""
+
+import pytest
+from django.test import Client
+
+from tests.cast import ApiClient
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_token_opens_its_workspace(api, cast):
+    body = api.get("/me").json()
+    assert body["email"] == "rosa@example.org"
+    assert body["workspace"]["slug"] == cast.workspace.slug
+
+
+def test_a_session_works_for_reading_and_needs_csrf_for_changing(cast, as_owner):
+    assert as_owner.get("/api/v1/me").json()["role"] == "owner"
+    strict = Client(enforce_csrf_checks=True)
+    strict.cookies = as_owner.cookies
+    response = strict.post("/api/v1/tokens", {"name": "x"}, content_type="application/json")
+    assert response.status_code == 403
+    assert response.json()["error"]["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("header", ["", "Bearer nonsense", "Bearer ts_", "Basic abc"])
+def test_without_a_valid_token_nothing_opens(header):
+    response = Client(headers={"authorization": header}).get("/api/v1/me")
+    assert response.status_code == 401
+    error = response.json()["error"]
+    assert error["code"] == "not_signed_in"
+    assert error["id"] == response["X-Request-Id"]
+
+
+def test_a_read_token_may_not_change_anything(cast):
+    reader = ApiClient(cast.owner, "read")
+    assert reader.get("/tokens").status_code == 200
+    response = reader.post("/tokens", {"name": "more"})
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "read_only_token")
+
+
+def test_a_token_dies_with_the_membership(cast):
+    client = ApiClient(cast.annotator)
+    cast.annotator.delete()
+    assert client.get("/me").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["{", "[" * 3000, '{"name": NaN}', '{"name": "a\\u0000b"}', '{"name": "\\ud800"}', "null", '{"name": {}}', "\x00"],
+)
+def test_bad_json_is_the_callers_error(api, body):
+    response = api.client.post("/api/v1/tokens", body, content_type="application/json")
+    assert response.status_code in (400, 422)
+    assert response.json()["error"]["message"]
+
+
+def test_a_missing_field_is_named(api):
+    response = api.post("/tokens", {})
+    assert response.status_code == 422
+    assert response.json()["error"]["fields"] == [{"path": "name", "message": "Field required"}]
+
+
+@pytest.mark.parametrize("query", [{"cursor": "?"}, {"cursor": "W10="}, {"limit": 0}, {"limit": 10**30}])
+def test_a_bad_page_is_the_callers_error(api, query):
+    response = api.get("/tokens", **query)
+    assert response.status_code == 422
+
+
+def test_a_huge_id_is_not_found(api):
+    assert api.delete(f"/tokens/{10**30}").status_code == 404
+
+
+def test_a_nul_in_the_address_is_refused(api):
+    assert api.client.get("/api/v1/tokens?cursor=%00").status_code == 400
+
+
+def test_pages_follow_each_other_without_gaps(api):
+    made = [api.post("/tokens", {"name": f"t{n}"}).json()["id"] for n in range(5)]
+    seen, cursor = [], None
+    while True:
+        body = api.get("/tokens", limit=2, **({"cursor": cursor} if cursor else {})).json()
+        seen += [item["id"] for item in body["items"]]
+        cursor = body["next"]
+        if cursor is None:
+            break
+    assert seen[:5] == made[::-1]
+    assert len(seen) == len(set(seen)) == 6
+
+
+def test_too_many_requests_say_when_to_come_back(api, monkeypatch):
+    monkeypatch.setattr("webapp.accounts.auth.REQUESTS_PER_MINUTE", 2)
+    answers = [api.get("/me") for _ in range(3)]
+    assert [a.status_code for a in answers] == [200, 200, 429]
+    assert 1 <= int(answers[-1]["Retry-After"]) <= 60
+
+
+def test_a_lost_database_is_a_pause_not_a_crash(api, monkeypatch):
+    from django.db import OperationalError
+
+    def away(*args):
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr("webapp.accounts.queries.my_tokens", away)
+    response = api.get("/tokens")
+    assert (response.status_code, response["Retry-After"]) == (503, "5")
+
+
+def test_the_reference_lists_every_operation(client):
+    page = client.get("/api/v1/docs").content.decode()
+    schema = client.get("/api/v1/openapi.json").json()
+    assert all(path in page for path in schema["paths"])

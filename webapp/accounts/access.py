@@ -1,0 +1,73 @@
+"""Who may do what. Everything is refused unless one of these functions lets it through."""
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+
+from .models import ApiToken, Membership, Role
+
+Rest = ParamSpec("Rest")
+View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
+
+
+def require(request: HttpRequest, role: Role = Role.ANNOTATOR) -> Membership:
+    """The membership this request acts under, if it carries the rights of `role`; else PermissionDenied."""
+    membership: Membership | None = getattr(request, "membership", None)
+    if membership is None:
+        raise PermissionDenied("You are not a member of a workspace. Ask an owner to invite you.")
+    if not membership.may(role):
+        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
+    return membership
+
+
+def member(role: Role = Role.ANNOTATOR) -> Callable[[View[Rest]], View[Rest]]:
+    """Decorates a page: anonymous people are sent to sign in and back; `role` is the least that may see it."""
+
+    def decorate(view: View[Rest]) -> View[Rest]:
+        @wraps(view)
+        def guarded(request: HttpRequest, /, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:
+            if not request.user.is_authenticated:
+                return to_sign_in(request)
+            require(request, role)
+            return view(request, *args, **kwargs)
+
+        return guarded
+
+    return decorate
+
+
+def to_sign_in(request: HttpRequest) -> HttpResponse:
+    """Redirects to the sign-in page and back; a fragment request makes the whole page go there."""
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=204, headers={"HX-Redirect": redirect_to_login(_page_of(request)).url})
+    return redirect_to_login(_page_of(request))
+
+
+def _page_of(request: HttpRequest) -> str:
+    """Where to return after signing in: never to a form's target or a fragment."""
+    return request.get_full_path() if request.method == "GET" and not request.headers.get("HX-Request") else "/"
+
+
+def member_write(membership: Membership, member_id: int) -> Membership:
+    """A membership of the same workspace, for an owner; anyone else learns nothing about whether it exists."""
+    if not membership.may(Role.OWNER):
+        raise PermissionDenied("Only owners manage members.")
+    found = Membership.objects.filter(workspace=membership.workspace, id=member_id).select_related("user").first()
+    if found is None:
+        raise Http404("no such member")
+    return found
+
+
+def token_write(membership: Membership, token_id: int) -> ApiToken:
+    """One's own token in this workspace, or 404; owners also reach the tokens of others."""
+    tokens = ApiToken.objects.filter(workspace=membership.workspace, revoked_at=None)
+    if not membership.may(Role.OWNER):
+        tokens = tokens.filter(user=membership.user)
+    found = tokens.filter(id=token_id).first()
+    if found is None:
+        raise Http404("no such token")
+    return found

@@ -1,0 +1,162 @@
+"""Me, my workspaces, its members, my tokens."""
+
+from datetime import datetime
+
+from django.http import HttpRequest
+from ninja import Router, Schema, Status
+
+from webapp.core.paging import page
+
+from . import access, queries, services
+from .models import Membership, Role
+
+router = Router(tags=["accounts"])
+
+
+class WorkspaceOut(Schema):
+    id: int
+    name: str
+    slug: str
+
+
+class MeOut(Schema):
+    id: int
+    email: str
+    name: str
+    role: str
+    workspace: WorkspaceOut
+
+
+class WorkspaceEntry(Schema):
+    workspace: WorkspaceOut
+    role: str
+
+
+class WorkspaceList(Schema):
+    items: list[WorkspaceEntry]
+    next: str | None
+
+
+class MemberOut(Schema):
+    id: int
+    email: str
+    name: str
+    role: str
+    created_at: datetime
+
+    @staticmethod
+    def resolve_email(row: Membership) -> str:
+        return row.user.email
+
+    @staticmethod
+    def resolve_name(row: Membership) -> str:
+        return row.user.name
+
+
+class MemberList(Schema):
+    items: list[MemberOut]
+    next: str | None
+
+
+class RoleIn(Schema):
+    role: str
+
+
+class InviteIn(Schema):
+    email: str
+    role: str = Role.ANNOTATOR.value
+
+
+class InviteOut(Schema):
+    url: str
+
+
+class TokenIn(Schema):
+    name: str
+    scope: str = "write"
+
+
+class TokenOut(Schema):
+    id: int
+    name: str
+    scope: str
+    prefix: str
+    created_at: datetime
+    last_used_at: datetime | None
+
+
+class TokenCreated(TokenOut):
+    secret: str
+
+
+class TokenList(Schema):
+    items: list[TokenOut]
+    next: str | None
+
+
+@router.get("/me", response=MeOut, summary="Who this token or session is")
+def me(request: HttpRequest) -> dict[str, object]:
+    membership = access.require(request)
+    user = membership.user
+    return {
+        "id": user.pk,
+        "email": user.email,
+        "name": user.name,
+        "role": membership.role,
+        "workspace": membership.workspace,
+    }
+
+
+@router.get("/workspaces", response=WorkspaceList, summary="The workspaces you belong to")
+def workspaces(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+    membership = access.require(request)
+    mine = queries.my_memberships(membership.user)
+    if getattr(request, "api_token", None):  # a key opens one workspace and does not tell of others
+        mine = mine.filter(workspace=membership.workspace)
+    return page(mine, cursor, limit, "id")
+
+
+@router.get("/members", response=MemberList, summary="Who belongs to this workspace")
+def members(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+    return page(queries.members(access.require(request, Role.REVIEWER)), cursor, limit, "id")
+
+
+@router.post("/members/invite", response={201: InviteOut}, summary="Invite someone; the link works once")
+def invite(request: HttpRequest, payload: InviteIn) -> Status[dict[str, str]]:
+    secret = services.invite(access.require(request, Role.OWNER), payload.email, payload.role)
+    return Status(201, {"url": request.build_absolute_uri(f"/invite/{secret}")})
+
+
+@router.patch("/members/{int:member_id}", response=MemberOut, summary="Change a member's role")
+def change_role(request: HttpRequest, member_id: int, payload: RoleIn) -> Membership:
+    membership = access.require(request, Role.OWNER)
+    other = access.member_write(membership, member_id)
+    services.change_role(membership, other, payload.role)
+    other.refresh_from_db()
+    return other
+
+
+@router.delete("/members/{int:member_id}", response={204: None}, summary="Remove a member")
+def remove_member(request: HttpRequest, member_id: int) -> Status[None]:
+    membership = access.require(request, Role.OWNER)
+    services.remove_member(membership, access.member_write(membership, member_id))
+    return Status(204, None)
+
+
+@router.get("/tokens", response=TokenList, summary="Your tokens for this workspace")
+def tokens(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+    return page(queries.my_tokens(access.require(request)), cursor, limit, "-id")
+
+
+@router.post("/tokens", response={201: TokenCreated}, summary="Make a token; its secret is shown only now")
+def create_token(request: HttpRequest, payload: TokenIn) -> Status[object]:
+    token, secret = services.create_token(access.require(request), payload.name, payload.scope)
+    shown = TokenOut.model_validate(token, from_attributes=True).model_dump()
+    return Status(201, {**shown, "secret": secret})
+
+
+@router.delete("/tokens/{int:token_id}", response={204: None}, summary="Revoke a token")
+def revoke_token(request: HttpRequest, token_id: int) -> Status[None]:
+    membership = access.require(request)
+    services.revoke_token(membership, access.token_write(membership, token_id))
+    return Status(204, None)

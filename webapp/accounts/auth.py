@@ -1,0 +1,74 @@
+"""How the API knows who asks: a bearer token, or the session of a signed-in browser with its CSRF token."""
+
+from django.conf import settings
+from django.http import HttpRequest
+from ninja.security import APIKeyCookie, HttpBearer
+
+from webapp.core.limits import seconds_to_wait
+from webapp.core.problems import Problem
+
+from . import services
+from .models import ApiToken, Membership, hash_secret
+
+REQUESTS_PER_MINUTE = 1200
+READING = ("GET", "HEAD", "OPTIONS")
+
+
+class TooMany(Problem):
+    def __init__(self, wait_s: int) -> None:
+        self.wait_s = wait_s
+        super().__init__(f"Too many requests; try again in {wait_s} s.", code="too_many_requests", status=429)
+
+
+class ReadOnly(Problem):
+    def __init__(self) -> None:
+        super().__init__("This token may only read.", code="read_only_token", status=403)
+
+
+def limit(key: str) -> None:
+    if wait_s := seconds_to_wait(key, REQUESTS_PER_MINUTE):
+        raise TooMany(wait_s)
+
+
+class TokenAuth(HttpBearer):
+    """Sets `request.user`, `request.membership` and `request.api_token` from `Authorization: Bearer ts_...`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> Membership | None:
+        row = (
+            ApiToken.objects.filter(digest=hash_secret(token), revoked_at=None, user__is_active=True)
+            .select_related("user", "workspace")
+            .first()
+        )
+        if row is None:
+            return None
+        membership = (
+            Membership.objects.filter(user=row.user, workspace=row.workspace)
+            .select_related("user", "workspace")
+            .first()
+        )
+        if membership is None:  # the person left the workspace; their key left with them
+            return None
+        limit(f"token:{row.pk}")
+        if row.scope == ApiToken.Scope.READ and request.method not in READING:
+            raise ReadOnly
+        services.touch_token(row)
+        request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]
+        return membership
+
+
+class SessionAuth(APIKeyCookie):
+    """The browser's session, as `WorkspaceMiddleware` found it; changes need the CSRF token."""
+
+    param_name = settings.SESSION_COOKIE_NAME
+
+    def __call__(self, request: HttpRequest) -> Membership | None:
+        # looked at first: a script without any credentials should hear 401, not a puzzle about CSRF
+        if not request.user.is_authenticated:
+            return None
+        return super().__call__(request)
+
+    def authenticate(self, request: HttpRequest, key: str | None) -> Membership | None:
+        membership: Membership | None = getattr(request, "membership", None)
+        if membership:
+            limit(f"user:{membership.user_id}")
+        return membership

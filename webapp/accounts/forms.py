@@ -1,0 +1,65 @@
+"""What people type about themselves and each other."""
+
+from django import forms
+from django.contrib.auth import password_validation
+
+from .models import ApiToken, Role, User
+
+
+class SignInForm(forms.Form):
+    email = forms.EmailField(widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}))
+    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}))
+
+
+class PasswordForm(forms.Form):
+    """Sets a password; asks for the present one where there is one."""
+
+    current = forms.CharField(
+        label="Current password",
+        required=False,
+        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
+    )
+    new = forms.CharField(label="New password", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+
+    def __init__(self, user: User, *args: object, **kwargs: object) -> None:
+        self.user = user
+        super().__init__(*args, **kwargs)
+        if not user.has_usable_password():
+            del self.fields["current"]
+
+    def clean_current(self) -> str:
+        current: str = self.cleaned_data["current"]
+        if not self.user.check_password(current):
+            raise forms.ValidationError("This is not your current password.")
+        return current
+
+    def clean_new(self) -> str:
+        new: str = self.cleaned_data["new"]
+        password_validation.validate_password(new, self.user)
+        return new
+
+
+class TokenForm(forms.Form):
+    name = forms.CharField(max_length=80, widget=forms.TextInput(attrs={"placeholder": "nightly import"}))
+    scope = forms.ChoiceField(choices=ApiToken.Scope.choices, initial=ApiToken.Scope.WRITE)
+
+
+class InviteForm(forms.Form):
+    email = forms.EmailField()
+    role = forms.ChoiceField(choices=Role.choices, initial=Role.ANNOTATOR)
+
+
+class WorkspaceForm(forms.Form):
+    name = forms.CharField(max_length=120)
+
+
+class JoinForm(forms.Form):
+    """A person without an account accepts an invitation."""
+
+    name = forms.CharField(max_length=120, label="Your name", widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        password_validation.validate_password(password)
+        return password

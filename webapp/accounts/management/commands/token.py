@@ -1,0 +1,37 @@
+"""`manage.py token EMAIL`: prints a new API token and nothing else, so that scripts can capture it."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.accounts import services
+from webapp.accounts.models import ApiToken, Membership
+
+
+class Command(BaseCommand):
+    help = "Print a new API token for someone"
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("email")
+        parser.add_argument("--workspace", help="slug; needed only by people in several")
+        parser.add_argument("--scope", choices=ApiToken.Scope.values, default=ApiToken.Scope.WRITE.value)
+        parser.add_argument("--name", default="command line")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        _, secret = services.create_token(
+            _membership(options["email"], options["workspace"]), options["name"], options["scope"]
+        )
+        self.stdout.write(secret)
+
+
+def _membership(email: str, slug: str | None) -> Membership:
+    found = Membership.objects.filter(user__email=email.strip().lower()).select_related("user", "workspace")
+    if slug:
+        found = found.filter(workspace__slug=slug)
+    memberships = list(found.order_by("id"))
+    if not memberships:
+        raise CommandError(f"{email} is not a member of {f'workspace {slug!r}' if slug else 'any workspace'}.")
+    if len(memberships) > 1:
+        slugs = ", ".join(m.workspace.slug for m in memberships)
+        raise CommandError(f"{email} belongs to several workspaces; choose one with --workspace: {slugs}")
+    return memberships[0]

@@ -1,0 +1,186 @@
+"""Every change to people, workspaces and keys. Secrets are returned once, at creation; only digests are stored."""
+
+import secrets
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+from django.utils.text import slugify
+
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+
+from .models import ApiToken, Invite, Membership, Role, SignInLink, User, Workspace, hash_secret
+
+LINK_LIFETIME = timedelta(hours=12)
+INVITE_LIFETIME = timedelta(days=7)
+
+
+def get_or_create_user(email: str, name: str = "") -> User:
+    """The person with this address; a new one has no password and signs in by link until they set one."""
+    return User.objects.filter(email=email.strip().lower()).first() or User.objects.create_user(email, name=name)
+
+
+@transaction.atomic
+def create_workspace(name: str, owner: User) -> Membership:
+    """A new workspace with `owner` as its first member."""
+    if not name.strip():
+        raise Invalid("A workspace needs a name.", {"name": "must not be empty"})
+    base = slugify(name)[:40] or "workspace"
+    slug = base
+    while Workspace.objects.filter(slug=slug).exists():
+        slug = f"{base}-{secrets.token_hex(2)}"
+    workspace = Workspace.objects.create(name=name.strip(), slug=slug)
+    membership = Membership.objects.create(user=owner, workspace=workspace, role=Role.OWNER)
+    audit.record(workspace, owner, "workspace.created", workspace)
+    return membership
+
+
+@transaction.atomic
+def create_token(membership: Membership, name: str, scope: str = ApiToken.Scope.WRITE) -> tuple[ApiToken, str]:
+    """A new key to the membership's workspace and its secret, which cannot be read again."""
+    if scope not in ApiToken.Scope.values:
+        raise Invalid("Unknown scope.", {"scope": "must be read or write"})
+    if not 0 < len(name.strip()) <= 80:
+        raise Invalid("A token needs a name.", {"name": "must have 1 to 80 characters"})
+    secret = ApiToken.new_secret()
+    token = ApiToken.objects.create(
+        user=membership.user,
+        workspace=membership.workspace,
+        name=name.strip(),
+        scope=scope,
+        prefix=secret[:9],
+        digest=hash_secret(secret),
+    )
+    audit.record(membership, membership.user, "token.created", token, name=token.name, scope=scope)
+    return token, secret
+
+
+@transaction.atomic
+def revoke_token(membership: Membership, token: ApiToken) -> None:
+    """From now on the token opens nothing. Revoking twice is no error."""
+    if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
+        audit.record(membership, membership.user, "token.revoked", token, name=token.name)
+
+
+def create_sign_in_link(user: User) -> str:
+    """The secret of a link that signs `user` in once, within LINK_LIFETIME."""
+    secret = secrets.token_urlsafe(32)
+    SignInLink.objects.create(user=user, digest=hash_secret(secret), expires_at=timezone.now() + LINK_LIFETIME)
+    return secret
+
+
+def claim_sign_in_link(secret: str) -> User | None:
+    """The person the link was made for, once; None for every later, late or wrong attempt."""
+    now = timezone.now()
+    link = SignInLink.objects.filter(digest=hash_secret(secret)).select_related("user").first()
+    # claimed by the update, not by the look: two browsers with the same link must not both get in
+    if link and SignInLink.objects.filter(pk=link.pk, used_at=None, expires_at__gt=now).update(used_at=now):
+        return link.user if link.user.is_active else None
+    return None
+
+
+@transaction.atomic
+def invite(membership: Membership, email: str, role: str) -> str:
+    """The secret of an invitation for `email`. It is bound to that address and never opens an existing account."""
+    if role not in Role.values:
+        raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
+    email = email.strip().lower()
+    if Membership.objects.filter(workspace=membership.workspace, user__email=email).exists():
+        raise Conflict(f"{email} is already a member.")
+    secret = secrets.token_urlsafe(32)
+    Invite.objects.filter(workspace=membership.workspace, email=email, accepted_at=None).delete()  # the newest counts
+    row = Invite.objects.create(
+        workspace=membership.workspace,
+        email=email,
+        role=role,
+        digest=hash_secret(secret),
+        created_by=membership.user,
+        expires_at=timezone.now() + INVITE_LIFETIME,
+    )
+    audit.record(membership, membership.user, "member.invited", row, email=email, role=role)
+    return secret
+
+
+def open_invite(secret: str) -> Invite | None:
+    """The invitation, if it is neither used nor expired."""
+    return (
+        Invite.objects.filter(digest=hash_secret(secret), accepted_at=None, expires_at__gt=timezone.now())
+        .select_related("workspace")
+        .first()
+    )
+
+
+@transaction.atomic
+def accept_invite(row: Invite, user: User) -> Membership:
+    """Makes `user` a member. Raises Conflict if the invitation is for another address or was used meanwhile."""
+    if user.email != row.email:
+        raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
+    if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
+        raise Conflict("This invitation was already used.")
+    membership, _ = Membership.objects.get_or_create(user=user, workspace=row.workspace, defaults={"role": row.role})
+    audit.record(row.workspace, user, "member.joined", membership, role=membership.role)
+    return membership
+
+
+@transaction.atomic
+def join(row: Invite, user: User | None, name: str = "", password: str | None = None) -> Membership:
+    """Accepts an invitation; without `user`, makes the account it is addressed to."""
+    if user is None:
+        if User.objects.filter(email=row.email).exists():
+            raise Conflict("There is an account with this address. Sign in first.")
+        user = User.objects.create_user(row.email, password, name)
+    return accept_invite(row, user)
+
+
+@transaction.atomic
+def change_role(membership: Membership, other: Membership, role: str) -> None:
+    """Gives `other` another role. A workspace keeps at least one owner."""
+    if role not in Role.values:
+        raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
+    if role != Role.OWNER:
+        _keep_an_owner(other)
+    audit.record(membership, membership.user, "member.role_changed", other, before=other.role, after=role)
+    Membership.objects.filter(pk=other.pk).update(role=role)
+
+
+@transaction.atomic
+def remove_member(membership: Membership, other: Membership) -> None:
+    """Ends a membership and revokes the keys that came with it."""
+    _keep_an_owner(other)
+    ApiToken.objects.filter(workspace=other.workspace, user=other.user, revoked_at=None).update(
+        revoked_at=timezone.now()
+    )
+    audit.record(membership, membership.user, "member.removed", other, email=other.user.email)
+    other.delete()
+
+
+def _keep_an_owner(leaving: Membership) -> None:
+    # locks the owners' rows: two owners leaving at once would each see the other stay
+    owners = list(
+        Membership.objects.select_for_update()
+        .filter(workspace=leaving.workspace, role=Role.OWNER)
+        .values_list("id", flat=True)
+    )
+    if owners == [leaving.pk]:
+        raise Conflict("A workspace needs an owner. Make someone else an owner first.")
+
+
+def set_password(user: User, password: str) -> None:
+    """The caller has checked who asks and how good the password is. Signs out every other browser."""
+    user.set_password(password)
+    user.save(update_fields=["password"])
+
+
+def set_theme(user: User, theme: str) -> None:
+    """`system`, `light` or `dark`."""
+    if theme not in ("system", "light", "dark"):
+        raise Invalid("Unknown theme.", {"theme": "must be system, light or dark"})
+    User.objects.filter(pk=user.pk).update(theme=theme)
+
+
+def touch_token(token: ApiToken) -> None:
+    """Notes that the token was used, to the minute: one write a minute, not one a request."""
+    now = timezone.now()
+    if token.last_used_at is None or now - token.last_used_at > timedelta(minutes=1):
+        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)

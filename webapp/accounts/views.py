@@ -1,0 +1,230 @@
+"""The doors (sign in, link, invitation), and the settings of a person and a workspace."""
+
+from typing import cast
+
+from django.conf import settings
+from django.contrib import messages
+from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.core.addresses import public_url
+from webapp.core.problems import Problem
+
+from . import access, queries, services
+from .access import member
+from .forms import InviteForm, JoinForm, PasswordForm, SignInForm, TokenForm, WorkspaceForm
+from .middleware import SESSION_KEY
+from .models import Role, User
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+
+
+def _next(request: HttpRequest) -> str:
+    """Where to go after signing in, if it is on this site."""
+    target = request.POST.get("next") or request.GET.get("next") or ""
+    safe = url_has_allowed_host_and_scheme(target, {request.get_host()}, require_https=request.is_secure())
+    return target if safe else settings.LOGIN_REDIRECT_URL
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    if request.method == "GET" and request.user.is_authenticated:
+        return redirect(_next(request))
+    form = SignInForm(request.POST or None)
+    if form.is_valid():
+        email = form.cleaned_data["email"].strip().lower()
+        user = authenticate(request, email=email, password=form.cleaned_data["password"])
+        if user is not None:
+            login(request, user)
+            return redirect(_next(request))
+        form.add_error(None, "Email and password do not belong together.")
+    return render(
+        request,
+        "accounts/sign_in.html",
+        {"form": form, "next": _next(request)},
+        status=422 if form.errors else 200,
+    )
+
+
+def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object) -> HttpResponse:
+    """Shown by axes after too many failures; the wait is AXES_COOLOFF_TIME."""
+    minutes = round(settings.AXES_COOLOFF_TIME * 60)
+    form = SignInForm()
+    context = {"form": form, "next": "/", "locked": f"Too many attempts. Try again in {minutes} minutes."}
+    return render(request, "accounts/sign_in.html", context, status=429)
+
+
+@login_not_required
+@never_cache
+@require_http_methods(["GET", "POST"])
+def sign_in_link(request: HttpRequest, secret: str) -> HttpResponse:
+    """GET only shows a button (a script presses it): programs that preview links must not use the link up."""
+    if request.method == "GET":
+        return render(request, "accounts/link.html", {"secret": secret})
+    user = services.claim_sign_in_link(secret)
+    if user is None:
+        return render(request, "accounts/link.html", {"spent": True}, status=410)
+    login(request, user, backend=BACKEND)
+    return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    logout(request)
+    return redirect(settings.LOGIN_URL)
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def invite_link(request: HttpRequest, secret: str) -> HttpResponse:
+    """Accepts an invitation as the person signed in, or makes the account it is addressed to."""
+    row = services.open_invite(secret)
+    if row is None:
+        return render(request, "accounts/invite.html", {"spent": True}, status=410)
+    exists = User.objects.filter(email=row.email).exists()
+    if not request.user.is_authenticated and exists:
+        return access.to_sign_in(request)
+    form = None if request.user.is_authenticated else JoinForm(request.POST or None)
+    if request.method == "POST" and (form is None or form.is_valid()):
+        try:
+            if form is None:
+                membership = services.join(row, cast(User, request.user))
+            else:
+                membership = services.join(row, None, form.cleaned_data["name"], form.cleaned_data["password"])
+        except Problem as problem:
+            return render(request, "accounts/invite.html", {"invite": row, "problem": problem}, status=problem.status)
+        if form is not None:
+            login(request, membership.user, backend=BACKEND)
+        request.session[SESSION_KEY] = membership.workspace_id
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    return render(request, "accounts/invite.html", {"invite": row, "form": form, "secret": secret})
+
+
+@require_POST
+def switch_workspace(request: HttpRequest, workspace_id: int) -> HttpResponse:
+    mine = get_object_or_404(queries.my_memberships(cast(User, request.user)), workspace_id=workspace_id)
+    request.session[SESSION_KEY] = mine.workspace_id
+    return redirect(settings.LOGIN_REDIRECT_URL)
+
+
+@require_http_methods(["GET", "POST"])
+def workspaces(request: HttpRequest) -> HttpResponse:
+    """The workspaces one belongs to, and a form for another: also where people without any begin."""
+    user = cast(User, request.user)
+    form = WorkspaceForm(request.POST or None)
+    if form.is_valid():
+        membership = services.create_workspace(form.cleaned_data["name"], user)
+        request.session[SESSION_KEY] = membership.workspace_id
+        return redirect(settings.LOGIN_REDIRECT_URL)
+    return render(request, "accounts/workspaces.html", {"form": form, "memberships": queries.my_memberships(user)})
+
+
+@sensitive_post_parameters("current", "new")
+@require_http_methods(["GET", "POST"])
+def profile(request: HttpRequest) -> HttpResponse:
+    """Name, theme and password."""
+    user = cast(User, request.user)
+    form = PasswordForm(user, request.POST or None)
+    if form.is_valid():
+        services.set_password(user, form.cleaned_data["new"])
+        update_session_auth_hash(request, user)  # this browser stays signed in; all others are signed out
+        messages.success(request, "Password changed.")
+        return redirect("profile")
+    return render(request, "accounts/profile.html", {"form": form}, status=422 if form.errors else 200)
+
+
+@require_POST
+def theme(request: HttpRequest) -> HttpResponse:
+    try:
+        services.set_theme(cast(User, request.user), request.POST.get("theme", ""))
+    except Problem as problem:
+        return HttpResponse(problem.message, status=problem.status, content_type="text/plain")
+    if request.headers.get("HX-Request"):
+        return HttpResponse(status=204)
+    return redirect("profile")
+
+
+@member()
+@never_cache
+def tokens(request: HttpRequest) -> HttpResponseBase:
+    """One's keys. A new key's secret is in the answer to the form and nowhere else."""
+    membership = access.require(request)
+    form = TokenForm(request.POST or None)
+    secret = None
+    if form.is_valid():
+        _, secret = services.create_token(membership, form.cleaned_data["name"], form.cleaned_data["scope"])
+        form = TokenForm()
+    context = {"form": form, "tokens": queries.my_tokens(membership), "secret": secret, "address": public_url()}
+    return render(request, "accounts/tokens.html", context)
+
+
+@member()
+@require_POST
+def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
+    membership = access.require(request)
+    services.revoke_token(membership, access.token_write(membership, token_id))
+    messages.success(request, "Token revoked.")
+    return redirect("tokens")
+
+
+@member(Role.REVIEWER)
+@never_cache
+def members(request: HttpRequest) -> HttpResponseBase:
+    """Who belongs here; owners also invite, change roles and remove."""
+    membership = access.require(request, Role.REVIEWER)
+    form, link = InviteForm(), None
+    if request.method == "POST":
+        access.require(request, Role.OWNER)
+        form = InviteForm(request.POST)
+        if form.is_valid():
+            try:
+                secret = services.invite(membership, form.cleaned_data["email"], form.cleaned_data["role"])
+                link, form = f"{public_url()}/invite/{secret}", InviteForm()
+            except Problem as problem:
+                form.add_error(None, problem.message)
+    context = {
+        "form": form,
+        "link": link,
+        "members": queries.members(membership).order_by("user__email"),
+        "invites": queries.open_invites(membership),
+        "roles": Role.choices,
+        "may_manage": membership.may(Role.OWNER),
+    }
+    return render(request, "accounts/members.html", context)
+
+
+@member(Role.OWNER)
+@require_POST
+def member_change(request: HttpRequest, member_id: int) -> HttpResponseBase:
+    """Changes a role, or removes the member when the button says so."""
+    membership = access.require(request, Role.OWNER)
+    other = access.member_write(membership, member_id)
+    try:
+        if "remove" in request.POST:
+            services.remove_member(membership, other)
+            messages.success(request, f"{other.user} was removed.")
+        else:
+            services.change_role(membership, other, request.POST.get("role", ""))
+            messages.success(request, f"{other.user} has a new role.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("members")
+
+
+@member(Role.OWNER)
+@require_GET
+def audit(request: HttpRequest) -> HttpResponseBase:
+    """Who did what, newest first."""
+    entries = queries.audit_page(access.require(request, Role.OWNER), request.GET.get("cursor"))
+    return render(request, "accounts/audit.html", {"page": entries})

@@ -1,0 +1,41 @@
+"""`manage.py agreement FILE.jsonl --level ordinal`: every agreement coefficient of a file of ratings, as JSON."""
+
+import json
+from argparse import ArgumentParser
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.annotation.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
+from webapp.core.jsonlines import read
+
+
+class Command(BaseCommand):
+    help = 'Agreement of ratings, one {"unit", "rater", "value"} a line; a null value is a missing rating.'
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--level", choices=get_args(Level), default="nominal")
+
+    def handle(self, *args: Any, file: Path, level: Level, **options: Any) -> None:
+        missing = 0
+
+        def ratings() -> Iterator[Rating]:
+            nonlocal missing
+            for number, row in read(file):
+                try:
+                    rating = parse_rating(row, level)
+                except RatingProblem as problem:
+                    raise CommandError(f"{file}, line {number}: {problem}") from problem
+                if rating is None:
+                    missing += 1
+                else:
+                    yield rating
+
+        try:
+            table = tabulate(ratings())
+        except RatingProblem as problem:
+            raise CommandError(f"{file}: {problem}") from problem
+        self.stdout.write(json.dumps({**report(table, level), "missing": missing}, ensure_ascii=False))

@@ -1,0 +1,161 @@
+"""The REST API: who may call it, how errors look, and the routers of every app."""
+
+import json
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import DataError, InterfaceError, OperationalError
+from django.http import Http404, HttpRequest, HttpResponse
+from ninja import NinjaAPI
+from ninja.errors import AuthenticationError, HttpError, ValidationError
+from ninja.parser import Parser
+from ninja.types import DictStrAny
+from psycopg_pool import PoolTimeout
+
+from trainer.config.errors import ConfigInvalid
+from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
+from webapp.core.problems import Problem
+
+logger = logging.getLogger(__name__)
+ROUTERS = (
+    "webapp.accounts.api",
+    "webapp.datasets.api",
+    "webapp.inference.api",
+    "webapp.experiments.api",
+    "webapp.experiments.ingest",
+)
+RETRY_AFTER_S = 5
+
+
+class StrictParser(Parser):
+    """JSON as the standard has it, and as Postgres can store it: no NaN or Infinity, no NUL, no lone surrogates."""
+
+    def parse_body(self, request: HttpRequest) -> DictStrAny:
+        body = request.body
+        parsed: DictStrAny = json.loads(body, parse_constant=self._refuse)
+        if b"\\u" in body:
+            text = json.dumps(parsed, ensure_ascii=False)
+            text.encode()  # a lone surrogate raises here, before it reaches the database
+            if "\\u0000" in text.replace("\\\\", ""):
+                raise ValueError("NUL in a string")
+        return parsed
+
+    @staticmethod
+    def _refuse(name: str) -> float:
+        raise ValueError(f"{name} is not JSON")
+
+
+api = NinjaAPI(
+    title="Touchstone",
+    version="1",
+    description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",
+    auth=[TokenAuth(), SessionAuth()],
+    parser=StrictParser(),
+    docs_url=None,  # drawn by webapp.reference: the bundled page needs inline scripts, which the CSP forbids
+)
+
+
+def error(
+    request: HttpRequest, status: int, code: str, message: str, fields: list[dict[str, str]] | None = None
+) -> HttpResponse:
+    """The one shape of every error: a code for programs, a message for people, the fields at fault, an id to quote."""
+    body = {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}
+    return api.create_response(request, {"error": body}, status=status)
+
+
+@api.exception_handler(ValidationError)
+def _fields(request: HttpRequest, exc: ValidationError) -> HttpResponse:
+    fields = [{"path": _path(e["loc"]), "message": str(e["msg"]).removeprefix("Value error, ")} for e in exc.errors]
+    return error(request, 422, "invalid", "The request does not fit what is expected here.", fields)
+
+
+def _path(loc: tuple[str | int, ...]) -> str:
+    """`("body", "payload", "config", "lr")` -> `config.lr`: where it came from and our parameter's name say nothing."""
+    parts = [str(part) for part in loc]
+    if parts and parts[0] in ("body", "form", "file"):
+        return ".".join(parts[2:])
+    return ".".join(parts[1:])
+
+
+@api.exception_handler(ConfigInvalid)
+def _config(request: HttpRequest, exc: ConfigInvalid) -> HttpResponse:
+    fields = [{"path": p.path, "message": p.message} for p in exc.problems]
+    return error(request, 422, "invalid_config", "The config cannot be used.", fields)
+
+
+@api.exception_handler(Problem)
+def _problem(request: HttpRequest, exc: Problem) -> HttpResponse:
+    fields = [{"path": path, "message": message} for path, message in exc.fields.items()]
+    response = error(request, exc.status, exc.code, exc.message, fields)
+    if isinstance(exc, TooMany):
+        response["Retry-After"] = str(exc.wait_s)
+    return response
+
+
+@api.exception_handler(AuthenticationError)
+def _unknown(request: HttpRequest, exc: AuthenticationError) -> HttpResponse:
+    response = error(request, 401, "not_signed_in", "Send a valid token: `Authorization: Bearer ts_...`.")
+    response["WWW-Authenticate"] = "Bearer"
+    return response
+
+
+@api.exception_handler(HttpError)
+def _http(request: HttpRequest, exc: HttpError) -> HttpResponse:
+    codes = {400: "bad_request", 401: "not_signed_in", 403: "forbidden", 404: "not_found", 409: "conflict"}
+    return error(request, exc.status_code, codes.get(exc.status_code, "error"), str(exc))
+
+
+@api.exception_handler(PermissionDenied)
+def _denied(request: HttpRequest, exc: PermissionDenied) -> HttpResponse:
+    return error(request, 403, "forbidden", str(exc) or "Not allowed.")
+
+
+@api.exception_handler(Http404)
+def _missing(request: HttpRequest, exc: Http404) -> HttpResponse:
+    return error(request, 404, "not_found", "There is nothing here, or it is not yours to see.")
+
+
+@api.exception_handler(RequestDataTooBig)
+def _too_big(request: HttpRequest, exc: RequestDataTooBig) -> HttpResponse:
+    return error(request, 413, "too_big", "The body is larger than this endpoint takes.")
+
+
+def _unstorable(request: HttpRequest, exc: Exception) -> HttpResponse:
+    # a number beyond the column's range, a NUL, a lone surrogate: the caller's input, found late
+    logger.info("refused a value the database cannot hold: %s", exc)
+    return error(request, 422, "invalid", "A value is out of range or holds characters that cannot be stored.")
+
+
+def _away(request: HttpRequest, exc: Exception) -> HttpResponse:
+    logger.error("the database does not answer: %s", exc)
+    response = error(request, 503, "unavailable", "The database is away; trying again helps.")
+    response["Retry-After"] = str(RETRY_AFTER_S)
+    return response
+
+
+def _catch(handler: Callable[[HttpRequest, Any], HttpResponse], *errors: type[Exception]) -> None:
+    for kind in errors:
+        api.add_exception_handler(kind, handler)
+
+
+@api.exception_handler(ValueError)
+def _value(request: HttpRequest, exc: ValueError) -> HttpResponse:
+    if isinstance(exc, UnicodeEncodeError) or "NUL" in str(exc):
+        return _unstorable(request, exc)
+    return _bug(request, exc)
+
+
+@api.exception_handler(Exception)
+def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
+    logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=exc)
+    return error(request, 500, "internal", "Something broke on our side. Quote the id when you report it.")
+
+
+_catch(_unstorable, DataError)
+_catch(_away, OperationalError, InterfaceError, PoolTimeout)
+for module in filter(find_spec, ROUTERS):
+    api.add_router("", import_module(module).router)

@@ -1,0 +1,30 @@
+"""A rate limit over a sliding minute, counted in the cache that all web processes share."""
+
+import logging
+import time
+
+from django.core.cache import cache
+
+logger = logging.getLogger(__name__)
+WINDOW_S = 60
+
+
+def seconds_to_wait(key: str, per_minute: int) -> int:
+    """0 if one more request under `key` fits, else the seconds until it will.
+
+    The last window counts in proportion to how much of it lies within the past minute: two counters per key instead
+    of a timestamp per request. A cache that is away lets everyone in: a limit is a courtesy, not a lock.
+    """
+    now = time.time()
+    window, into = divmod(now, WINDOW_S)
+    current, last = f"limit:{key}:{window:.0f}", f"limit:{key}:{window - 1:.0f}"
+    try:
+        cache.add(current, 0, 2 * WINDOW_S)
+        count = cache.incr(current)
+        before = cache.get(last, 0)
+    except Exception:  # redis and the in-memory cache share no error class
+        logger.warning("rate limits are off: the cache does not answer", exc_info=True)
+        return 0
+    if count + before * (1 - into / WINDOW_S) <= per_minute:
+        return 0
+    return max(1, round(WINDOW_S - into))

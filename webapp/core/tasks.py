@@ -1,0 +1,27 @@
+"""Hands work to the queue by task name, so that the web side never imports a worker."""
+
+import logging
+
+from celery import current_app
+from django.db import transaction
+
+logger = logging.getLogger(__name__)
+
+
+def enqueue(name: str, *args: object) -> None:
+    """Sends task `name` once the current transaction is committed: a worker never looks for a row it cannot see yet.
+
+    A broker that is away does not undo the change: the failure is logged, and `workers.upkeep` finds what still
+    waits. Whoever enqueues therefore leaves a row in a state that upkeep recognises.
+    """
+    transaction.on_commit(lambda: _send(name, args))
+
+
+def _send(name: str, args: tuple[object, ...]) -> None:
+    if current_app.conf.task_always_eager:
+        current_app.tasks[name].apply(args=args, throw=True)
+        return
+    try:
+        current_app.send_task(name, args=args, retry=False)
+    except Exception:  # any transport's error: kombu does not unify them
+        logger.exception("cannot queue %s%r; upkeep will pick it up", name, args)

@@ -1,0 +1,70 @@
+"""Health, and the pages people see when something is in the way."""
+
+import sys
+
+import redis
+from django.conf import settings
+from django.contrib.auth.decorators import login_not_required
+from django.db import InterfaceError, OperationalError, connection
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+from psycopg_pool import PoolTimeout
+
+DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
+RETRY_AFTER_S = 5
+
+
+@login_not_required
+def healthz(request: HttpRequest) -> JsonResponse:
+    """200 when the database and Redis answer, else 503; says which of them does not."""
+    state = {"database": _database_answers(), "redis": _redis_answers()}
+    return JsonResponse(
+        {name: "ok" if up else "away" for name, up in state.items()}, status=200 if all(state.values()) else 503
+    )
+
+
+def _database_answers() -> bool:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("select 1")
+    except DATABASE_AWAY:
+        return False
+    return True
+
+
+def _redis_answers() -> bool:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as client:
+            return bool(client.ping())
+    except (redis.RedisError, OSError):
+        return False
+
+
+def _problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
+    """A page that needs no database and no session, since either may be what is broken."""
+    context = {"status": status, "title": title, "message": message, "id": getattr(request, "id", "")}
+    return HttpResponse(render_to_string("errors/problem.html", context), status=status)
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _problem(request, 400, "That request makes no sense", "Go back and try again.")
+
+
+def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
+    message = str(exception) or "Your role in this workspace does not allow it."
+    return _problem(request, 403, "You may not do this", message)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
+    return _problem(request, 404, "Nothing here", "The page does not exist, or it is not yours to see.")
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """A lost database is a pause, not a crash: the page says so and tries again by itself."""
+    if isinstance(sys.exc_info()[1], DATABASE_AWAY):
+        response = _problem(
+            request, 503, "The database is away", "Nothing is lost. This page tries again every few seconds."
+        )
+        response["Retry-After"] = response["Refresh"] = str(RETRY_AFTER_S)
+        return response
+    return _problem(request, 500, "Something broke on our side", "Quote the id below when you report it.")

@@ -1,0 +1,56 @@
+"""Fetching is authorisation: a run or experiment of the caller's workspace, or 404; too small a role is refused."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
+from webapp.accounts.models import Membership, Role
+
+from .models import Experiment, Run
+from .queries import runs
+
+READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
+WRITER = Role.RESEARCHER
+
+
+def may_read(membership: Membership) -> Membership:
+    return _at_least(membership, READER)
+
+
+def may_write(membership: Membership) -> Membership:
+    return _at_least(membership, WRITER)
+
+
+def run_read(membership: Membership, run_id: int) -> Run:
+    return _run(may_read(membership), run_id)
+
+
+def run_write(membership: Membership, run_id: int) -> Run:
+    return _run(may_write(membership), run_id)
+
+
+def experiment_read(membership: Membership, experiment_id: int) -> Experiment:
+    return _experiment(may_read(membership), experiment_id)
+
+
+def experiment_write(membership: Membership, experiment_id: int) -> Experiment:
+    return _experiment(may_write(membership), experiment_id)
+
+
+def _at_least(membership: Membership, role: Role) -> Membership:
+    if not membership.may(role):
+        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
+    return membership
+
+
+def _run(membership: Membership, run_id: int) -> Run:
+    found = runs(membership.workspace_id).filter(id=run_id).first()
+    if found is None:
+        raise Http404("no such run")
+    return found
+
+
+def _experiment(membership: Membership, experiment_id: int) -> Experiment:
+    found = Experiment.objects.filter(workspace_id=membership.workspace_id, id=experiment_id).first()
+    if found is None:
+        raise Http404("no such experiment")
+    return found

@@ -1,0 +1,240 @@
+"""Recipes, experiments and runs. Reading needs the role reviewer, changing anything researcher."""
+
+from typing import Annotated, Any
+
+from django.http import Http404, HttpRequest
+from ninja import Header, Path, Query, Router, Status
+from pydantic import Field
+
+from trainer.config import RECIPES
+from webapp.accounts.access import require
+from webapp.core.paging import page
+from webapp.core.problems import Invalid
+
+from . import access, queries, rollouts, services, shapes
+from . import schemas as s
+from .models import Artifact, Run
+
+router = Router(tags=["runs"])
+RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+Step = Annotated[int, Field(ge=0, lt=2**31)]
+Key = Annotated[str, Field(min_length=1, max_length=80)]
+MAX_COMPARED = 8
+COMPARED_KEYS = "reward/mean,eval/rubric_score,policy/entropy,policy/kl,rollout/length"
+LaunchKey = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same run")]
+
+
+@router.get("/recipes", response=s.RecipeList, summary="What a run can do", tags=["recipes"])
+def recipes(request: HttpRequest) -> dict[str, Any]:
+    access.may_read(require(request))
+    return {"items": list(RECIPES.values()), "next": None}
+
+
+@router.get("/recipes/{name}/schema", response=dict[str, Any], summary="JSON Schema of the config", tags=["recipes"])
+def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
+    """Defaults, bounds, help (`description`), `unit` and `advanced`: all that a form needs."""
+    access.may_read(require(request))
+    if name not in RECIPES:
+        raise Http404("no such recipe")
+    return RECIPES[name].schema.model_json_schema()
+
+
+@router.post("/recipes/{name}/check", response=s.CheckOut, summary="Check a config, launch nothing", tags=["recipes"])
+def check_config(request: HttpRequest, name: str, payload: s.CheckIn) -> dict[str, Any]:
+    """The complete config, or 422 with every field that is wrong."""
+    access.may_read(require(request))
+    if name not in RECIPES:
+        raise Http404("no such recipe")
+    return {"config": services.check_config(name, payload.config)}
+
+
+@router.get("/experiments", response=s.ExperimentList, summary="Experiments, newest first", tags=["experiments"])
+def experiments(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    found = page(queries.experiments(membership.workspace_id), cursor, limit)
+    return {"items": [shapes.experiment(row, row.run_count) for row in found.items], "next": found.next}
+
+
+@router.post("/experiments", response={201: s.ExperimentOut}, summary="Make an experiment", tags=["experiments"])
+def create_experiment(request: HttpRequest, payload: s.ExperimentIn) -> Status[dict[str, Any]]:
+    membership = access.may_write(require(request))
+    row = services.create_experiment(membership, payload.name, payload.description)
+    return Status(201, shapes.experiment(row, 0))
+
+
+@router.get("/runs", response=s.RunList, summary="Runs, newest first")
+def runs(
+    request: HttpRequest,
+    cursor: str | None = None,
+    limit: int = 50,
+    experiment: Annotated[int | None, Query(lt=2**63)] = None,
+    state: str | None = None,
+    recipe: str | None = None,
+) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    wanted = queries.filtered_runs(membership.workspace_id, experiment=experiment, state=state, recipe=recipe)
+    found = page(wanted, cursor, limit)
+    return {"items": [shapes.run(row) for row in found.items], "next": found.next}
+
+
+@router.post("/runs", response={201: s.RunOut}, summary="Launch a run")
+def launch(request: HttpRequest, payload: s.LaunchIn, idempotency_key: LaunchKey = None) -> Status[dict[str, Any]]:
+    """422 with every field that is wrong, before anything is queued."""
+    run = services.launch(
+        access.may_write(require(request)),
+        recipe=payload.recipe,
+        config=payload.config,
+        dataset=s.choice(payload.dataset),
+        model=payload.model,
+        experiment=payload.experiment,
+        name=payload.name,
+        key=idempotency_key,
+    )
+    return Status(201, shapes.run(run))
+
+
+@router.get("/runs/compare", response=s.CompareOut, summary="Where runs differ: configs and curves")
+def compare(
+    request: HttpRequest,
+    ids: str,
+    named: Annotated[str, Query(alias="keys")] = COMPARED_KEYS,
+    max_points: Annotated[int, Query(ge=2, le=2000)] = 300,
+) -> dict[str, Any]:
+    """`ids`: up to 8 runs, separated by commas."""
+    membership = require(request)
+    wanted = list(dict.fromkeys(part.strip() for part in ids.split(",") if part.strip()))
+    if not 1 <= len(wanted) <= MAX_COMPARED or not all(part.isascii() and part.isdigit() for part in wanted):
+        raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
+    rows = [access.run_read(membership, int(part)) for part in wanted]
+    return queries.compare(rows, _split(named), max_points)
+
+
+@router.get("/runs/{run_id}", response=s.RunOut, summary="One run")
+def run(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    return shapes.run(_read(request, run_id))
+
+
+@router.patch("/runs/{run_id}", response=s.RunOut, summary="Rename a run")
+def rename(request: HttpRequest, run_id: RunId, payload: s.RenameIn) -> dict[str, Any]:
+    membership = require(request)
+    return shapes.run(services.rename(membership, access.run_write(membership, run_id), payload.name))
+
+
+@router.delete("/runs/{run_id}", response={204: None}, summary="Delete a run that is over")
+def delete(request: HttpRequest, run_id: RunId) -> Status[None]:
+    membership = require(request)
+    services.delete(membership, access.run_write(membership, run_id))
+    return Status(204, None)
+
+
+@router.post("/runs/{run_id}/stop", response=s.RunOut, summary="Stop after the present step, with a checkpoint")
+def stop(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """Stopping a run that is over changes nothing."""
+    membership = require(request)
+    return shapes.run(services.stop(membership, access.run_write(membership, run_id)))
+
+
+@router.post("/runs/{run_id}/resume", response=s.RunOut, summary="Go on from the last checkpoint")
+def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """409 unless the run is stopped or failed."""
+    membership = require(request)
+    return shapes.run(services.resume(membership, access.run_write(membership, run_id)))
+
+
+@router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")
+def fork(
+    request: HttpRequest,
+    run_id: RunId,
+    payload: s.ForkIn,
+    idempotency_key: LaunchKey = None,
+) -> Status[dict[str, Any]]:
+    membership = require(request)
+    new = services.fork(
+        membership,
+        access.run_write(membership, run_id),
+        overrides=payload.config,
+        dataset=s.choice(payload.dataset) if payload.dataset is not None else None,
+        model=payload.model,
+        experiment=payload.experiment,
+        name=payload.name,
+        key=idempotency_key,
+    )
+    return Status(201, shapes.run(new))
+
+
+@router.get("/runs/{run_id}/metrics", response=s.MetricsOut, summary="Every point of one metric")
+def metrics(
+    request: HttpRequest,
+    run_id: RunId,
+    key: Key,
+    after_step: Step | None = None,
+    limit: Annotated[int, Query(ge=1, le=queries.MAX_POINTS_PER_PAGE)] = queries.MAX_POINTS_PER_PAGE,
+) -> dict[str, Any]:
+    return queries.points(_read(request, run_id), key, after_step, limit)
+
+
+@router.get("/runs/{run_id}/curves", response=s.CurvesOut, summary="Charts: thinned curves that keep every spike")
+def curves(
+    request: HttpRequest,
+    run_id: RunId,
+    named: Annotated[str | None, Query(alias="keys")] = None,  # ninja cannot have a parameter called `keys`
+    max_points: Annotated[int, Query(ge=2, le=5000)] = 600,
+) -> dict[str, Any]:
+    """`keys`: metric keys separated by commas; all of them if left out."""
+    return queries.curves(_read(request, run_id), None if named is None else _split(named), max_points)
+
+
+@router.get("/runs/{run_id}/histograms", response=s.HistogramsOut, summary="One metric's histograms over the steps")
+def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
+    return queries.histograms(_read(request, run_id), key)
+
+
+@router.get("/runs/{run_id}/rollouts", response=s.RolloutList, summary="Sampled responses with their verdicts")
+def list_rollouts(
+    request: HttpRequest,
+    run_id: RunId,
+    step: Step | None = None,
+    phase: str | None = None,
+    criterion: str | None = None,
+    verdict: rollouts.Verdict | None = None,
+    sort: rollouts.Sort | None = None,
+    cursor: str | None = None,
+    limit: Annotated[int, Query(ge=1, le=100)] = 20,
+) -> dict[str, Any]:
+    """`criterion`: id or whole text of a criterion that was scored; `verdict` narrows to how it was judged."""
+    found = rollouts.rollouts(
+        _read(request, run_id),
+        step=step,
+        phase=phase,
+        criterion=criterion,
+        verdict=verdict,
+        sort=sort,
+        cursor=cursor,
+        limit=limit,
+    )
+    return {"items": [shapes.rollout(row) for row in found.items], "next": found.next}
+
+
+@router.get("/runs/{run_id}/rollouts/facets", response=s.FacetsOut, summary="What rollouts can be filtered by")
+def rollout_facets(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
+    return rollouts.facets(_read(request, run_id), step)
+
+
+@router.get("/runs/{run_id}/log", response=s.LogOut, summary="The log's newest lines, or those after one")
+def log(
+    request: HttpRequest, run_id: RunId, after_seq: Annotated[int | None, Query(lt=2**63)] = None
+) -> dict[str, Any]:
+    return queries.log(_read(request, run_id), after_seq)
+
+
+@router.get("/runs/{run_id}/artifacts", response=s.ArtifactList, summary="Checkpoints and models it left behind")
+def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: int = 50) -> object:
+    return page(Artifact.objects.filter(run=_read(request, run_id)), cursor, limit)
+
+
+def _read(request: HttpRequest, run_id: int) -> Run:
+    return access.run_read(require(request), run_id)
+
+
+def _split(keys: str) -> list[str]:
+    return [key.strip() for key in keys.split(",") if key.strip()]

@@ -1,0 +1,118 @@
+"""What must hold before a run is written. Nothing here changes a row except freezing the version a run trains on."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, resolve
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion, VersionMember
+from webapp.inference.models import RegisteredModel
+
+MAX_NAME = 120
+
+
+@dataclass(frozen=True)
+class DatasetChoice:
+    """A dataset by id or by name; without `version` its newest one."""
+
+    id: int | None = None
+    name: str | None = None
+    version: int | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run that may be written: everything it refers to exists and fits."""
+
+    recipe: Recipe
+    config: dict[str, Any]
+    steps: int
+    version: DatasetVersion
+    model: RegisteredModel
+
+
+def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
+    """Raises ConfigInvalid with every problem of the config, the dataset and the model at once, by field."""
+    problems: list[FieldProblem] = []
+    if model and isinstance(raw.get("model", {}), dict):
+        raw = {**raw, "model": {**raw.get("model", {}), "name": model}}
+    config = None
+    try:
+        config = resolve(recipe, raw)
+    except ConfigInvalid as error:
+        problems += error.problems
+    version = _version(membership, dataset)
+    if version is None:
+        problems.append(FieldProblem("dataset", _missing(dataset)))
+    elif recipe in RECIPES:
+        problems += _data_problems(RECIPES[recipe], version, config.evaluation.max_examples if config else 0)
+    registered = (
+        config and RegisteredModel.objects.filter(workspace=membership.workspace, name=config.model.name).first()
+    )
+    if config and registered is None:
+        problems.append(FieldProblem("model.name", f"no model called {config.model.name!r} is registered"))
+    if problems or config is None or version is None or registered is None:
+        raise ConfigInvalid(problems)
+    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, registered)
+
+
+def _version(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:
+    versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).select_related("dataset")
+    if choice.id is not None:
+        versions = versions.filter(dataset_id=choice.id)
+    elif choice.name:
+        versions = versions.filter(dataset__name=choice.name)
+    else:
+        return None
+    if choice.version is not None:
+        versions = versions.filter(number=choice.version)
+    return versions.order_by("-number").first()
+
+
+def _missing(choice: DatasetChoice) -> str:
+    if choice.id is None and not choice.name:
+        return "choose a dataset"
+    which = f"{choice.name!r}" if choice.id is None else f"with the id {choice.id}"
+    version = "" if choice.version is None else f" and version {choice.version}"
+    return f"this workspace has no dataset {which}{version}"
+
+
+def _data_problems(recipe: Recipe, version: DatasetVersion, heldout_wanted: int) -> list[FieldProblem]:
+    members = VersionMember.objects.filter(version=version)
+    train = members.exclude(example__split="heldout")
+    if "rubric" in recipe.needs:
+        usable, what = train.filter(example__criteria_count__gt=0), "training examples with a rubric"
+    else:
+        usable, what = train, "training examples"
+    found = []
+    if not usable.exists():
+        found.append(FieldProblem("dataset", f"{version} has no {what}, which {recipe.title!r} needs"))
+    if heldout_wanted and not members.filter(example__split="heldout").exists():
+        reason = f"{version} has no held-out examples to evaluate on; add some or set this to 0"
+        found.append(FieldProblem("evaluation.max_examples", reason))
+    return found
+
+
+def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
+    """The version as it will stay: a draft that a run trains on is frozen with the launch."""
+    if version.state == DatasetVersion.State.FROZEN:
+        return version
+    from webapp.datasets import services as datasets
+
+    return datasets.freeze(membership, version)
+
+
+def name(text: str, field: str) -> str:
+    """Trimmed; raises Invalid at `field` if empty or too long."""
+    text = optional_name(text, field)
+    if not text:
+        raise Invalid("A name is missing.", {field: "give it a name"})
+    return text
+
+
+def optional_name(text: str, field: str) -> str:
+    text = text.strip()
+    if len(text) > MAX_NAME:
+        raise Invalid("The name is too long.", {field: f"at most {MAX_NAME} characters"})
+    return text

@@ -1,0 +1,124 @@
+"""Websockets: what happens to runs, as it happens. Pages load their state over HTTP and then apply these messages."""
+
+import asyncio
+import contextlib
+import json
+from collections import deque
+from typing import Any
+from urllib.parse import urlsplit
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.conf import settings
+from django.urls import path
+
+from webapp.accounts.middleware import SESSION_KEY
+from webapp.accounts.models import Membership
+
+from . import access, broadcasts
+from .models import Run
+
+MOST_WAITING = 500  # messages kept for a client that reads slowly
+RECHECK_S = 60  # how soon a person who was removed stops hearing
+RESYNC = json.dumps({"type": "resync"})
+
+
+class Feed(AsyncWebsocketConsumer):
+    """Passes on one group's messages. Subclasses say which group, and thereby who may listen.
+
+    Messages wait in a queue of this connection, so a slow client holds up nobody. When it overflows everything in it is
+    dropped for one `{"type": "resync"}`: the page then loads its state again instead of drawing a curve with holes.
+    """
+
+    group: str | None = None
+
+    async def connect(self) -> None:
+        self.waiting: deque[str] = deque()
+        self.news = asyncio.Event()
+        self.sender: asyncio.Task[None] | None = None
+        self.group = await self.allowed_group() if self.same_origin() else None
+        if self.group is None:
+            await self.close()
+            return
+        await self.channel_layer.group_add(self.group, self.channel_name)
+        await self.accept()
+        self.sender = asyncio.create_task(self.send_waiting())
+
+    async def disconnect(self, code: int) -> None:
+        if self.sender:
+            self.sender.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self.sender
+        if self.group:
+            await self.channel_layer.group_discard(self.group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        """Clients have nothing to say here."""
+
+    async def broadcast(self, event: dict[str, Any]) -> None:
+        """From the channel layer. Never waits for the client."""
+        message = event["message"]
+        for item in message["items"] if message["type"] == "batch" else [message]:
+            self.waiting.append(json.dumps(item))
+        if len(self.waiting) > MOST_WAITING:
+            self.waiting.clear()
+            self.waiting.append(RESYNC)
+        self.news.set()
+
+    async def send_waiting(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self.news.wait(), RECHECK_S)
+            if not self.news.is_set() and await self.allowed_group() != self.group:
+                await self.close(4403)
+                return
+            self.news.clear()
+            while self.waiting:
+                await self.send(text_data=self.waiting.popleft())
+
+    def same_origin(self) -> bool:
+        """Only pages of this very address: cookies are sent whatever the port of the page that connects."""
+        headers = dict(self.scope["headers"])
+        origin, host = headers.get(b"origin", b"").decode(), headers.get(b"host", b"").decode()
+        trusted = getattr(settings, "CSRF_TRUSTED_ORIGINS", [])
+        return bool(origin) and (urlsplit(origin).netloc == host or origin in trusted)
+
+    async def allowed_group(self) -> str | None:
+        """The group this person may hear, asked of the database; None refuses."""
+        return await database_sync_to_async(self.group_of)(self.scope["user"])
+
+    def group_of(self, user: Any) -> str | None:
+        raise NotImplementedError
+
+
+class RunFeed(Feed):
+    """`/ws/runs/{id}`: metrics, rollouts, log and state of one run."""
+
+    def group_of(self, user: Any) -> str | None:
+        if not user.is_authenticated:
+            return None
+        run_id = self.scope["url_route"]["kwargs"]["run_id"]
+        found = Run.objects.filter(id=run_id, experiment__workspace__memberships__user_id=user.pk)
+        workspace_id = found.values_list("experiment__workspace_id", flat=True).first()
+        membership = Membership.objects.filter(user_id=user.pk, workspace_id=workspace_id).first()
+        return broadcasts.run_group(run_id) if membership and membership.may(access.READER) else None
+
+
+class WorkspaceFeed(Feed):
+    """`/ws/workspace`: state and progress of all runs and imports of the workspace chosen in the session."""
+
+    def group_of(self, user: Any) -> str | None:
+        if not user.is_authenticated:
+            return None
+        mine = list(Membership.objects.filter(user_id=user.pk).order_by("id"))
+        chosen = self.scope["session"].get(SESSION_KEY)
+        membership = next((m for m in mine if m.workspace_id == chosen), mine[0] if mine else None)
+        if membership is None or not membership.may(access.READER):
+            return None
+        return broadcasts.workspace_group(membership.workspace_id)
+
+
+websocket_urlpatterns = [
+    path("ws/runs/<int:run_id>", RunFeed.as_asgi()),
+    path("ws/workspace", WorkspaceFeed.as_asgi()),
+]

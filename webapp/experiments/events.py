@@ -1,0 +1,176 @@
+"""The one write path of events: a batch from the trainer becomes points, rollouts, log lines, artifacts and a state.
+
+Everything of a batch is written in one transaction under a lock on the run's row, so an event is stored exactly once,
+whatever the number of deliveries and however many of them arrive at the same moment.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.contracts import (
+    ArtifactData,
+    EventBatch,
+    IngestReply,
+    LogData,
+    MetricsData,
+    ProgressData,
+    RolloutsData,
+    RunEvent,
+    StateData,
+)
+
+from . import broadcasts, bulk, tokens
+from .models import LogLine, Run
+from .states import State, move
+
+HEADLINES = frozenset(
+    {
+        "reward/mean",
+        "reward/std",
+        "policy/entropy",
+        "policy/kl",
+        "rollout/length",
+        "scaffold/ratio",
+        "perf/rollout_tokens_per_s",
+        "perf/train_tokens_per_s",
+    }
+)
+EVAL_PREFIX = "eval/"
+FIRST = ":first"
+
+
+class Fenced(Exception):
+    """The token is not that of the run's present attempt: whoever sent it must stop."""
+
+
+@dataclass
+class Gathered:
+    """What the fresh events of one batch hold, sorted by where it goes."""
+
+    points: dict[tuple[str, int], bulk.Point] = field(default_factory=dict)
+    rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
+    lines: list[LogLine] = field(default_factory=list)
+    artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
+    states: list[StateData] = field(default_factory=list)
+    steps: dict[int, dict[str, dict[str, object]]] = field(default_factory=dict)  # for the browsers
+    counts: Counter[tuple[int, str]] = field(default_factory=Counter)
+
+
+def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
+    """Stores what is new in `batch` and answers how far everything is stored. An empty batch is a sign of life.
+
+    Numbers up to the run's `last_seq` are dropped as repeats; after a gap nothing is taken, so the trainer sends the
+    missing events again. Raises Fenced, and writes nothing, if the token or the attempt is not the present one.
+    """
+    with transaction.atomic():
+        locked = Run.objects.with_names().select_for_update(of=("self",), no_key=True)
+        run = locked.filter(id=run_id).first()
+        if run is None or not tokens.fits(token, run) or batch.attempt != run.attempt:
+            raise Fenced
+        was_over = run.is_over
+        fresh = following(run.last_seq, batch.events)
+        if fresh:
+            _store(run, fresh)
+        else:
+            Run.objects.filter(id=run.id).update(heartbeat_at=timezone.now())
+        return IngestReply(acked=run.last_seq, command=_command(run, was_over, bool(fresh) or not batch.events))
+
+
+def following(last: int, events: Iterable[RunEvent]) -> list[RunEvent]:
+    """The events numbered last + 1, last + 2, ... without a gap; repeats are dropped."""
+    fresh: list[RunEvent] = []
+    for event in sorted(events, key=lambda event: event.seq):
+        if event.seq == last + 1:
+            fresh.append(event)
+            last = event.seq
+        elif event.seq > last:
+            break
+    return fresh
+
+
+def _command(run: Run, was_over: bool, news: bool) -> Any:
+    if run.state == State.STOPPING:
+        return "stop"
+    # a run that was given up (no sign of life for too long) and now speaks: its data is kept, but it must end.
+    # A mere repeat is the trainer's last batch whose answer got lost; it has ended by itself.
+    return "abandon" if was_over and news else "continue"
+
+
+def _store(run: Run, fresh: list[RunEvent]) -> None:
+    gathered = Gathered()
+    fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
+    for event in fresh:
+        _gather(run, event, gathered, fields)
+    bulk.upsert_points(run.id, gathered.points.values())
+    bulk.upsert_rollouts(run.id, gathered.rollouts.values())
+    bulk.upsert_artifacts(run.id, gathered.artifacts.values())
+    LogLine.objects.bulk_create(gathered.lines)
+    for name, value in fields.items():
+        setattr(run, name, value)
+    Run.objects.filter(id=run.id).update(**fields)
+    broadcasts.metrics(run.id, gathered.steps)
+    broadcasts.rollouts(run.id, gathered.counts)
+    broadcasts.log(run.id, gathered.lines)
+    moved = [_follow(run, data) for data in gathered.states]  # every one in turn: a batch may hold a whole life
+    if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
+        broadcasts.run_changed(run)
+
+
+def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any]) -> None:
+    data = event.data
+    if isinstance(data, MetricsData):
+        _gather_metrics(run, event, data, gathered, fields)
+    elif isinstance(data, RolloutsData):
+        for record in data.rollouts:
+            place = (event.step, record.phase, record.group, record.index)
+            gathered.rollouts[place] = bulk.RolloutRow(event.step, record)
+            gathered.counts[event.step, record.phase] += 1
+    elif isinstance(data, LogData):
+        line = LogLine(
+            run=run, event=event.seq, time=event.time, step=event.step, level=data.level, message=data.message
+        )
+        gathered.lines.append(line)
+    elif isinstance(data, ProgressData):
+        fields.update(phase=data.phase, phase_done=data.done, phase_total=data.total, eta_s=data.eta_s)
+        if event.step:  # while it loads, a resumed run does not know its step yet
+            fields["step"] = event.step
+    elif isinstance(data, ArtifactData):
+        gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
+    else:
+        gathered.states.append(data)
+        if data.summary:
+            fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
+
+
+def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
+    step = gathered.steps.setdefault(event.step, {"values": {}, "histograms": {}})
+    for key, value in data.values.items():
+        gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time)).value = value
+        step["values"][key] = value
+    for key, histogram in data.histograms.items():
+        point = gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time))
+        point.histogram = histogram
+        step["histograms"][key] = histogram.model_dump(mode="json")
+    fields["step"] = event.step
+    fields["summary"] = _headlines(fields.get("summary", run.summary), data.values)
+    if run.first_metric_at is None:
+        fields.setdefault("first_metric_at", timezone.now())
+
+
+def _headlines(summary: dict[str, float], values: dict[str, float]) -> dict[str, float]:
+    """The last value of each headline metric; of evaluations also the first, to tell what training has changed."""
+    news = {k: v for k, v in values.items() if k in HEADLINES or k.startswith(EVAL_PREFIX)}
+    firsts = {k + FIRST: v for k, v in news.items() if k.startswith(EVAL_PREFIX) and k + FIRST not in summary}
+    return {**summary, **news, **firsts}
+
+
+def _follow(run: Run, data: StateData) -> bool:
+    """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
+    if data.state == State.RUNNING and run.started_at is None:
+        return move(run, State.RUNNING, started_at=timezone.now())
+    return move(run, data.state, reason=data.reason)

@@ -1,0 +1,227 @@
+"""Runs as Ray jobs: submitting them, and noticing when one has died. Called by the workers only.
+
+Nothing here trusts that a task is delivered once or that a worker survives it: every step claims the row by a conditional
+update, and what a lost worker leaves behind is found again by `watch`.
+"""
+
+import logging
+import shutil
+from datetime import datetime, timedelta
+
+import httpx
+from django.conf import settings
+from django.core.cache import cache
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from webapp.core.addresses import public_url
+from webapp.core.tasks import enqueue
+
+from . import broadcasts, ray_client, tokens
+from .models import LogLine, Run
+from .ray_client import Job, RayAway, RayClient, RayRefused
+from .states import ALIVE, State, move
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)  # how long one try to submit may take before another worker may try
+LOST = timedelta(seconds=20)  # a launch this long overdue has lost its task
+LONGEST_WAIT_S = 30
+QUIET = timedelta(seconds=8)  # four missed signs of life: worth asking Ray
+SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one: given up
+LOADING = timedelta(minutes=5)  # before its first sign of life a process loads torch, perhaps from a slow disk
+STOP_GRACE = timedelta(minutes=2)  # time to finish the step and write a checkpoint
+DEAF_AFTER_S = 30  # a gap between two rounds of `watch` during which we may have missed signs of life
+HEARING_KEY = "experiments:hearing"
+
+
+def job_id(run_id: int, attempt: int) -> str:
+    return f"run-{run_id}-{attempt}"
+
+
+def launch(run_id: int) -> float | None:
+    """Submits the run to Ray if it still waits for that. Returns the seconds after which to try again, or None."""
+    run = Run.objects.with_names().filter(id=run_id).first()
+    if run is None or not _claim(run):
+        return None
+    try:
+        client = ray_client.client()
+        if waiting_for := _unfinished_attempt(client, run):
+            return _try_later(run, f"Attempt {waiting_for} is still ending")
+        environment = {
+            "TOUCHSTONE_URL": public_url(),
+            "TOUCHSTONE_RUN_ID": str(run.id),
+            "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
+        }
+        client.submit(job_id(run.id, run.attempt), settings.TRAINER_COMMAND, environment)
+    except RayAway as error:
+        return _try_later(run, str(error))
+    except RayRefused as error:
+        move(run, State.FAILED, reason=f"Ray refused the job. {error}")
+        return None
+    _submitted(client, run)
+    return None
+
+
+def _claim(run: Run) -> bool:
+    """True for exactly one of the workers that hold a task for this run."""
+    now = timezone.now()
+    if run.state == State.QUEUED:
+        return move(run, State.STARTING, reason="Handing it to Ray", next_try_at=now + LEASE)
+    due = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING, ray_job_id="")
+    slack = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
+    return bool(due.filter(next_try_at__lte=now + slack).update(next_try_at=now + LEASE))
+
+
+def _unfinished_attempt(client: RayClient, run: Run) -> int | None:
+    """An earlier attempt whose process may still write to the run's folder; it is told to end."""
+    for attempt in range(run.attempt - 1, 0, -1):
+        if not client.job(job_id(run.id, attempt)).has_ended:
+            client.stop(job_id(run.id, attempt))
+            return attempt
+    return None
+
+
+def _try_later(run: Run, why: str) -> float:
+    delay = min(2.0**run.tries, LONGEST_WAIT_S)
+    with transaction.atomic():
+        Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).update(
+            tries=F("tries") + 1,
+            next_try_at=timezone.now() + timedelta(seconds=delay),
+            state_reason=f"{why}. It is tried again until it works.",
+        )
+        run.refresh_from_db(from_queryset=Run.objects.with_names())
+        broadcasts.run_changed(run)
+    return delay
+
+
+def _submitted(client: RayClient, run: Run) -> None:
+    """Notes the job; if the run was ended meanwhile, the job that nobody wants any more is stopped."""
+    name = job_id(run.id, run.attempt)
+    with transaction.atomic():
+        noted = Run.objects.filter(id=run.id, attempt=run.attempt, state__in=ALIVE).update(
+            ray_job_id=name, next_try_at=None
+        )
+        # its first event may have been faster than we: then the reason is no longer ours to clear
+        Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).update(state_reason="")
+        run.refresh_from_db(from_queryset=Run.objects.with_names())
+        broadcasts.run_changed(run)
+    if not noted:
+        client.stop(name)
+
+
+def stop(run_id: int) -> None:
+    """A run that was never submitted is over at once. Otherwise its process hears of it with its next heartbeat."""
+    run = Run.objects.with_names().filter(id=run_id, state=State.STOPPING, ray_job_id="").first()
+    if run:
+        move(run, State.STOPPED, reason="stopped before it started")
+
+
+def remove_folder(run_id: int) -> None:
+    """Erases what a deleted run wrote."""
+    if not Run.objects.filter(id=run_id).exists():
+        shutil.rmtree(settings.VAR / "runs" / str(run_id), ignore_errors=True)
+
+
+def watch() -> None:
+    """One round of upkeep: lost launches are queued again, dead and silent runs end as failed."""
+    now = timezone.now()
+    since = _hearing_since(now)
+    _requeue(now)
+    for run in Run.objects.with_names().filter(state__in=ALIVE):
+        try:
+            _inspect(run, now, since)
+        except Exception:  # one odd run must not keep the others from being watched
+            logger.exception("cannot inspect run %s", run.id)
+
+
+def _requeue(now: datetime) -> None:
+    lost = Run.objects.filter(state__in=(State.QUEUED, State.STARTING), ray_job_id="", next_try_at__lt=now - LOST)
+    for run_id in lost.values_list("id", flat=True):
+        with transaction.atomic():
+            if lost.filter(id=run_id).update(next_try_at=now):
+                enqueue("workers.runs.launch", run_id)
+
+
+def _hearing_since(now: datetime) -> datetime:
+    """Since when the database and the web server have answered without a gap; silence counts only from then on.
+
+    After an outage of ours every run seems silent, though each only waits to be heard.
+    """
+    since, last = cache.get(HEARING_KEY) or (now, now)
+    if not _web_answers():
+        cache.delete(HEARING_KEY)
+        return now
+    if (now - last).total_seconds() > DEAF_AFTER_S:
+        since = now
+    cache.set(HEARING_KEY, (since, now), None)
+    return since
+
+
+def _web_answers() -> bool:
+    try:
+        return httpx.get(f"{public_url()}/healthz", timeout=3, trust_env=False).status_code == 200
+    except httpx.HTTPError:
+        return False
+
+
+def _inspect(run: Run, now: datetime, since: datetime) -> None:
+    if not run.ray_job_id:
+        if run.state == State.STOPPING:
+            stop(run.id)
+        return
+    quiet = now - (run.heartbeat_at or run.state_at)
+    overdue = run.state == State.STOPPING and now - run.state_at > STOP_GRACE
+    if quiet < QUIET and not overdue:
+        return
+    client, job = None, None
+    try:
+        client = ray_client.client()
+        job = client.job(run.ray_job_id)
+    except RayAway as error:
+        logger.warning("cannot ask for job %s: %s", run.ray_job_id, error)
+    if job and job.has_ended:
+        _end(run, _death(job), client)
+    elif overdue:
+        _kill(client, run)
+        _end(run, "It did not stop by itself and was killed; its last checkpoint remains", client)
+    elif now - max(run.heartbeat_at or run.state_at, since) > (SILENT if run.heartbeat_at else LOADING):
+        _kill(client, run)
+        _end(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+
+
+def _death(job: Job) -> str:
+    if job.status == "UNKNOWN":
+        return "Its process is gone: Ray no longer knows the job, perhaps because Ray was restarted"
+    return f"Its process ended without a last word (Ray: {job.status.lower()})"
+
+
+def _kill(client: RayClient | None, run: Run) -> None:
+    if client:
+        try:
+            client.stop(run.ray_job_id)
+        except (RayAway, RayRefused) as error:
+            logger.warning("cannot stop job %s: %s", run.ray_job_id, error)
+
+
+def _end(run: Run, reason: str, client: RayClient | None) -> None:
+    """`failed`, or `stopped` where that was asked for, with the last lines of the process on the page."""
+    lines = _last_lines(client, run)
+    with transaction.atomic():
+        # locked first: a last event that arrives at this moment is either seen here or finds the run over
+        Run.objects.select_for_update(no_key=True).get(id=run.id)
+        if move(run, State.STOPPED if run.state == State.STOPPING else State.FAILED, reason=reason):
+            now = timezone.now()
+            rows = [
+                LogLine(run=run, time=now, step=run.step, level="error", message=text)
+                for text in (f"{reason}. Last lines of the process:" if lines else f"{reason}.", *lines)
+            ]
+            broadcasts.log(run.id, LogLine.objects.bulk_create(rows))
+
+
+def _last_lines(client: RayClient | None, run: Run) -> list[str]:
+    try:
+        return [line.replace("\0", "␀") for line in client.last_lines(run.ray_job_id)] if client else []
+    except (RayAway, RayRefused) as error:
+        return [f"(its log cannot be read: {error})"]

@@ -1,0 +1,128 @@
+"""Ray's job REST API, as far as runs need it. Plain HTTP: neither the web side nor a worker ever imports Ray."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import httpx
+from django.conf import settings
+
+from webapp.localstack.places import facts
+
+JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"]
+ENDED: frozenset[str] = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"})
+TIMEOUT = httpx.Timeout(20.0, connect=3.0)
+LOG_TAIL_BYTES = 64_000
+
+
+class RayAway(Exception):
+    """Ray does not answer, or not yet: trying again later helps."""
+
+
+class RayRefused(Exception):
+    """Ray answered that the request cannot be carried out: trying again does not help."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """`UNKNOWN`: Ray has no such job, for instance because it was restarted since. `message` is Ray's own words."""
+
+    status: JobStatus
+    message: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        return self.status in ENDED
+
+
+class RayClient:
+    """One cluster's job API at `address`; `token` is sent if the cluster asks for one."""
+
+    def __init__(self, address: str, token: str = "") -> None:
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # proxies from the environment have no business between us and our own cluster
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False)
+
+    def submit(self, job_id: str, entrypoint: str, env: dict[str, str]) -> None:
+        """Starts a job under an id of our choosing. Submitting the same id again changes nothing.
+
+        Reserves no CPU: a run that waits for CPUs nobody else needs would never start on a small machine.
+        Raises RayAway or RayRefused.
+        """
+        body = {
+            "entrypoint": entrypoint,
+            "submission_id": job_id,
+            "runtime_env": {"env_vars": env},
+            "entrypoint_num_cpus": 0,
+        }
+        try:
+            self._call("POST", "/api/jobs/", json=body)
+        except (RayAway, RayRefused):
+            # an answer may have got lost on its way, and Ray refuses an id that it already has
+            if self.job(job_id).status == "UNKNOWN":
+                raise
+
+    def job(self, job_id: str) -> Job:
+        """Raises RayAway if Ray does not answer."""
+        try:
+            found = self._call("GET", f"/api/jobs/{job_id}").json()
+        except _Missing:
+            return Job("UNKNOWN", "Ray does not know this job")
+        return Job(found["status"], found.get("message") or "")
+
+    def stop(self, job_id: str) -> None:
+        """Asks Ray to end the job: SIGTERM, and SIGKILL a few seconds later. A job it does not know is no error."""
+        try:
+            self._call("POST", f"/api/jobs/{job_id}/stop")
+        except _Missing:
+            return
+
+    def last_lines(self, job_id: str, count: int = 20) -> list[str]:
+        """The newest lines the process printed; none if Ray does not know the job."""
+        try:
+            text = self._call("GET", f"/api/jobs/{job_id}/logs").json().get("logs") or ""
+        except _Missing:
+            return []
+        lines = [line.rstrip() for line in text[-LOG_TAIL_BYTES:].splitlines()]
+        return [line for line in lines if line][-count:]
+
+    def _call(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
+        try:
+            response = self._http.request(method, path, **kwargs)
+        except httpx.HTTPError as error:
+            raise RayAway(f"Ray does not answer at {self._http.base_url}: {error}") from error
+        if response.status_code == 404:
+            raise _Missing
+        if response.status_code >= 500:
+            raise RayAway(f"Ray answered {response.status_code}: {_last_line(response)}")
+        if response.status_code >= 400:
+            raise RayRefused(f"Ray answered {response.status_code}: {_last_line(response)}")
+        return response
+
+
+class _Missing(Exception):
+    """404."""
+
+
+def _last_line(response: httpx.Response) -> str:
+    """Ray's errors are whole tracebacks; their last line is the reason."""
+    lines = response.text.strip().splitlines()
+    return lines[-1][:300] if lines else "nothing"
+
+
+def client() -> RayClient:
+    """The cluster of the settings, or the local head where it says it listens now: a restart may move it.
+
+    Raises RayAway while there is neither, or its token cannot be read.
+    """
+    address, token_file = settings.ENV.ray_address, settings.ENV.ray_token_file
+    if not address:
+        found = facts(settings.VAR, "ray")
+        if "address" not in found:
+            raise RayAway("Ray is still starting on this machine")
+        address, token_file = found["address"], found.get("token_file")
+    try:
+        token = Path(token_file).read_text().strip() if token_file else ""
+    except OSError as error:
+        raise RayAway(f"Ray's token cannot be read: {error}") from error
+    return RayClient(address, token)

@@ -1,0 +1,276 @@
+"""The bodies of the experiments API, as OpenAPI shows them."""
+
+from datetime import datetime
+from typing import Annotated, Any
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+from .checks import DatasetChoice
+from .models import Run
+
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+RunStateName = Annotated[str, Field(json_schema_extra={"enum": Run.State.values})]
+
+
+class Named(Schema):
+    id: int
+    name: str
+
+
+class DatasetOut(Named):
+    version_id: int
+    version: int
+
+
+class ProgressOut(Schema):
+    step: int
+    steps_total: int
+    fraction: float
+    phase: str
+    phase_done: int
+    phase_total: int
+    eta_s: float | None
+
+
+class RunOut(Schema):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": 7,
+                "name": "run 3",
+                "number": 3,
+                "experiment": {"id": 1, "name": "Policy from rubrics"},
+                "recipe": "policy",
+                "state": "running",
+                "state_reason": "",
+                "progress": {
+                    "step": 12,
+                    "steps_total": 40,
+                    "fraction": 0.3,
+                    "phase": "rollouts",
+                    "phase_done": 24,
+                    "phase_total": 32,
+                    "eta_s": 310.0,
+                },
+                "config": {"steps": 40},
+                "summary": {"reward/mean": 0.41, "eval/rubric_score:first": 0.22, "eval/rubric_score": 0.37},
+                "dataset": {"id": 1, "name": "demo", "version_id": 1, "version": 1},
+                "model": {"id": 1, "name": "smollm2-135m-instruct"},
+                "attempt": 1,
+                "forked_from": None,
+                "created_at": "2026-11-21T04:30:00Z",
+                "started_at": "2026-11-21T04:30:09Z",
+                "first_metric_at": "2026-11-21T04:30:41Z",
+                "ended_at": None,
+            }
+        }
+    )
+
+    id: int
+    name: str
+    number: int
+    experiment: Named
+    recipe: str
+    state: RunStateName
+    state_reason: str
+    progress: ProgressOut
+    config: dict[str, Any]
+    summary: dict[str, float]
+    dataset: DatasetOut
+    model: Named
+    attempt: int
+    forked_from: int | None
+    created_at: datetime
+    started_at: datetime | None
+    first_metric_at: datetime | None
+    ended_at: datetime | None
+
+
+class RunList(Schema):
+    items: list[RunOut]
+    next: str | None
+
+
+class DatasetIn(Schema):
+    """One version of a dataset; without `version` the newest."""
+
+    id: Id
+    version: Id | None = None
+
+
+DatasetRef = Annotated[
+    Id | str | DatasetIn, Field(description="A dataset by id or name, or one of its versions", examples=["demo"])
+]
+
+
+def choice(ref: int | str | DatasetIn) -> DatasetChoice:
+    if isinstance(ref, DatasetIn):
+        return DatasetChoice(id=ref.id, version=ref.version)
+    return DatasetChoice(id=ref) if isinstance(ref, int) else DatasetChoice(name=ref)
+
+
+class LaunchIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"recipe": "policy", "config": {"steps": 40, "optim": {"lr": 2e-4}}, "dataset": "demo"}
+        },
+    )
+
+    recipe: str
+    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    dataset: DatasetRef
+    model: str | None = Field(None, description="Name in the model registry; replaces `config.model.name`")
+    experiment: str | None = Field(None, description="Made if there is none of this name")
+    name: str = ""
+
+
+class ForkIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"config": {"optim": {"lr": 1e-4}}}})
+
+    config: dict[str, Any] = Field(default_factory=dict, description="Laid over the config of the run")
+    dataset: DatasetRef | None = None
+    model: str | None = None
+    experiment: str | None = None
+    name: str = ""
+
+
+class RenameIn(Schema):
+    name: str
+
+
+class HistogramOut(Schema):
+    edges: list[float]
+    counts: list[int]
+
+
+class PointOut(Schema):
+    step: int
+    value: float | None
+    time: datetime
+    histogram: HistogramOut | None
+
+
+class MetricsOut(Schema):
+    key: str
+    points: list[PointOut]
+    next: int | None = Field(description="The `after_step` that continues, or null")
+
+
+class CurveOut(Schema):
+    steps: list[int]
+    values: list[float]
+
+
+class CurvesOut(Schema):
+    curves: dict[str, CurveOut]
+    keys: list[str]
+    histograms: list[str]
+    last_seq: int
+
+
+class HistogramStepOut(HistogramOut):
+    step: int
+
+
+class HistogramsOut(Schema):
+    key: str
+    steps: list[HistogramStepOut]
+
+
+class RolloutList(Schema):
+    items: list[dict[str, Any]] = Field(description="`trainer.contracts.RolloutRecord` with `id` and `step`")
+    next: str | None
+
+
+class FacetStep(Schema):
+    step: int
+    phase: str
+    count: int
+
+
+class FacetCriterion(Schema):
+    text: str
+    met: int
+    unmet: int
+    missing: int
+
+
+class FacetsOut(Schema):
+    steps: list[FacetStep]
+    criteria: list[FacetCriterion]
+
+
+class LogLineOut(Schema):
+    seq: int
+    time: datetime
+    step: int
+    level: str
+    message: str
+
+
+class LogOut(Schema):
+    lines: list[LogLineOut]
+
+
+class ArtifactOut(Schema):
+    step: int
+    role: str
+    path: str
+    bytes: int
+    digest: str
+    created_at: datetime
+
+
+class ArtifactList(Schema):
+    items: list[ArtifactOut]
+    next: str | None
+
+
+class DifferenceOut(Schema):
+    path: str
+    values: list[Any]
+
+
+class CompareOut(Schema):
+    runs: list[RunOut]
+    config: list[DifferenceOut]
+    curves: dict[str, dict[str, CurveOut]]
+    keys: list[str]
+
+
+class RecipeOut(Schema):
+    name: str
+    title: str
+    summary: str
+    needs: list[str]
+
+
+class RecipeList(Schema):
+    items: list[RecipeOut]
+    next: str | None
+
+
+class CheckIn(Schema):
+    config: dict[str, Any] = Field(default_factory=dict)
+
+
+class CheckOut(Schema):
+    config: dict[str, Any] = Field(description="Complete: every default filled in")
+
+
+class ExperimentIn(Schema):
+    name: str
+    description: str = ""
+
+
+class ExperimentOut(Named):
+    description: str
+    runs: int
+    created_at: datetime
+
+
+class ExperimentList(Schema):
+    items: list[ExperimentOut]
+    next: str | None

@@ -1,0 +1,203 @@
+"""All that people do to runs. Each function checks, changes rows, audits, and tells pages and workers after commit."""
+
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+from django.utils import timezone
+
+from trainer.config import resolve
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+
+from . import broadcasts, checks, tokens
+from .models import Experiment, Run
+from .states import OVER, State, move
+
+
+def create_experiment(membership: Membership, name: str, description: str = "") -> Experiment:
+    """Raises Invalid at `name` if it is empty, too long or taken."""
+    name = checks.name(name, "name")
+    try:
+        with transaction.atomic():
+            row = Experiment.objects.create(workspace=membership.workspace, name=name, description=description)
+            audit.record(membership, membership.user, "experiment.create", row, name=name)
+    except IntegrityError as error:
+        raise Invalid("This experiment exists.", {"name": "another experiment has this name"}) from error
+    return row
+
+
+def launch(
+    membership: Membership,
+    *,
+    recipe: str,
+    config: dict[str, Any],
+    dataset: checks.DatasetChoice,
+    model: str | None = None,
+    experiment: str | None = None,
+    name: str = "",
+    forked_from: Run | None = None,
+    key: str | None = None,
+) -> Run:
+    """Checks everything a run needs, writes it as `queued` and hands it to the workers.
+
+    `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
+    the second click, tab or delivery gets the run of the first. Raises Invalid with every field that is wrong.
+    """
+    if key and (earlier := _launched(membership, key)):
+        return earlier
+    plan = checks.plan(membership, recipe, config, dataset, model)
+    name = checks.optional_name(name, "name")
+    title = checks.name(experiment or plan.recipe.title, "experiment")
+    try:
+        with transaction.atomic():
+            run = _create(membership, plan, title, name, forked_from, key)
+    except IntegrityError:  # two requests with one key at the same moment: the other one made it
+        if key and (earlier := _launched(membership, key)):
+            return earlier
+        raise
+    return run
+
+
+def _launched(membership: Membership, key: str) -> Run | None:
+    mine = Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
+    return mine.filter(launch_key=key).first()
+
+
+def _create(
+    membership: Membership, plan: checks.Plan, title: str, name: str, forked_from: Run | None, key: str | None
+) -> Run:
+    version = checks.frozen(membership, plan.version)
+    row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
+    Experiment.objects.select_for_update().get(id=row.id)  # two launches at once must not take the same number
+    last = row.runs.aggregate(last=Max("number"))["last"] or 0
+    run = Run.objects.create(
+        experiment=row,
+        number=last + 1,
+        name=name,
+        recipe=plan.recipe.name,
+        config=plan.config,
+        dataset_version=version,
+        model=plan.model,
+        forked_from=forked_from,
+        steps_total=plan.steps,
+        created_by=membership.user,
+        launch_key=key or None,
+        next_try_at=timezone.now(),
+    )
+    Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run))
+    audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run))
+    enqueue("workers.runs.launch", run.id)
+    run.refresh_from_db(from_queryset=Run.objects.with_names())
+    broadcasts.run_changed(run)
+    return run
+
+
+def fork(
+    membership: Membership,
+    run: Run,
+    *,
+    overrides: dict[str, Any],
+    dataset: checks.DatasetChoice | None = None,
+    model: str | None = None,
+    experiment: str | None = None,
+    name: str = "",
+    key: str | None = None,
+) -> Run:
+    """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was."""
+    return launch(
+        membership,
+        recipe=run.recipe,
+        config=merged(run.config, overrides),
+        dataset=dataset or checks.DatasetChoice(id=run.dataset_version.dataset_id, version=run.dataset_version.number),
+        model=model,
+        experiment=experiment or run.experiment.name,
+        name=name,
+        forked_from=run,
+        key=key,
+    )
+
+
+def merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
+    """`overrides` over `base`: sections are merged, everything else (lists too) is replaced."""
+    out = dict(base)
+    for key, value in overrides.items():
+        under = out.get(key)
+        out[key] = merged(under, value) if isinstance(under, dict) and isinstance(value, dict) else value
+    return out
+
+
+def check_config(recipe: str, config: dict[str, Any]) -> dict[str, Any]:
+    """The resolved config as JSON. Raises ConfigInvalid with every field that is wrong."""
+    return resolve(recipe, config).model_dump(mode="json")
+
+
+def stop(membership: Membership, run: Run) -> Run:
+    """Asks a run to end after its present step with a checkpoint. Stopping twice, or a run that is over, is harmless."""
+    if run.state in OVER or run.state == State.STOPPING:
+        return run
+    actor = membership.user
+    if move_queued_to_stopped(membership, run):
+        return run
+    if move(run, State.STOPPING, actor=actor, reason=f"{actor} asked it to stop"):
+        enqueue("workers.runs.stop", run.id)
+    return run
+
+
+def move_queued_to_stopped(membership: Membership, run: Run) -> bool:
+    """A run that no worker has taken yet is over at once; afterwards a worker finds nothing to launch."""
+    with transaction.atomic():
+        if not Run.objects.select_for_update().filter(id=run.id, state=State.QUEUED, attempt=run.attempt).exists():
+            return False
+        return move(run, State.STOPPED, actor=membership.user, reason="stopped before it started")
+
+
+def resume(membership: Membership, run: Run) -> Run:
+    """Continues a stopped or failed run from its last checkpoint, as a new attempt with a new token.
+
+    Raises Conflict for any other state. The token of the old attempt stops working in the same update, so a process
+    that is still alive somewhere can write nothing more.
+    """
+    if run.state not in (State.STOPPED, State.FAILED):
+        raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
+    following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
+    with transaction.atomic():
+        moved = move(
+            run,
+            State.QUEUED,
+            actor=membership.user,
+            attempt=following.attempt,
+            token_digest=tokens.digest(following),
+            ray_job_id="",
+            tries=0,
+            next_try_at=timezone.now(),
+            heartbeat_at=None,
+            ended_at=None,
+        )
+        if moved:
+            enqueue("workers.runs.launch", run.id)
+    return run  # not moved: another tab resumed it first, and `run` now shows that attempt
+
+
+def rename(membership: Membership, run: Run, name: str) -> Run:
+    """An empty name falls back to `run N`."""
+    name = checks.optional_name(name, "name")
+    with transaction.atomic():
+        Run.objects.filter(id=run.id).update(name=name)
+        run.refresh_from_db(from_queryset=Run.objects.with_names())
+        audit.record(membership, membership.user, "run.rename", run, name=name)
+        broadcasts.run_changed(run)
+    return run
+
+
+def delete(membership: Membership, run: Run) -> None:
+    """Erases a run that is over, with all it recorded, and its folder. Raises Conflict while it may still write."""
+    with transaction.atomic():
+        row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER).first()
+        if row is None:
+            raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
+        audit.record(membership, membership.user, "run.delete", run, name=str(run), number=run.number)
+        row.delete()
+        enqueue("workers.runs.remove_folder", run.id)

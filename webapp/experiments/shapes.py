@@ -1,0 +1,77 @@
+"""Rows as the JSON that the API, the websocket and the pages' scripts all see."""
+
+from datetime import datetime
+from typing import Any
+
+from .models import Experiment, LogLine, Rollout, Run
+
+
+def _time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None
+
+
+def run(row: Run, *, config: bool = True) -> dict[str, Any]:
+    """The Run object of the API. Needs `experiment`, `dataset_version.dataset` and `model` loaded with the row."""
+    version = row.dataset_version
+    return {
+        "id": row.id,
+        "name": str(row),
+        "number": row.number,
+        "experiment": {"id": row.experiment_id, "name": row.experiment.name},
+        "recipe": row.recipe,
+        "state": row.state,
+        "state_reason": row.state_reason,
+        "progress": progress(row),
+        **({"config": row.config} if config else {}),
+        "summary": row.summary,
+        "dataset": {
+            "id": version.dataset_id,
+            "name": version.dataset.name,
+            "version_id": version.id,
+            "version": version.number,
+        },
+        "model": {"id": row.model_id, "name": row.model.name},
+        "attempt": row.attempt,
+        "forked_from": row.forked_from_id,
+        "created_at": _time(row.created_at),
+        "started_at": _time(row.started_at),
+        "first_metric_at": _time(row.first_metric_at),
+        "ended_at": _time(row.ended_at),
+    }
+
+
+def progress(row: Run) -> dict[str, Any]:
+    """`fraction` is of the whole run; `phase_done` of `phase_total` is what it does right now."""
+    if row.state == Run.State.FINISHED:
+        fraction = 1.0
+    else:
+        fraction = min(row.step / row.steps_total, 1.0) if row.steps_total else 0.0
+    return {
+        "step": row.step,
+        "steps_total": row.steps_total,
+        "fraction": fraction,
+        "phase": row.phase,
+        "phase_done": row.phase_done,
+        "phase_total": row.phase_total,
+        "eta_s": row.eta_s,
+    }
+
+
+def experiment(row: Experiment, runs: int) -> dict[str, Any]:
+    return {
+        "id": row.id,
+        "name": row.name,
+        "description": row.description,
+        "runs": runs,
+        "created_at": _time(row.created_at),
+    }
+
+
+def log_line(row: LogLine) -> dict[str, Any]:
+    """`seq` orders the lines and is the cursor of the log; lines of the server and of Ray have one too."""
+    return {"seq": row.id, "time": _time(row.time), "step": row.step, "level": row.level, "message": row.message}
+
+
+def rollout(row: Rollout) -> dict[str, Any]:
+    """The trainer's RolloutRecord with the place it has in the run."""
+    return {"id": row.id, "step": row.step, **row.content}

@@ -1,0 +1,48 @@
+"""Which states follow which, and the only way to move between them."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.core import audit
+
+from . import broadcasts
+from .models import Run
+
+State = Run.State
+
+# target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed.
+SOURCES: dict[str, frozenset[str]] = {
+    State.QUEUED: frozenset({State.STOPPED, State.FAILED}),
+    State.STARTING: frozenset({State.QUEUED}),
+    State.RUNNING: frozenset({State.STARTING, State.PAUSED}),
+    State.PAUSED: frozenset({State.STARTING, State.RUNNING}),
+    State.STOPPING: frozenset({State.STARTING, State.RUNNING, State.PAUSED}),
+    State.STOPPED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+    State.FINISHED: frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+    State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
+}
+OVER = frozenset({State.STOPPED, State.FINISHED, State.FAILED})
+ALIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING})
+
+
+def move(run: Run, to: str, *, actor: User | None = None, reason: str = "", **fields: object) -> bool:
+    """Moves `run` to state `to` and sets `fields` with it. False: it is not in a state, or attempt, that allows this.
+
+    The update names the states it may start from, so of two people, tabs or workers who try the same, one succeeds.
+    `run` is brought up to date either way.
+    """
+    now = timezone.now()
+    if to in OVER:
+        fields.setdefault("ended_at", now)
+        fields.update(next_try_at=None, eta_s=None)
+    with transaction.atomic():
+        moved = Run.objects.filter(id=run.id, attempt=run.attempt, state__in=SOURCES[to]).update(
+            state=to, state_reason=reason, state_at=now, **fields
+        )
+        run.refresh_from_db(from_queryset=Run.objects.with_names())
+        if moved:
+            detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
+            audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
+            broadcasts.run_changed(run)
+    return bool(moved)

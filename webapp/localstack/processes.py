@@ -1,0 +1,128 @@
+"""Child processes that never outlive us: own process group, death signal, bounded log."""
+
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+LOG_LIMIT = 5_000_000  # bytes; one older log of the same size is kept beside it
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def adopt_orphans() -> None:
+    """Processes that our children leave behind become ours instead of init's, so that we can end them too."""
+    _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run. `user` is (uid, gid) to become; `stop_signal` is what the program takes as "end cleanly"."""
+
+    args: Sequence[str]
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: Path | None = None
+    user: tuple[int, int] | None = None
+    stop_signal: signal.Signals = signal.SIGTERM
+
+
+class Child:
+    """A running command. Start it from the main thread: the kernel ties the death signal to the starting thread."""
+
+    def __init__(self, command: Command, log: Path) -> None:
+        self.command = command
+        log.parent.mkdir(parents=True, exist_ok=True)
+        bound_log(log)
+        uid, gid = command.user or (None, None)
+        with log.open("ab") as output:
+            self.log_start = output.tell()
+            self.process = subprocess.Popen(
+                command.args,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **command.env},
+                cwd=command.cwd,
+                start_new_session=True,
+                user=uid,
+                group=gid,
+                extra_groups=[] if uid is not None else None,
+                preexec_fn=_die_with_parent(command.stop_signal, os.getpid()),
+            )
+        self.started = time.monotonic()
+        self.log = log
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    def exit_code(self) -> int | None:
+        """None while it runs; negative for a signal."""
+        return self.process.poll()
+
+    def ask_to_stop(self) -> None:
+        """Signals the process itself, not its group: it knows best how to end what it started."""
+        if self.exit_code() is None:
+            self.process.send_signal(self.command.stop_signal)
+
+    def kill_group(self) -> None:
+        """Ends what is left of the group at once, the leader included."""
+        with suppress(ProcessLookupError, PermissionError):  # nobody is left in the group
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def output(self, size: int = 4000) -> str:
+        """The end of what it wrote since it started."""
+        with self.log.open("rb") as file:
+            end = file.seek(0, os.SEEK_END)
+            file.seek(max(min(self.log_start, end), end - size))
+            return file.read().decode(errors="replace")
+
+
+def _die_with_parent(death_signal: int, parent: int):  # type: ignore[no-untyped-def]
+    """Runs in the child before exec, after the user changed: a change of user would clear the death signal."""
+
+    def prepare() -> None:
+        _libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+        if os.getppid() != parent:  # the parent died before the line above took effect
+            os._exit(1)
+
+    return prepare
+
+
+def bound_log(log: Path) -> None:
+    """Past LOG_LIMIT the log is copied aside and emptied. Writers append, so they go on at the new end."""
+    if log.exists() and log.stat().st_size > LOG_LIMIT:
+        older = log.with_suffix(".old.log")
+        with log.open("rb") as source, older.open("wb") as copy:
+            source.seek(-LOG_LIMIT, os.SEEK_END)
+            copy.write(source.read())
+        os.truncate(log, 0)
+
+
+def end_descendants(grace_s: float = 2.0) -> None:
+    """Ends every process below this one, adopted orphans included, until none is left."""
+    deadline = time.monotonic() + grace_s
+    while left := psutil.Process().children(recursive=True):
+        late = time.monotonic() > deadline
+        for process in left:
+            with suppress(psutil.Error):  # gone meanwhile
+                process.kill() if late else process.terminate()
+        psutil.wait_procs(left, timeout=0.5)
+        if time.monotonic() > deadline + 10:
+            return  # stuck in the kernel: nothing more can be done from here
+
+
+def reap_orphans(known: set[int]) -> None:
+    """Collects adopted processes that have ended; `known` are the pids whose exit someone else waits for."""
+    for process in psutil.Process().children():
+        if process.pid not in known:
+            with suppress(ChildProcessError):
+                os.waitpid(process.pid, os.WNOHANG)

@@ -1,0 +1,79 @@
+"""A Ray head of our own, driven only through its command line and its REST API: Ray is never imported here."""
+
+import os
+import secrets
+import shutil
+import sys
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import Request, urlopen
+
+from .places import short_dir
+from .ports import free_port, free_ports
+from .processes import Command
+
+OBJECT_STORE_BYTES = 200_000_000  # runs keep their tensors to themselves; Ray refuses less than 75 MB
+USUAL_DASHBOARD_PORT = 8265
+
+
+class RayHead:
+    """One node, reachable from this machine only, behind a token that is made once and kept under `var`."""
+
+    def __init__(self, var: Path) -> None:
+        self.token_file = var / "ray_token"
+        self.temp = short_dir(var) / "ray"
+        self.dashboard_port = free_port(USUAL_DASHBOARD_PORT)
+        self.address = f"http://127.0.0.1:{self.dashboard_port}"
+
+    def prepare(self) -> None:
+        """Old sessions go: they hold only sockets and logs, and our lock says that no one uses them."""
+        self.token_file.parent.mkdir(parents=True, exist_ok=True)
+        if not self.token_file.exists():
+            with open(os.open(self.token_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+                file.write(secrets.token_hex(32))
+        shutil.rmtree(self.temp, ignore_errors=True)
+
+    def command(self) -> Command:
+        gcs, agent, agent_grpc, metrics, client, env_agent = free_ports(6)
+        options = {
+            "node-ip-address": "127.0.0.1",
+            "port": gcs,
+            "dashboard-host": "127.0.0.1",
+            "dashboard-port": self.dashboard_port,
+            "dashboard-agent-listen-port": agent,
+            "dashboard-agent-grpc-port": agent_grpc,
+            "metrics-export-port": metrics,
+            "ray-client-server-port": client,
+            "runtime-env-agent-port": env_agent,
+            "num-cpus": os.cpu_count() or 1,
+            "object-store-memory": OBJECT_STORE_BYTES,
+            "temp-dir": self.temp,
+            "include-dashboard": "true",
+        }
+        args = [f"--{name}={value}" for name, value in options.items()]
+        return Command(
+            [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats", *args],
+            env={
+                "RAY_AUTH_MODE": "token",
+                "RAY_AUTH_TOKEN_PATH": str(self.token_file),
+                "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
+                "RAY_ROTATION_MAX_BYTES": "10000000",
+                "RAY_ROTATION_BACKUP_COUNT": "1",
+            },
+        )
+
+    def ready(self) -> bool:
+        return answers(self.address, self.token_file)
+
+
+def answers(address: str, token_file: Path | None) -> bool:
+    """Whether the job API at `address` takes our token."""
+    headers = {}
+    try:
+        if token_file and token_file.exists():
+            headers["Authorization"] = f"Bearer {token_file.read_text().strip()}"
+        # the address comes from settings, which only take http and https
+        with urlopen(Request(f"{address}/api/jobs/", headers=headers), timeout=2) as response:  # noqa: S310
+            return bool(response.status == 200)
+    except (URLError, OSError, ValueError):
+        return False

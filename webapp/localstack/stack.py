@@ -1,0 +1,159 @@
+"""The services of one machine: what each needs, how it starts, and how one knows that it runs."""
+
+import sys
+from pathlib import Path
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import psycopg
+from django.conf import settings
+
+from . import ray, redis
+from .places import write_facts
+from .ports import free_port
+from .postgres import Postgres
+from .processes import Command
+from .ray import RayHead
+from .redis import Redis
+from .supervisor import Service
+
+BASE = Path(settings.BASE_DIR)
+CELERY_THREADS = 4  # tasks wait for the database and for Ray; none computes
+
+
+def _python(*args: str, nice: bool = False, **env: str) -> Command:
+    # lower priority: preparing the model must not make the pages slow on a small machine
+    prefix = ["nice", "-n", "10"] if nice else []
+    return Command([*prefix, sys.executable, "-u", *args], env=env, cwd=BASE)
+
+
+def services(demo: bool) -> list[Service]:
+    """All services of this machine, in the order they are shown."""
+    listed = [postgres(), _migrate(), redis_server(), ray_head(), _celery(), _beat(), _web()]
+    return [*listed, _model(), _demo()] if demo else listed
+
+
+def postgres() -> Service:
+    if settings.ENV.database_url:
+        url = settings.ENV.database_url
+        return Service(
+            "postgres", None, ready=lambda child: _database_answers(url), detail=lambda: _without_password(url)
+        )
+    server = Postgres(settings.VAR)
+
+    def prepare() -> None:
+        server.prepare()
+        write_facts(settings.VAR, "postgres", host=str(server.socket_dir), data=str(server.data))
+
+    return Service(
+        "postgres",
+        server.command,
+        ready=lambda child: server.ready(),
+        prepare=prepare,
+        grace_s=30,
+        last_to_stop=True,
+        detail=lambda: str(server.data),
+    )
+
+
+def _migrate() -> Service:
+    return Service("migrate", lambda: _python("manage.py", "migrate", "--noinput"), needs=("postgres",), once=True)
+
+
+def redis_server() -> Service:
+    if settings.ENV.redis_url:
+        url = settings.ENV.redis_url
+        return Service("redis", None, ready=lambda child: redis.answers(url), detail=lambda: _without_password(url))
+    server = Redis(settings.VAR)
+    return Service(
+        "redis",
+        server.command,
+        ready=lambda child: server.ready(),
+        prepare=server.prepare,
+        last_to_stop=True,
+        detail=lambda: str(server.socket),
+    )
+
+
+def ray_head() -> Service:
+    if settings.ENV.ray_address:
+        address, token = settings.ENV.ray_address, settings.ENV.ray_token_file
+        return Service("ray", None, ready=lambda child: ray.answers(address, token), detail=lambda: address)
+    head = RayHead(settings.VAR)
+
+    def prepare() -> None:
+        head.prepare()
+        write_facts(settings.VAR, "ray", address=head.address, token_file=str(head.token_file))
+
+    return Service(
+        "ray",
+        head.command,
+        ready=lambda child: head.ready(),
+        prepare=prepare,
+        grace_s=15,
+        detail=lambda: head.address,
+    )
+
+
+def _celery() -> Service:
+    args = ["-m", "celery", "-A", "webapp", "worker", "--pool", "threads", "--concurrency", str(CELERY_THREADS)]
+    args += ["--loglevel", settings.ENV.log_level, "--without-gossip", "--without-mingle"]
+    return Service(
+        "celery",
+        lambda: _python(*args),
+        ready=lambda child: child is not None and " ready." in child.output(20_000),
+        needs=("migrate", "redis"),
+        detail=lambda: f"{CELERY_THREADS} threads",
+    )
+
+
+def _beat() -> Service:
+    args = ["-m", "celery", "-A", "webapp", "beat", "--loglevel", settings.ENV.log_level, "--pidfile="]
+    return Service("beat", lambda: _python(*args), needs=("migrate", "redis"))
+
+
+def _web() -> Service:
+    host = settings.ENV.host
+    port = free_port(settings.ENV.port, host)
+    local = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104
+    write_facts(settings.VAR, "web", url=settings.ENV.public_url or local, local=local)
+    args = ["-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port), "--no-proxy-headers"]
+    args += ["--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "3", "--log-level", "info"]
+    return Service(
+        "web",
+        lambda: _python(*args),
+        ready=lambda child: web_answers(local),
+        needs=("migrate", "redis"),
+        detail=lambda: settings.ENV.public_url or local,
+    )
+
+
+def _model() -> Service:
+    return Service("model", lambda: _python("-m", "trainer", "models", "prepare", nice=True), once=True)
+
+
+def _demo() -> Service:
+    needs = ("model", "celery", "web", "ray")
+    return Service("demo", lambda: _python("manage.py", "demo"), needs=needs, once=True)
+
+
+def web_answers(address: str) -> bool:
+    try:
+        with urlopen(f"{address}/healthz", timeout=2) as response:  # noqa: S310  built from our own settings
+            return bool(response.status == 200)
+    except (URLError, OSError):
+        return False
+
+
+def _database_answers(url: str) -> bool:
+    try:
+        psycopg.connect(url, connect_timeout=2).close()
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _without_password(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname or ''}{f':{parts.port}' if parts.port else ''}{parts.path}"
