@@ -4,7 +4,7 @@ Everything of a batch is written in one transaction under a lock on the run's ro
 whatever the number of deliveries and however many of them arrive at the same moment.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -148,7 +148,7 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
 
 
 def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
-    step = gathered.steps.setdefault(event.step, defaultdict(dict))
+    step = gathered.steps.setdefault(event.step, {"values": {}, "histograms": {}})
     for key, value in data.values.items():
         gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time)).value = value
         step["values"][key] = value

@@ -7,7 +7,6 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, QuerySet
 
-from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.models import VersionMember
 
 from . import shapes
@@ -181,9 +180,8 @@ def config_diff(configs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     flat = [flattened(config) for config in configs]
     found = []
     for path in sorted(set().union(*flat)):
-        present = [path in config for config in flat]
         values = [config.get(path) for config in flat]
-        if not all(present) or any(value != values[0] for value in values):
+        if any(value != values[0] for value in values):
             found.append({"path": path, "values": values})
     return found
 
@@ -205,8 +203,7 @@ def flattened(config: Any, prefix: str = "") -> dict[str, Any]:
 def example_lines(version_id: int, after: int, limit: int) -> list[tuple[int, str]]:
     """(position, canonical JSON) of the version's examples that follow `after`; -1 starts at the first."""
     members = VersionMember.objects.filter(version_id=version_id, position__gt=after).order_by("position")
-    rows = members.values_list("position", "example__content")[:limit]
-    return [(position, ExampleRecord.model_validate(content).canonical()) for position, content in rows]
+    return list(members.values_list("position", "example__canonical")[:limit])
 
 
 def _json(value: Any) -> Any:
