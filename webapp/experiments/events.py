@@ -52,12 +52,11 @@ class Fenced(Exception):
 class Gathered:
     """What the fresh events of one batch hold, sorted by where it goes."""
 
-    points: dict[tuple[str, int], bulk.Point] = field(default_factory=dict)
+    steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     lines: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
     states: list[StateData] = field(default_factory=list)
-    steps: dict[int, dict[str, dict[str, object]]] = field(default_factory=dict)  # for the browsers
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
 
 
@@ -106,14 +105,14 @@ def _store(run: Run, fresh: list[RunEvent]) -> None:
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
         _gather(run, event, gathered, fields)
-    bulk.upsert_points(run.id, gathered.points.values())
+    bulk.upsert_points(run.id, gathered.steps.values())
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
     LogLine.objects.bulk_create(gathered.lines)
     for name, value in fields.items():
         setattr(run, name, value)
     Run.objects.filter(id=run.id).update(**fields)
-    broadcasts.metrics(run.id, gathered.steps)
+    broadcasts.metrics(run.id, gathered.steps.values())
     broadcasts.rollouts(run.id, gathered.counts)
     broadcasts.log(run.id, gathered.lines)
     moved = [_follow(run, data) for data in gathered.states]  # every one in turn: a batch may hold a whole life
@@ -148,14 +147,10 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
 
 
 def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
-    step = gathered.steps.setdefault(event.step, {"values": {}, "histograms": {}})
-    for key, value in data.values.items():
-        gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time)).value = value
-        step["values"][key] = value
-    for key, histogram in data.histograms.items():
-        point = gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time))
-        point.histogram = histogram
-        step["histograms"][key] = histogram.model_dump(mode="json")
+    step = gathered.steps.setdefault(event.step, bulk.StepMetrics(event.step, event.time))
+    step.time = event.time
+    step.values |= data.values
+    step.histograms |= {key: histogram.model_dump(mode="json") for key, histogram in data.histograms.items()}
     fields["step"] = event.step
     fields["summary"] = _headlines(fields.get("summary", run.summary), data.values)
     if run.first_metric_at is None:
