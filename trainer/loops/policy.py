@@ -21,7 +21,6 @@ from .data import Prompt
 from .engine_check import check_engine
 from .errors import AttemptAbandoned, RunFailed, StopRequested
 from .evaluation import evaluate
-from .learner import Learner
 from .offending import save_offending
 from .parts import Parts
 from .reports import rollout_metrics, rollout_records, update_metrics, verifier_rates
@@ -109,9 +108,7 @@ class PolicyLoop:
         if text:
             sampled = encode_prompt(self.parts.tokenizer, with_addition(prompt.example.prompt, text))
         seed = derive_seed(config.seed, "rollout", step, group, index)
-        return PromptPlan(
-            prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown
-        )
+        return PromptPlan(prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown)
 
     def _collect(self, step: int, plans: list[PromptPlan]) -> list[Trajectory]:
         """Sample and score; the metrics of this half leave at once, not after the update."""
@@ -187,9 +184,7 @@ class PolicyLoop:
             ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest), self.step
         )
 
-    def _diverged(
-        self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor
-    ) -> RunFailed:
+    def _diverged(self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor) -> RunFailed:
         rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]
         artifact = save_offending(self.parts.run_dir, step, rows)
         self._monitor.artifact(artifact, step)
@@ -241,4 +236,3 @@ def learning_rate(config: PolicyConfig, step: int) -> float:
             return optim.lr * 0.5 * (1.0 + float(torch.cos(torch.tensor(torch.pi * done, dtype=torch.float64))))
         case _:
             return optim.lr
-

@@ -28,7 +28,9 @@ class JobError(RuntimeError):
 def job(arguments: list[str]) -> int:
     """0: finished or stopped; 1: failed; 3: could not even start or was abandoned."""
     if arguments:
-        print("python -m trainer job takes no arguments; it reads TOUCHSTONE_URL, _RUN_ID and _RUN_TOKEN", file=sys.stderr)
+        print(
+            "python -m trainer job takes no arguments; it reads TOUCHSTONE_URL, _RUN_ID and _RUN_TOKEN", file=sys.stderr
+        )
         return 2
     try:
         url, token = _address(), _variable("TOUCHSTONE_RUN_TOKEN")
@@ -87,7 +89,9 @@ def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Pat
             time.sleep(1.0)
     found = version_digest(partial)
     if found != assignment.examples_digest:
-        raise JobError(f"the examples are not the frozen version: digest {found}, expected {assignment.examples_digest}")
+        raise JobError(
+            f"the examples are not the frozen version: digest {found}, expected {assignment.examples_digest}"
+        )
     os.replace(partial, path)
     return path
 

@@ -7,7 +7,6 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.template.loader import render_to_string
 from psycopg_pool import PoolTimeout
 
@@ -39,14 +38,6 @@ def _redis_answers() -> bool:
             return bool(client.ping())
     except (redis.RedisError, OSError):
         return False
-
-
-@login_not_required
-def api_docs(request: HttpRequest) -> HttpResponse:
-    """The API's reference, drawn from its own OpenAPI document: what is shown is what is served."""
-    from webapp.core.openapi import operations
-
-    return render(request, "api_docs.html", {"groups": operations()})
 
 
 def _problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:

@@ -73,9 +73,10 @@ class Postgres:
     and opening the home for everyone is not ours to do.
     """
 
-    def __init__(self, home: Path, databases: tuple[str, ...] = (DATABASE,)) -> None:
+    def __init__(self, home: Path, databases: tuple[str, ...] = (DATABASE,), durable: bool = True) -> None:
         self.user = USER
         self.databases = databases
+        self.durable = durable  # False: tests, whose data may die with the machine
         self.account = _unprivileged()
         self.install = _binaries()
         self.root = home
@@ -127,9 +128,10 @@ class Postgres:
         for leftover in self.data.iterdir():  # an initdb that was killed half way
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
         uid, gid = self.account or (None, None)
+        args = [str(self.install / "bin" / "initdb"), "-D", str(self.data), "-U", self.user, "-A", "trust"]
+        args += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
         done = subprocess.run(
-            [self.install / "bin" / "initdb", "-D", self.data, "-U", self.user, "-A", "trust", "-E", "UTF8"]
-            + ["--locale=C.UTF-8", "--no-instructions"],
+            args if self.durable else [*args, "--no-sync"],
             capture_output=True,
             text=True,
             cwd="/",
@@ -158,6 +160,8 @@ class Postgres:
 
     def command(self) -> Command:
         settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir)}
+        if not self.durable:
+            settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
         return Command(
             [str(self.install / "bin" / "postgres"), "-D", str(self.data)]
             + [f"--{name}={value}" for name, value in settings.items()],

@@ -141,7 +141,7 @@ def _demo() -> Service:
 def web_answers(address: str) -> bool:
     try:
         with urlopen(f"{address}/healthz", timeout=2) as response:  # noqa: S310  built from our own settings
-            return response.status == 200
+            return bool(response.status == 200)
     except (URLError, OSError):
         return False
 
