@@ -7,6 +7,7 @@ whatever the number of deliveries and however many of them arrive at the same mo
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -26,7 +27,7 @@ from trainer.contracts import (
 
 from . import broadcasts, bulk, tokens
 from .models import LogLine, Run
-from .states import State, move
+from .states import OVER, State, move
 
 HEADLINES = frozenset(
     {
@@ -56,7 +57,7 @@ class Gathered:
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     lines: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
-    states: list[StateData] = field(default_factory=list)
+    states: list[tuple[datetime, StateData]] = field(default_factory=list)
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
 
 
@@ -115,7 +116,9 @@ def _store(run: Run, fresh: list[RunEvent]) -> None:
     broadcasts.metrics(run.id, gathered.steps.values())
     broadcasts.rollouts(run.id, gathered.counts)
     broadcasts.log(run.id, gathered.lines)
-    moved = [_follow(run, data) for data in gathered.states]  # every one in turn: a batch may hold a whole life
+    moved = [
+        _follow(run, time, data) for time, data in gathered.states
+    ]  # every one in turn: a batch may hold a whole life
     if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
         broadcasts.run_changed(run)
 
@@ -141,7 +144,7 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
     elif isinstance(data, ArtifactData):
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
     else:
-        gathered.states.append(data)
+        gathered.states.append((event.time, data))
         if data.summary:
             fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
 
@@ -164,8 +167,10 @@ def _headlines(summary: dict[str, float], values: dict[str, float]) -> dict[str,
     return {**summary, **news, **firsts}
 
 
-def _follow(run: Run, data: StateData) -> bool:
+def _follow(run: Run, time: datetime, data: StateData) -> bool:
     """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
+    if data.state in OVER and run.attempt > 1 and time < run.attempt_at:
+        return False  # how an earlier attempt ended, spooled while nobody heard it; this attempt only delivers it
     if data.state == State.RUNNING and run.started_at is None:
         return move(run, State.RUNNING, started_at=timezone.now())
     return move(run, data.state, reason=data.reason)
