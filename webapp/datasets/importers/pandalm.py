@@ -29,7 +29,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "responses": [
             {
                 "id": letter,
-                "text": text_of(row, f"response{number}"),
+                "text": _response(row, f"response{number}"),
                 "origin": origins[number - 1] if len(origins) == 2 else "",
             }
             for number, letter in ((1, "a"), (2, "b"))
@@ -37,6 +37,12 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "preferences": [_label(row, rater) for rater in ANNOTATORS if row.get(rater) is not None],
         "meta": rest(row, USED),
     }
+
+
+def _response(row: Row, field: str) -> str:
+    """The answer; the published file holds a few that its writer took for a truth value or a number."""
+    value = row.get(field)
+    return str(value) if isinstance(value, bool | int | float) else text_of(row, field)
 
 
 def _label(row: Row, rater: str) -> dict[str, Any]:
