@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .base import BadRow, Head, Importer, Mapping, Row
+from .base import BadRow, Importer, Mapping, Row
 from .shapes import rest, text_of
 
 STRENGTH = {0: 0, 1: -2, 2: 2}  # 0 tie, 1 the first is better, 2 the second
@@ -11,8 +11,8 @@ NEEDED = {"instruction", "response1", "response2"}
 USED = {"idx", "instruction", "input", "response1", "response2", "cmp_key", "motivation_app", *ANNOTATORS}
 
 
-def sniff(head: Head) -> float:
-    return 0.97 if head.rows and all(row.keys() >= NEEDED for row in head.rows) else 0.0
+def knows(row: Row) -> float:
+    return 0.97 if row.keys() >= NEEDED else 0.0
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -55,6 +55,6 @@ IMPORTER = Importer(
     name="pandalm",
     label="PandaLM test set",
     help="Instruction, two responses and the labels of three annotators.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
 )
