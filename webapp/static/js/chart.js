@@ -64,7 +64,7 @@ export class Board {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
       for (const each of this.dirty) {
-        if (!each.visible) continue;
+        if (!each.visible && each.plot) continue; // the first picture is always drawn, later ones when looked at
         this.dirty.delete(each);
         each.draw();
       }
