@@ -20,10 +20,9 @@ PROMPTS = (
     "A friend has an hour in Lisbon. Tell them how to spend it, in three bullets, and ask what they like.",
     "List three things to check before lending somebody a bicycle. Keep it under 40 words.",
 )
-WORDS = (
-    "Autumn suits ferns . - Pick hardy greens - Keep the soil moist - Add mulch before frost . What light do you have ? "
-    "I am sorry , but as a model I would suggest a short walk along the river and then a coffee near the old market"
-).split()
+TEXT = """Autumn suits ferns . - Pick hardy greens - Keep the soil moist - Add mulch before frost . What light do you have ?
+I am sorry , but as a model I would suggest a short walk along the river and then a coffee near the old market"""
+WORDS = TEXT.split()
 
 
 def seed_run(run: Run, steps: int = 60, state: str = "running", seed: int = 0) -> Run:
