@@ -1,129 +1,69 @@
-"""A real web server in this process, a real browser, and a training process that only talks."""
+"""A running stack and a browser to look at it with."""
 
-import importlib
 import os
-import socket
-import threading
-import time
-from pathlib import Path
+import shutil
+from collections.abc import Iterator
 
-import httpx
 import pytest
-import uvicorn
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
-from webapp.experiments import tokens
-from webapp.experiments.models import Run
+from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
+from tests.stack import Stack
 
-CHROMIUM = Path("/usr/bin/chromium")
-FLAGS = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-)
-VENDOR = Path(__file__).parents[2] / "webapp" / "static" / "vendor" / "uplot.js"
-
-
-class Server:
-    """Uvicorn in a thread: `stop` breaks every connection, `start` answers at the same address again."""
-
-    def __init__(self) -> None:
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.port = probe.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def start(self) -> None:
-        import webapp.asgi
-
-        app = importlib.reload(webapp.asgi).application  # with the settings of this test
-        config = uvicorn.Config(app, port=self.port, log_level="warning", timeout_graceful_shutdown=1)
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, daemon=True)
-        self.thread.start()
-        for _ in range(200):
-            if self.server.started:
-                return
-            time.sleep(0.05)
-        raise RuntimeError("the web server did not start within 10 s")
-
-    def stop(self) -> None:
-        self.server.should_exit = True
-        self.thread.join(15)
-
-
-@pytest.fixture
-def server(transactional_db, settings, monkeypatch):
-    if not VENDOR.exists():
-        pytest.skip("the browser libraries are not there: run `make setup`")
-    # Playwright keeps an event loop in this thread; the ORM calls of these tests are made between its turns.
-    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
-    settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = True
-    found = Server()
-    found.start()
-    yield found
-    found.stop()
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOW_TO_GET_IT = "no Chromium on this machine; on Debian and Ubuntu: sudo apt-get install chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @pytest.fixture(scope="session")
-def chromium():
-    if not CHROMIUM.exists():
-        pytest.skip("browser tests need Chromium: `apt-get install chromium`")
-    playwright = pytest.importorskip("playwright.sync_api")
-    with playwright.sync_playwright() as started:
-        found = started.chromium.launch(executable_path=str(CHROMIUM), args=FLAGS.split())
-        yield found
-        found.close()
+def stack() -> Iterator[Stack]:
+    """Everything up, with the demo's owner but without the demo: each test brings its own data and model."""
+    running = Stack("--no-demo")
+    try:
+        running.wait_until_up()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Only as long as a module needs it: Playwright keeps an event loop running in the thread of the tests, which
+    Django would take for async code, and which async tests of other modules could not share."""
+    if CHROMIUM is None:
+        # on CI a browser that is missing is a mistake in CI, not a reason to test less
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+            yield browser
+        browser.close()
 
 
 @pytest.fixture
-def open_page(chromium, server):
-    """`open_page(client)`: a browser page with the session of a signed-in Django test client.
-
-    Whatever the page writes to its console as an error fails the test at the end.
-    """
-    contexts, errors = [], []
-
-    def _open(client, **options):
-        context = chromium.new_context(base_url=server.url, viewport={"width": 1280, "height": 800}, **options)
-        context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": server.url}])
-        contexts.append(context)
-        page = context.new_page()
-        page.set_default_timeout(15_000 if os.environ.get("CI") else 8_000)
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        return page
-
-    yield _open
-    for context in contexts:
-        context.close()
-    assert not errors
-
-
-class Process:
-    """Speaks for a training process over real HTTP, through the real ingest endpoint."""
-
-    def __init__(self, url: str, run: Run) -> None:
-        self.run_id, self.attempt, self.seq = run.id, run.attempt, run.last_seq
-        self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {tokens.run_token(run)}"})
-
-    def event(self, kind: str, step: int = 0, **data) -> dict:
-        self.seq += 1
-        return {"seq": self.seq, "time": "2026-11-21T12:00:00Z", "step": step, "data": {"kind": kind, **data}}
-
-    def post(self, *events: dict) -> None:
-        body = {"attempt": self.attempt, "events": events}
-        self.http.post(f"/api/v1/ingest/runs/{self.run_id}/events", json=body).raise_for_status()
+def window(chromium: Browser) -> Iterator[BrowserContext]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    yield context
+    context.close()
 
 
 @pytest.fixture
-def process(server):
-    """`process(run)`: the process of `run`, after it has said that it is running."""
-    made = []
-
-    def _start(run: Run) -> Process:
-        Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
-        made.append(Process(server.url, run))
-        made[-1].post(made[-1].event("state", state="running"))
-        return made[-1]
-
-    yield _start
-    for each in made:
-        each.http.close()
+def page(window: BrowserContext, stack: Stack) -> Iterator[Page]:
+    """A page signed in as the demo's owner. What the browser refuses or throws fails the test that saw it."""
+    page = window.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.goto(stack.manage("demo", "--link"))
+    page.wait_for_url(f"{stack.url}/")
+    yield page
+    assert complaints == []

@@ -6,13 +6,14 @@
 import random
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.e2e.seed import PROMPTS, content
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
 
-pytestmark = [pytest.mark.browser]
+pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def watch(page, run_id: int, advance) -> None:
     before = reward.locator(".chart-now").inner_text()
     page.evaluate("window.notReloaded = true")
     advance()
-    page.wait_for_function("before => document.querySelector('#chart-reward .chart-now').textContent !== before", arg=before)
+    expect(reward.locator(".chart-now")).not_to_have_text(before)
     assert page.evaluate("window.notReloaded")
 
 
@@ -66,7 +67,7 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     server.start()
     trainer.post(*step_events(trainer, next(steps)))  # may come before the page is back: it must not be missed
     page.wait_for_selector('#connection[data-state="live"]', timeout=30_000)
-    page.wait_for_function("document.querySelector('#chart-reward .chart-now').textContent === '0.360'")
+    expect(page.locator("#chart-reward .chart-now")).to_have_text("0.360")
     assert page.evaluate("window.notReloaded")
 
 
@@ -84,9 +85,9 @@ def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_r
     page.get_by_text("1 new step: show the newest").wait_for()
     assert page.locator("#step-shown").inner_text() == "1"  # what is read stays
     page.locator("#rollout-news").click()
-    page.wait_for_function("document.getElementById('step-shown').textContent === '2'")
+    expect(page.locator("#step-shown")).to_have_text("2")
     page.keyboard.press("[")
-    page.wait_for_function("document.getElementById('step-shown').textContent === '1'")
+    expect(page.locator("#step-shown")).to_have_text("1")
 
     page.locator("#tint").select_option("logprob")
     page.locator(".t-logprob").first.wait_for()

@@ -97,8 +97,12 @@ class Example(Record):
     def canonical(self) -> str:
         """JSON with sorted keys and without defaults: equal examples give equal text."""
         data = self.model_dump(mode="json", exclude_defaults=True)
-        return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+        return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
     def digest(self) -> str:
         """SHA-256 of the canonical form, hexadecimal."""
-        return hashlib.sha256(self.canonical().encode()).hexdigest()
+        return self.digest_of(self.canonical())
+
+    @staticmethod
+    def digest_of(canonical: str) -> str:
+        return hashlib.sha256(canonical.encode()).hexdigest()

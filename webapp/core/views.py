@@ -55,6 +55,10 @@ def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _problem(request, 403, "You may not do this", message)
 
 
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _problem(request, 403, "This form was open too long", "Go back, load the page again and send it once more.")
+
+
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
     return _problem(request, 404, "Nothing here", "The page does not exist, or it is not yours to see.")
 
