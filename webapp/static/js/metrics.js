@@ -21,7 +21,7 @@ export const GROUPS = [
     charts: [
       { id: "entropy", title: "Entropy", unit: "nats/token", keys: ["policy/entropy"],
         help: "How undecided the policy is per token. Healthy: falls slowly. A drop to nearly 0 means that all responses of a group become alike." },
-      { id: "kl", title: "KL to the untrained model", unit: "nats/token", keys: ["policy/kl", "policy/kl_old"],
+      { id: "kl", title: "KL to untrained model", unit: "nats/token", keys: ["policy/kl", "policy/kl_old"],
         help: "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before degenerate text." },
       { id: "clip", title: "Clipped share", keys: ["policy/clip_share"], percent: true,
         help: "Share of tokens whose ratio was clipped. Healthy: a few per cent. Much more: the updates are too large." },
