@@ -24,8 +24,8 @@ $(INSTALLED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Touchstone needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Installing Python packages (a few minutes, once)"
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@$(PY) -m pip install --quiet --disable-pip-version-check -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@$(PY) -m pip install -qq --disable-pip-version-check -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@rm -f $(VENV)/.installed-* && touch $@
 
 run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops it all

@@ -26,7 +26,8 @@ def pytest_configure(config: pytest.Config) -> None:
     from webapp.localstack.postgres import Postgres
 
     folder = Path(tempfile.mkdtemp(prefix="ts-test-"))
-    server = Postgres(folder, databases=("touchstone",))
+    folder.chmod(0o711)  # as root, the database runs as another user, who must get in
+    server = Postgres(folder, durable=False)
     server.start()
     config.stash[EMBEDDED] = (server, folder)
     os.environ["DATABASE_URL"] = server.url("touchstone")
@@ -37,7 +38,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if EMBEDDED in config.stash:
         server, folder = config.stash[EMBEDDED]
         server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        for written in {folder, server.root}:
+            shutil.rmtree(written, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

@@ -2,8 +2,10 @@
 
 import json
 import logging
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import DataError, InterfaceError, OperationalError
@@ -53,7 +55,7 @@ api = NinjaAPI(
     description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",
     auth=[TokenAuth(), SessionAuth()],
     parser=StrictParser(),
-    docs_url=None,  # drawn by webapp.core.views.api_docs: the bundled page needs inline scripts, which the CSP forbids
+    docs_url=None,  # drawn by webapp.reference: the bundled page needs inline scripts, which the CSP forbids
 )
 
 
@@ -135,6 +137,11 @@ def _away(request: HttpRequest, exc: Exception) -> HttpResponse:
     return response
 
 
+def _catch(handler: Callable[[HttpRequest, Any], HttpResponse], *errors: type[Exception]) -> None:
+    for kind in errors:
+        api.add_exception_handler(kind, handler)
+
+
 @api.exception_handler(ValueError)
 def _value(request: HttpRequest, exc: ValueError) -> HttpResponse:
     if isinstance(exc, UnicodeEncodeError) or "NUL" in str(exc):
@@ -148,8 +155,7 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
     return error(request, 500, "internal", "Something broke on our side. Quote the id when you report it.")
 
 
-api.add_exception_handler(DataError, _unstorable)
-for away in (OperationalError, InterfaceError, PoolTimeout):
-    api.add_exception_handler(away, _away)
+_catch(_unstorable, DataError)
+_catch(_away, OperationalError, InterfaceError, PoolTimeout)
 for module in filter(find_spec, ROUTERS):
     api.add_router("", import_module(module).router)

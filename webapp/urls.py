@@ -5,11 +5,16 @@ from importlib.util import find_spec
 
 from django.urls import URLPattern, URLResolver, include, path
 
+from webapp import reference
 from webapp.api import api
+from webapp.home import home
 
 APPS = ("webapp.core", "webapp.accounts", "webapp.datasets", "webapp.inference", "webapp.experiments")
 
-urlpatterns: list[URLPattern | URLResolver] = []
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", home, name="home"),
+    path("api/v1/docs", reference.page, name="api_docs"),
+]
 websocket_urlpatterns: list[URLPattern] = []
 for app in APPS:
     if find_spec(f"{app}.urls"):

@@ -76,7 +76,6 @@ class SlotCache(Cache):
             layer.keep(order)
 
 
-
 def prompt_mask(lengths_B: Tensor, prompt_slots: int, new_tokens: int) -> Tensor:
     """[B, slots]: True where a row may look; rows with shorter prompts skip the slots behind their prompt."""
     slots = torch.arange(prompt_slots + new_tokens)

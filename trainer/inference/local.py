@@ -39,9 +39,7 @@ class LocalSampler:
         self.version = version
 
     @torch.inference_mode()
-    def sample(
-        self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None
-    ) -> list[SampleResult]:
+    def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
         results: list[SampleResult | None] = [None] * len(requests)
         finished = 0
 

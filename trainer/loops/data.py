@@ -66,7 +66,10 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, max_tokens: int
             sets[example.split or "train"].append(prompt)
     left_out = [f"{count} examples left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
-        raise RunFailed(f"no example to train on; of {len(examples)} examples " + ("; ".join(left_out) or "none is in the training split"))
+        raise RunFailed(
+            f"no example to train on; of {len(examples)} examples "
+            + ("; ".join(left_out) or "none is in the training split")
+        )
     return PromptSets(sets["train"], sets["heldout"][:max_heldout], left_out)
 
 

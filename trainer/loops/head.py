@@ -36,9 +36,7 @@ class _FrozenHead(torch.autograd.Function):
         return gradients[0][:, None].to(slope_MD.dtype) * slope_MD, None, None, None
 
 
-def log_probs(
-    hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float
-) -> tuple[Tensor, Tensor]:
+def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
     """(log pi(token) [M], entropy of the full distribution [M]), both of softmax(h W^T / temperature), in float32.
 
     Only the first carries a gradient. A head that is trained gets the plain computation.

@@ -21,7 +21,6 @@ from .data import Prompt
 from .engine_check import check_engine
 from .errors import AttemptAbandoned, RunFailed, StopRequested
 from .evaluation import evaluate
-from .learner import Learner
 from .offending import save_offending
 from .parts import Parts
 from .reports import rollout_metrics, rollout_records, update_metrics, verifier_rates
@@ -45,6 +44,7 @@ class PolicyLoop:
         self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
         self._clock = Clock(config, bool(prompts.heldout))
         self._engine_checked = False
+        self._evaluated_step = -1
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; False when there is none. Raises CheckpointInvalid or ValueError."""
@@ -53,6 +53,7 @@ class PolicyLoop:
             return False
         self.step = checkpoint.step
         self.summary = dict(checkpoint.state["summary"])
+        self._evaluated_step = checkpoint.state["evaluated_step"]
         self._order.load_state_dict(checkpoint.state["order"])
         self.parts.learner.load_state_tensors(checkpoint.tensors)
         return True
@@ -61,8 +62,8 @@ class PolicyLoop:
         """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
         self._push_weights()
         try:
-            if self.step == 0:
-                self._evaluate(0)
+            # Before the first step, or where a stop came in the middle of an evaluation.
+            self._evaluate_if_due(self.step)
             while self.step < self._config.steps:
                 self._one_step(self.step + 1)
         except StopRequested:
@@ -87,8 +88,7 @@ class PolicyLoop:
         self._push_weights()
         self._clock.step_took(time.monotonic() - started)
         self._monitor.metrics(step, {"perf/step_s": time.monotonic() - started})
-        if self._evaluation_due(step):
-            self._evaluate(step)
+        self._evaluate_if_due(step)
         if step % self._config.checkpoint.every == 0 or step == self._config.steps:
             self._save()
 
@@ -109,9 +109,7 @@ class PolicyLoop:
         if text:
             sampled = encode_prompt(self.parts.tokenizer, with_addition(prompt.example.prompt, text))
         seed = derive_seed(config.seed, "rollout", step, group, index)
-        return PromptPlan(
-            prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown
-        )
+        return PromptPlan(prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown)
 
     def _collect(self, step: int, plans: list[PromptPlan]) -> list[Trajectory]:
         """Sample and score; the metrics of this half leave at once, not after the update."""
@@ -156,9 +154,14 @@ class PolicyLoop:
         records = rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report)
         self._monitor.rollouts(step, records)
 
+    def _evaluate_if_due(self, step: int) -> None:
+        every = self._config.evaluation.every
+        due = step in (0, self._config.steps) or (every > 0 and step % every == 0)
+        if due and step > self._evaluated_step and self.parts.prompts.heldout:
+            self._evaluate(step)
+            self._evaluated_step = step
+
     def _evaluate(self, step: int) -> None:
-        if not self.parts.prompts.heldout:
-            return
         started = time.monotonic()
         result = evaluate(self.parts, self._reward, step, self._watch(step, "evaluating"))
         self._clock.evaluation_took(time.monotonic() - started)
@@ -169,15 +172,15 @@ class PolicyLoop:
             self.summary.setdefault("eval/rubric_score_start", score)
             self.summary["eval/rubric_score"] = score
 
-    def _evaluation_due(self, step: int) -> bool:
-        every = self._config.evaluation.every
-        return step == self._config.steps or (every > 0 and step % every == 0)
-
     def _push_weights(self) -> None:
         self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version=self.step)
 
     def _save(self) -> None:
-        state = {"order": self._order.state_dict(), "summary": self.summary}
+        state = {
+            "order": self._order.state_dict(),
+            "summary": self.summary,
+            "evaluated_step": self._evaluated_step,
+        }
         checkpoint = checkpoints.Checkpoint(self.step, state, self.parts.learner.state_tensors())
         saved = self._monitor.patiently(
             lambda: checkpoints.save(self._checkpoint_dir, checkpoint, self._config.checkpoint.keep), self.step
@@ -187,9 +190,7 @@ class PolicyLoop:
             ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest), self.step
         )
 
-    def _diverged(
-        self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor
-    ) -> RunFailed:
+    def _diverged(self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor) -> RunFailed:
         rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]
         artifact = save_offending(self.parts.run_dir, step, rows)
         self._monitor.artifact(artifact, step)
@@ -241,4 +242,3 @@ def learning_rate(config: PolicyConfig, step: int) -> float:
             return optim.lr * 0.5 * (1.0 + float(torch.cos(torch.tensor(torch.pi * done, dtype=torch.float64))))
         case _:
             return optim.lr
-

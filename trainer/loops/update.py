@@ -183,9 +183,7 @@ class _Step:
             logp_roll_BT=self._roll_BT[index],
         )
 
-    def micro(
-        self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[Scored]
-    ) -> ObjectiveBatch:
+    def micro(self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[Scored]) -> ObjectiveBatch:
         """Part of a mini-batch, with its totals and with what has been filled in by now."""
         part = batch.rows(torch.tensor([rows.index(b) for b in micro]), self.pad([part.logp_T for part in scored]))
         return replace(part, logp_old_BT=self._old_BT[micro], logp_ref_BT=self._ref_BT[micro])

@@ -85,9 +85,7 @@ class HttpSink:
     def _post(self, lines: list[str]) -> bool:
         body = f'{{"attempt":{self._attempt},"events":[{",".join(lines)}]}}'
         try:
-            response = self._client.post(
-                self._url, content=body.encode(), headers={"Content-Type": "application/json"}
-            )
+            response = self._client.post(self._url, content=body.encode(), headers={"Content-Type": "application/json"})
         except httpx.HTTPError as error:
             return self._failed(f"{type(error).__name__}: {error}")
         if response.status_code in _GONE:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from trainer.config.policy import Rollout
 from trainer.contracts import Rubric
-from trainer.inference.sampling import SampleRequest, SampleResult, Sampler, SamplingProgress
+from trainer.inference.sampling import Sampler, SampleRequest, SampleResult, SamplingProgress
 
 from .trajectory import PromptPlan, Reward, Trajectory
 

@@ -30,7 +30,9 @@ class DataOrder:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Raises ValueError when the state belongs to a data set of another size."""
         if state["count"] != self._count:
-            raise ValueError(f"the checkpoint was made with {state['count']} training prompts, now there are {self._count}")
+            raise ValueError(
+                f"the checkpoint was made with {state['count']} training prompts, now there are {self._count}"
+            )
         self._position = state["position"]
 
     def _at(self, position: int) -> int:

@@ -1,12 +1,12 @@
 """The audit log's only writer: called by services inside the transaction of the change it describes."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from django.db import models
 
 from .models import AuditEntry
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the lowest app names the types of the one above it, and imports nothing of it
     from webapp.accounts.models import Membership, User, Workspace
 
 
@@ -14,7 +14,7 @@ def record(
     where: "Membership | Workspace", actor: "User | None", action: str, obj: models.Model, **detail: object
 ) -> AuditEntry:
     """Writes one entry. `where` names the workspace; `actor` None stands for the system; `detail` must be JSON."""
-    workspace = getattr(where, "workspace", where)
+    workspace = cast("Workspace", getattr(where, "workspace", None) or where)
     return AuditEntry.objects.create(
         workspace=workspace,
         actor=actor,

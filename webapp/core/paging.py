@@ -4,10 +4,10 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from django.core.exceptions import FieldDoesNotExist, ValidationError
-from django.db.models import Model, Q, QuerySet
+from django.core.exceptions import ValidationError
+from django.db.models import Field, Model, Q, QuerySet
 
 from .problems import Invalid
 
@@ -47,12 +47,19 @@ def _after(queryset: QuerySet[Row], cursor: str, name: str, down: bool) -> Q:
         order, value, pk = json.loads(urlsafe_b64decode(cursor.encode()))
         if order != ("-" if down else "") + name or not isinstance(pk, int):
             raise ValueError
-        value = queryset.model._meta.get_field(name if name != "pk" else "id").to_python(value)
-    except (ValueError, TypeError, ValidationError, FieldDoesNotExist) as error:
+        value = _column(queryset, name).to_python(value)
+    except (ValueError, TypeError, ValidationError) as error:
         raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"}) from error
     if name in ("id", "pk"):
         return Q(**{f"id__{step}": pk})
     return Q(**{f"{name}__{step}": value}) | Q(**{name: value, f"id__{step}": pk})
+
+
+def _column(queryset: QuerySet[Row], name: str) -> "Field[Any, Any]":
+    column = queryset.model._meta.get_field("id" if name == "pk" else name)
+    if not isinstance(column, Field):
+        raise TypeError(f"cannot order by {name}: it is not a column")
+    return column
 
 
 def _encode(order: str, row: Model, name: str) -> str:

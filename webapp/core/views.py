@@ -7,7 +7,6 @@ from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.shortcuts import render
 from django.template.loader import render_to_string
 from psycopg_pool import PoolTimeout
 
@@ -41,14 +40,6 @@ def _redis_answers() -> bool:
         return False
 
 
-@login_not_required
-def api_docs(request: HttpRequest) -> HttpResponse:
-    """The API's reference, drawn from its own OpenAPI document: what is shown is what is served."""
-    from webapp.core.openapi import operations
-
-    return render(request, "api_docs.html", {"groups": operations()})
-
-
 def _problem(request: HttpRequest, status: int, title: str, message: str) -> HttpResponse:
     """A page that needs no database and no session, since either may be what is broken."""
     context = {"status": status, "title": title, "message": message, "id": getattr(request, "id", "")}
@@ -62,6 +53,10 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 def forbidden(request: HttpRequest, exception: Exception) -> HttpResponse:
     message = str(exception) or "Your role in this workspace does not allow it."
     return _problem(request, 403, "You may not do this", message)
+
+
+def csrf_failure(request: HttpRequest, reason: str = "") -> HttpResponse:
+    return _problem(request, 403, "This form was open too long", "Go back, load the page again and send it once more.")
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:

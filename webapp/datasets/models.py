@@ -4,16 +4,27 @@ An example row never changes: its content is addressed by digest. A version is t
 version that changes 3 of 100,000 rows adds 3 examples and 100,000 small membership rows.
 """
 
+import json
+from typing import Any
+
+from django.contrib.postgres.fields import ArrayField
 from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 
+from trainer.contracts import Example as ExampleRecord
+
+MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
+
 
 class Dataset(models.Model):
+    """`heldout_share` splits examples that come without a split; None leaves them without one."""
+
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="datasets")
     name = models.CharField(max_length=120)
     description = models.TextField(blank=True)
     licence = models.CharField(max_length=120, blank=True)
+    heldout_share = models.FloatField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -24,6 +35,8 @@ class Dataset(models.Model):
 
 
 class DatasetVersion(models.Model):
+    """The list of examples under one number. It never changes: freezing only promises that it is kept."""
+
     class State(models.TextChoices):
         DRAFT = "draft", "Draft"
         FROZEN = "frozen", "Frozen"
@@ -31,34 +44,40 @@ class DatasetVersion(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
-    digest = models.CharField(max_length=64, blank=True)  # SHA-256 over the sorted example digests, once frozen
+    digest = models.CharField(max_length=64)  # SHA-256 over the sorted example digests; see `digests`
     counts = models.JSONField(default=dict)  # {"examples": n, "train": n, "heldout": n, "rubrics": n, ...}
-    lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ...}
+    facets = models.JSONField(default=dict)  # {"domain": {value: n}, "source": ..., "verifier": ...}: the filters
+    lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ..., "sha256": ...}
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number")]
+        indexes = [models.Index(fields=["dataset", "digest"], name="version_digest")]
 
     def __str__(self) -> str:
         return f"{self.dataset} v{self.number}"
 
 
 class Example(models.Model):
-    """`content` is `trainer.contracts.Example` as JSON; the other columns are derived from it for search and filters."""
+    """`canonical` is the text of `trainer.contracts.Example.canonical`; the other columns are derived from it.
+
+    The text is kept as it was digested rather than as jsonb, which would rewrite numbers and so change the digest.
+    """
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="examples")
-    key = models.CharField(max_length=200)
+    key = models.CharField(max_length=MAX_LABEL)
     digest = models.CharField(max_length=64)
-    content = models.JSONField()
-    prompt_text = models.TextField()
+    canonical = models.TextField()
+    excerpt = models.CharField(max_length=300)  # start of the last user message, for lists
     split = models.CharField(max_length=8, blank=True)
-    domain = models.CharField(max_length=80, blank=True)
-    source = models.CharField(max_length=80, blank=True)
-    criteria_count = models.PositiveSmallIntegerField(default=0)
-    response_count = models.PositiveSmallIntegerField(default=0)
-    preference_count = models.PositiveSmallIntegerField(default=0)
-    search = SearchVectorField(null=True)
+    domain = models.CharField(max_length=MAX_LABEL, blank=True)
+    source = models.CharField(max_length=MAX_LABEL, blank=True)
+    criteria_count = models.PositiveIntegerField(default=0)
+    response_count = models.PositiveIntegerField(default=0)
+    preference_count = models.PositiveIntegerField(default=0)
+    verifiers = ArrayField(models.CharField(max_length=80), default=list)
+    search = SearchVectorField(default="")  # words made by `search.document`
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -70,6 +89,15 @@ class Example(models.Model):
 
     def __str__(self) -> str:
         return self.key
+
+    @property
+    def content(self) -> dict[str, Any]:
+        data: dict[str, Any] = json.loads(self.canonical)
+        return data
+
+    @property
+    def record(self) -> ExampleRecord:
+        return ExampleRecord.model_validate(self.content)
 
 
 class VersionMember(models.Model):
@@ -103,16 +131,22 @@ class ImportJob(models.Model):
     file_name = models.CharField(max_length=255)
     file_path = models.CharField(max_length=500)
     format = models.CharField(max_length=40)
+    mapping = models.JSONField(default=dict)  # {our field: column of the file}
+    heldout_share = models.FloatField(null=True, blank=True)
     keep_good = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     bytes_total = models.BigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
+    rows_done = models.PositiveIntegerField(default=0)
     counts = models.JSONField(default=dict)
     rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
+    rejected_count = models.PositiveIntegerField(default=0)
+    unchanged = models.BooleanField(default=False)  # the content was there already; `version` is that version
     error = models.TextField(blank=True)
     version = models.ForeignKey(DatasetVersion, null=True, blank=True, on_delete=models.SET_NULL)
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField(auto_now_add=True)  # last sign of life of the worker
     finished_at = models.DateTimeField(null=True, blank=True)
 
     def __str__(self) -> str:

@@ -1,8 +1,11 @@
 """What open pages hear about runs. Every message is sent after commit; a page that misses one reloads its state."""
 
+from collections.abc import Iterable
+
 from webapp.core import broadcast
 
 from . import shapes
+from .bulk import StepMetrics
 from .models import LogLine, Run
 
 
@@ -21,10 +24,13 @@ def run_changed(run: Run) -> None:
     broadcast.send(workspace_group(run.experiment.workspace_id), message)
 
 
-def metrics(run_id: int, steps: dict[int, dict[str, dict[str, object]]]) -> None:
-    """`steps`: step -> {"values", "histograms"}. One message for a whole batch; the consumer hands on one per step."""
-    if steps:
-        items = [{"type": "metrics", "step": step, **data} for step, data in sorted(steps.items())]
+def metrics(run_id: int, steps: Iterable[StepMetrics]) -> None:
+    """One message for a whole batch; the consumer hands on one per step."""
+    items = [
+        {"type": "metrics", "step": s.step, "values": s.values, "histograms": s.histograms}
+        for s in sorted(steps, key=lambda s: s.step)
+    ]
+    if items:
         broadcast.send(run_group(run_id), {"type": "batch", "items": items})
 
 

@@ -4,9 +4,10 @@ Everything of a batch is written in one transaction under a lock on the run's ro
 whatever the number of deliveries and however many of them arrive at the same moment.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -26,7 +27,7 @@ from trainer.contracts import (
 
 from . import broadcasts, bulk, tokens
 from .models import LogLine, Run
-from .states import State, move
+from .states import OVER, State, move
 
 HEADLINES = frozenset(
     {
@@ -52,12 +53,11 @@ class Fenced(Exception):
 class Gathered:
     """What the fresh events of one batch hold, sorted by where it goes."""
 
-    points: dict[tuple[str, int], bulk.Point] = field(default_factory=dict)
+    steps: dict[int, bulk.StepMetrics] = field(default_factory=dict)
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     lines: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
-    states: list[StateData] = field(default_factory=list)
-    steps: dict[int, dict[str, dict[str, object]]] = field(default_factory=dict)  # for the browsers
+    states: list[tuple[datetime, StateData]] = field(default_factory=list)
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
 
 
@@ -106,17 +106,19 @@ def _store(run: Run, fresh: list[RunEvent]) -> None:
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
         _gather(run, event, gathered, fields)
-    bulk.upsert_points(run.id, gathered.points.values())
+    bulk.upsert_points(run.id, gathered.steps.values())
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
     LogLine.objects.bulk_create(gathered.lines)
     for name, value in fields.items():
         setattr(run, name, value)
     Run.objects.filter(id=run.id).update(**fields)
-    broadcasts.metrics(run.id, gathered.steps)
+    broadcasts.metrics(run.id, gathered.steps.values())
     broadcasts.rollouts(run.id, gathered.counts)
     broadcasts.log(run.id, gathered.lines)
-    moved = [_follow(run, data) for data in gathered.states]  # every one in turn: a batch may hold a whole life
+    moved = [
+        _follow(run, time, data) for time, data in gathered.states
+    ]  # every one in turn: a batch may hold a whole life
     if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
         broadcasts.run_changed(run)
 
@@ -142,20 +144,16 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
     elif isinstance(data, ArtifactData):
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
     else:
-        gathered.states.append(data)
+        gathered.states.append((event.time, data))
         if data.summary:
             fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
 
 
 def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:
-    step = gathered.steps.setdefault(event.step, defaultdict(dict))
-    for key, value in data.values.items():
-        gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time)).value = value
-        step["values"][key] = value
-    for key, histogram in data.histograms.items():
-        point = gathered.points.setdefault((key, event.step), bulk.Point(key, event.step, event.time))
-        point.histogram = histogram
-        step["histograms"][key] = histogram.model_dump(mode="json")
+    step = gathered.steps.setdefault(event.step, bulk.StepMetrics(event.step, event.time))
+    step.time = event.time
+    step.values |= data.values
+    step.histograms |= {key: histogram.model_dump(mode="json") for key, histogram in data.histograms.items()}
     fields["step"] = event.step
     fields["summary"] = _headlines(fields.get("summary", run.summary), data.values)
     if run.first_metric_at is None:
@@ -169,8 +167,10 @@ def _headlines(summary: dict[str, float], values: dict[str, float]) -> dict[str,
     return {**summary, **news, **firsts}
 
 
-def _follow(run: Run, data: StateData) -> bool:
+def _follow(run: Run, time: datetime, data: StateData) -> bool:
     """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
+    if data.state in OVER and run.attempt > 1 and time < run.attempt_at:
+        return False  # how an earlier attempt ended, spooled while nobody heard it; this attempt only delivers it
     if data.state == State.RUNNING and run.started_at is None:
         return move(run, State.RUNNING, started_at=timezone.now())
     return move(run, data.state, reason=data.reason)

@@ -15,7 +15,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from webapp.core.addresses import public_url
+from webapp.core.addresses import internal_url
 from webapp.core.tasks import enqueue
 
 from . import broadcasts, ray_client, tokens
@@ -50,7 +50,7 @@ def launch(run_id: int) -> float | None:
         if waiting_for := _unfinished_attempt(client, run):
             return _try_later(run, f"Attempt {waiting_for} is still ending")
         environment = {
-            "TOUCHSTONE_URL": public_url(),
+            "TOUCHSTONE_URL": internal_url(),
             "TOUCHSTONE_RUN_ID": str(run.id),
             "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
         }
@@ -161,7 +161,7 @@ def _hearing_since(now: datetime) -> datetime:
 
 def _web_answers() -> bool:
     try:
-        return httpx.get(f"{public_url()}/healthz", timeout=3, trust_env=False).status_code == 200
+        return httpx.get(f"{internal_url()}/healthz", timeout=3, trust_env=False).status_code == 200
     except httpx.HTTPError:
         return False
 

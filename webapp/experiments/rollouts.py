@@ -23,6 +23,7 @@ ORDERS: dict[str, tuple[str, ...]] = {
     "-reward": ("-score", "-id"),
 }
 MAX_CRITERIA = 200
+MAX_STEPS = 2000  # the newest; what is older is found by its number
 
 
 def rollouts(
@@ -90,6 +91,8 @@ def _decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
         fits = made_for == order and len(values) == len(columns)
         if not fits or not all(isinstance(v, kind) for v, kind in zip(values, kinds, strict=True)):
             raise ValueError
+        if any(isinstance(value, int) and abs(value) >= 2**63 for value in values):
+            raise ValueError
     except (ValueError, TypeError):
         raise Invalid("The cursor cannot be used.", {"cursor": "it belongs to another list or order"}) from None
     return values
@@ -99,7 +102,7 @@ def facets(run: Run, step: int | None = None) -> dict[str, Any]:
     """What can be filtered by: `{"steps": [{"step", "phase", "count"}], "criteria": [{"text", "met", "unmet",
     "missing"}]}`. Criteria are those of `step`, or of the newest step; the most often met come first."""
     places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("id"))
-    steps = list(places.order_by("step", "phase"))
+    steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]
     chosen = step if step is not None else (steps[-1]["step"] if steps else None)
     return {"steps": steps, "criteria": _criteria(Rollout.objects.filter(run=run, step=chosen))}
 

@@ -169,6 +169,7 @@ def resume(membership: Membership, run: Run) -> Run:
             State.QUEUED,
             actor=membership.user,
             attempt=following.attempt,
+            attempt_at=timezone.now(),
             token_digest=tokens.digest(following),
             ray_job_id="",
             tries=0,

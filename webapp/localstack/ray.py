@@ -74,6 +74,6 @@ def answers(address: str, token_file: Path | None) -> bool:
             headers["Authorization"] = f"Bearer {token_file.read_text().strip()}"
         # the address comes from settings, which only take http and https
         with urlopen(Request(f"{address}/api/jobs/", headers=headers), timeout=2) as response:  # noqa: S310
-            return response.status == 200
+            return bool(response.status == 200)
     except (URLError, OSError, ValueError):
         return False

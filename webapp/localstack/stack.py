@@ -10,6 +10,7 @@ import psycopg
 from django.conf import settings
 
 from . import ray, redis
+from .demo import MODEL_DIR
 from .places import write_facts
 from .ports import free_port
 from .postgres import Postgres
@@ -130,7 +131,8 @@ def _web() -> Service:
 
 
 def _model() -> Service:
-    return Service("model", lambda: _python("-m", "trainer", "models", "prepare", nice=True), once=True)
+    args = ("-m", "trainer", "models", "prepare", "--dir", str(MODEL_DIR))
+    return Service("model", lambda: _python(*args, nice=True), once=True, detail=lambda: str(MODEL_DIR))
 
 
 def _demo() -> Service:
@@ -141,7 +143,7 @@ def _demo() -> Service:
 def web_answers(address: str) -> bool:
     try:
         with urlopen(f"{address}/healthz", timeout=2) as response:  # noqa: S310  built from our own settings
-            return response.status == 200
+            return bool(response.status == 200)
     except (URLError, OSError):
         return False
 

@@ -29,8 +29,9 @@ def make_version(membership, name="demo", train=3, heldout=2, rubrics=True) -> D
             dataset=dataset,
             key=record.key,
             digest=sha256(f"{name}{i}".encode()).hexdigest(),
-            content=record.model_dump(mode="json", exclude_defaults=True),
-            prompt_text=f"Prompt {i}",
+            canonical=record.canonical(),
+            excerpt=f"Prompt {i}",
+            search="",
             split=split,
             criteria_count=1 if rubrics else 0,
         )

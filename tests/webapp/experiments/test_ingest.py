@@ -2,6 +2,7 @@
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 
 import pytest
 from django.db import OperationalError, connection
@@ -152,6 +153,19 @@ def test_an_older_attempt_is_fenced_off(trainer, run, cast):
     new.seq = 1
     assert reply(new.post(new.event("log", message="mine")))["acked"] == 2
     assert list(LogLine.objects.values_list("message", flat=True)) == ["mine"]
+
+
+def test_the_end_of_an_earlier_attempt_does_not_end_this_one(trainer, run, cast):
+    unheard = trainer.event("state", state="failed", reason="it could not be delivered then")
+    Run.objects.filter(id=run.id).update(state="failed")
+    run.refresh_from_db()
+    new = Trainer(services.resume(cast.researcher, run))
+    Run.objects.filter(id=run.id).update(state="starting", attempt_at=datetime(2026, 11, 21, 13, tzinfo=UTC))
+    unheard["time"] = NOON
+    new.seq = unheard["seq"]
+    assert reply(new.post(unheard, new.event("state", state="running")))["command"] == "continue"
+    run.refresh_from_db()
+    assert (run.state, run.last_seq) == ("running", 3)
 
 
 def test_a_token_opens_only_its_own_run(trainer, launch, api):

@@ -1,15 +1,21 @@
 """`manage.py demo`: the demo workspace, its data, its model and its run. Doing it again changes nothing."""
 
+import json
+from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership
 from webapp.core.addresses import public_url
+from webapp.localstack.demo import MODEL_DIR, MODEL_NAME
 
 EMAIL = "demo@localhost"
 WORKSPACE = "Demo"
+FOLDER = Path(settings.BASE_DIR) / "demo"
+DATASETS = {"Demo prompts": "prompts.jsonl", "Demo preferences": "preferences.jsonl"}
 
 
 class Command(BaseCommand):
@@ -24,6 +30,11 @@ class Command(BaseCommand):
             secret = accounts.create_sign_in_link(membership.user)
             self.stdout.write(f"{public_url()}/sign-in/link/{secret}")
             return
+        for name, file in DATASETS.items():
+            import_dataset(membership, name, FOLDER / file)
+        register_model(membership)
+        run = launch(membership)
+        self.stdout.write(f"{public_url()}/runs/{run}")
 
 
 def owner() -> Membership:
@@ -31,3 +42,36 @@ def owner() -> Membership:
     user = accounts.get_or_create_user(EMAIL, name="Demo")
     found = Membership.objects.filter(user=user, workspace__slug="demo").select_related("user", "workspace").first()
     return found or accounts.create_workspace(WORKSPACE, user)
+
+
+def import_dataset(membership: Membership, name: str, path: Path) -> None:
+    """By the importer that people use, here and now instead of by a worker; skipped if the name is there."""
+    from webapp.datasets import services as datasets
+    from webapp.datasets.models import Dataset, ImportJob
+
+    if Dataset.objects.filter(workspace=membership.workspace, name=name).exists():
+        return
+    job = datasets.start_import(membership, path, name=name, queue=False)
+    datasets.run_import(job.pk)
+    job.refresh_from_db()
+    if job.state != ImportJob.State.FINISHED:
+        first = next(iter(job.rejected), None)
+        raise CommandError(f"{path}: {job.error or first or job.state}")
+
+
+def register_model(membership: Membership) -> None:
+    from webapp.inference import services as inference
+    from webapp.inference.models import RegisteredModel
+
+    if not RegisteredModel.objects.filter(workspace=membership.workspace, name=MODEL_NAME).exists():
+        inference.register(membership, name=MODEL_NAME, source=RegisteredModel.Source.LOCAL, path=str(MODEL_DIR))
+
+
+def launch(membership: Membership) -> int:
+    """The run of demo/run.json, a body as `POST /api/v1/runs` takes it. The key lets it start only once."""
+    from webapp.experiments import services as experiments
+    from webapp.experiments.checks import DatasetChoice
+
+    body = json.loads((FOLDER / "run.json").read_text())
+    body["dataset"] = DatasetChoice(name=body["dataset"])
+    return int(experiments.launch(membership, **body, key="demo").pk)

@@ -1,6 +1,12 @@
-"""The OpenAPI document, arranged for reading."""
+"""The API's reference page, drawn from its own OpenAPI document: what is shown is what is served."""
 
 from dataclasses import dataclass
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from webapp.api import api
 
 
 @dataclass(frozen=True)
@@ -14,8 +20,6 @@ class Operation:
 
 def operations() -> dict[str, list[Operation]]:
     """Every operation, grouped by its tag, in the order of the document."""
-    from webapp.api import api  # the API is built from the apps; importing it here earlier would be a circle
-
     groups: dict[str, list[Operation]] = {}
     for path, methods in api.get_openapi_schema()["paths"].items():
         for method, spec in methods.items():
@@ -29,3 +33,9 @@ def operations() -> dict[str, list[Operation]]:
             )
             groups.setdefault((spec.get("tags") or ["other"])[0], []).append(operation)
     return groups
+
+
+@login_not_required
+def page(request: HttpRequest) -> HttpResponse:
+    """Open to all, as the document itself is: it describes, it does not tell."""
+    return render(request, "api_docs.html", {"groups": operations()})

@@ -1,0 +1,160 @@
+"""Events ingested per second: `python -m benchmarks.ingest`.
+
+Starts a Postgres, a Redis and one web process of its own in a temporary folder and posts to it over HTTP as training
+processes do: batches of 200 events, each batch after the acknowledgement of the one before. A step is what the policy
+recipe sends: one event with 24 metrics and two histograms, one of progress, one log line. Client, server, database and
+broker share the machine's cores.
+"""
+
+import contextlib
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+
+from webapp.localstack.ports import free_port
+from webapp.localstack.postgres import Postgres
+from webapp.localstack.processes import Child
+from webapp.localstack.redis import Redis
+
+EVENTS_PER_POST = 200
+POSTS = 60  # per run
+SETTINGS = ((1, "one run"), (4, "four runs at once"))
+TIME = "2026-11-21T12:00:00Z"
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
+        rows = [(label, *measure(address, runs)) for runs, label in SETTINGS]
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"{'':20}{'events/s':>12}{'points/s':>12}{'p50 ms/post':>14}{'p95 ms/post':>14}")
+    for label, events, points, p50, p95 in rows:
+        print(f"{label:20}{events:12,.0f}{points:12,.0f}{p50:14.1f}{p95:14.1f}")
+    best = max(row[1] for row in rows)
+    print(json.dumps({"ingest": {"ours": round(best), "peer": None, "unit": "events/s", "ratio": None}}))
+
+
+@contextlib.contextmanager
+def services(var: Path) -> Iterator[str]:
+    """The address of a fresh web process; everything it needs is stopped and forgotten at the end."""
+    var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
+    postgres, redis, port = Postgres(var), Redis(var), free_port(0)
+    postgres.start()
+    redis.prepare()
+    children = [Child(redis.command(), var / "redis.log")]
+    os.environ.update(
+        DJANGO_SETTINGS_MODULE="webapp.settings",
+        TOUCHSTONE_VAR=str(var),
+        DATABASE_URL=postgres.url(),
+        REDIS_URL=f"unix://{redis.socket}",
+        LOG_LEVEL="WARNING",
+    )
+    try:
+        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
+        args = ["-m", "uvicorn", "webapp.asgi:application", "--port", str(port), "--lifespan", "off", "--no-access-log"]
+        web = subprocess.Popen([sys.executable, *args, "--log-level", "warning"])
+        try:
+            yield _when_up(f"http://127.0.0.1:{port}")
+        finally:
+            web.terminate()
+            web.wait(20)
+    finally:
+        for child in children:
+            child.ask_to_stop()
+            child.process.wait(20)
+        postgres.stop()
+
+
+def _when_up(address: str) -> str:
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(httpx.HTTPError):
+            if httpx.get(f"{address}/healthz", timeout=2).status_code == 200:
+                return address
+        time.sleep(0.1)
+    raise RuntimeError("the web process did not start")
+
+
+def measure(address: str, count: int) -> tuple[float, float, float, float]:
+    """(events/s, points/s, median, 95th percentile in ms) of `count` runs that post at the same time."""
+    bodies = [_batch(1 + i * EVENTS_PER_POST) for i in range(POSTS)]
+    runs = _runs(count)
+
+    def post(run: tuple[int, str]) -> list[float]:
+        run_id, token = run
+        took = []
+        with httpx.Client(base_url=address, headers={"Authorization": f"Bearer {token}"}, timeout=60) as client:
+            for i, body in enumerate(bodies, 1):
+                started = time.perf_counter()
+                reply = client.post(f"/api/v1/ingest/runs/{run_id}/events", content=body)
+                took.append(time.perf_counter() - started)
+                assert reply.json()["acked"] == i * EVENTS_PER_POST, reply.text  # noqa: S101
+        return took
+
+    started = time.perf_counter()
+    with ThreadPoolExecutor(count) as pool:
+        took = sorted(seconds * 1000 for each in pool.map(post, runs) for seconds in each)
+    elapsed = time.perf_counter() - started
+    events = count * POSTS * EVENTS_PER_POST
+    return events / elapsed, events / 3 * 26 / elapsed, took[len(took) // 2], took[len(took) * 95 // 100]
+
+
+def _batch(first: int) -> bytes:
+    """Events `first`, `first` + 1, ...: every third one metrics, progress, log."""
+    values = {f"group{i % 4}/metric{i}": 0.123456789 * (i + 1) for i in range(24)}
+    histogram = {"edges": [i / 20 for i in range(21)], "counts": list(range(20))}
+    kinds = (
+        {"kind": "metrics", "values": values, "histograms": {"ratio/raw": histogram, "ratio/masked": histogram}},
+        {"kind": "progress", "phase": "rollouts", "done": 3, "total": 8, "eta_s": 12.5},
+        {"kind": "log", "message": "step took 8.31 s: rollout 5.02 s, update 3.11 s"},
+    )
+    events = [
+        {"seq": seq, "time": TIME, "step": seq // 3, "data": kinds[seq % 3]}
+        for seq in range(first, first + EVENTS_PER_POST)
+    ]
+    return json.dumps({"attempt": 1, "events": events}).encode()
+
+
+def _runs(count: int) -> list[tuple[int, str]]:
+    """(id, token) of new runs, written directly: launching is not what is measured."""
+    import django
+
+    django.setup()
+    from webapp.accounts.models import Workspace
+    from webapp.datasets.models import Dataset, DatasetVersion
+    from webapp.experiments import tokens
+    from webapp.experiments.models import Experiment, Run
+    from webapp.inference.models import RegisteredModel
+
+    space = Workspace.objects.create(name="bench", slug=f"bench-{count}")
+    dataset = Dataset.objects.create(workspace=space, name="bench")
+    experiment = Experiment.objects.create(workspace=space, name="bench")
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="0" * 64)
+    model = RegisteredModel.objects.create(workspace=space, name="bench", source="local", path="/bench")
+    made = [
+        Run.objects.create(
+            experiment=experiment,
+            number=i + 1,
+            recipe="policy",
+            config={},
+            dataset_version=version,
+            model=model,
+            state="running",
+        )
+        for i in range(count)
+    ]
+    for run in made:
+        Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run))
+    return [(run.id, tokens.run_token(run)) for run in made]
+
+
+if __name__ == "__main__":
+    main()

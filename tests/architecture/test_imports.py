@@ -1,0 +1,44 @@
+"""Who may import whom, by contract and as the processes really load."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_the_import_contracts_hold():
+    done = subprocess.run(
+        [sys.executable, "-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+LOAD = """
+import sys
+import webapp.asgi
+import importlib
+from webapp.celery import app
+from django.core.management import get_commands, load_command_class
+for name in app.conf.include:
+    importlib.import_module(name)
+for name, owner in get_commands().items():
+    if str(owner).startswith("webapp."):
+        load_command_class(owner, name)
+print(sorted({m.partition(".")[0] for m in sys.modules} & {"torch", "ray", "vllm", "transformers", "trl", "peft"}))
+"""
+
+
+def test_web_and_worker_processes_load_no_machine_learning():
+    done = subprocess.run([sys.executable, "-c", LOAD], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "[]"
+
+
+def test_the_config_package_loads_without_torch_or_django():
+    code = "import sys, trainer.config, trainer.contracts; print({'torch', 'django'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"

@@ -1,0 +1,87 @@
+"""Migrations, environment, containers and secrets agree with the code."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from django.core.management import call_command
+
+from webapp.settings import Environment
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.django_db
+def test_models_and_migrations_agree():
+    call_command("makemigrations", "--check", "--dry-run", verbosity=0)
+
+
+def test_migrations_import_no_app_code():
+    found = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "webapp").rglob("migrations/0*.py")
+        if re.search(r"^(from|import) (webapp|workers|trainer)\b", path.read_text(), re.MULTILINE)
+    ]
+    assert found == []
+
+
+def test_the_example_lists_every_variable_with_its_description():
+    lines = (ROOT / ".env.example").read_text().splitlines()
+    listed = {
+        line.removeprefix("#").partition("=")[0]: lines[number - 1].removeprefix("# ")
+        for number, line in enumerate(lines)
+        if re.match(r"#?[A-Z_]+=", line)
+    }
+    assert listed == {name.upper(): field.description for name, field in Environment.model_fields.items()}
+
+
+def test_a_bad_value_stops_start_up_with_its_name(tmp_path):
+    import os
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "manage.py", "check"],
+        cwd=ROOT,
+        env={**os.environ, "PORT": "eighty", "TOUCHSTONE_VAR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 2
+    assert "PORT='eighty'" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_containers_have_no_default_passwords():
+    compose = (ROOT / "docker" / "compose.yml").read_text()
+    yaml.safe_load(compose)
+    for name in re.findall(r"\$\{(\w*(?:PASSWORD|SECRET|TOKEN)\w*)(:?.)", compose):
+        assert name[1] == ":?", f"{name[0]} must be required"
+
+
+def test_container_files_name_files_that_exist():
+    for dockerfile in (ROOT / "docker").glob("*.Dockerfile"):
+        for line in re.findall(r"^COPY (?!--from)(.+)$", dockerfile.read_text(), re.MULTILINE):
+            for source in line.split()[:-1]:
+                assert (ROOT / source).exists(), f"{dockerfile.name}: {source}"
+
+
+def test_the_trainer_only_list_names_pinned_packages():
+    pinned = {line.partition("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines()}
+    listed = set((ROOT / "docker" / "trainer-only.txt").read_text().split())
+    assert listed <= pinned
+
+
+SECRET = re.compile(r"(ts_[\w-]{40,}|-----BEGIN [A-Z ]*PRIVATE KEY-----|AKIA[0-9A-Z]{16}|hf_[A-Za-z0-9]{30,})")
+
+
+def test_no_secret_is_committed():
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        pytest.skip("not a git checkout")
+    found = []
+    for name in filter(None, listed.stdout.split("\0")):
+        path = ROOT / name
+        if path.is_file() and path.stat().st_size < 1_000_000 and SECRET.search(path.read_text(errors="ignore")):
+            found.append(name)
+    assert found == []

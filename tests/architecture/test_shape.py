@@ -1,0 +1,69 @@
+"""The size of functions and files, and templates that the content security policy will let work."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCES = [
+    path
+    for folder in ("webapp", "workers", "trainer")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+    if "migrations" not in path.parts and "static" not in path.parts
+]
+TEMPLATES = sorted((ROOT / "templates").rglob("*.html"))
+SCRIPTS = sorted((ROOT / "webapp" / "static" / "js").rglob("*.js"))
+LONGEST_FUNCTION, LONGEST_LOOP, LONGEST_FILE = 40, 150, 500
+
+
+def body_lines(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of the function's body; its docstring is free."""
+    body = node.body
+    if (
+        isinstance(body[0], ast.Expr)
+        and isinstance(body[0].value, ast.Constant)
+        and isinstance(body[0].value.value, str)
+    ):
+        body = body[1:]
+    return (node.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_functions_and_files_stay_short():
+    long = []
+    for path in SOURCES:
+        text = path.read_text()
+        where = path.relative_to(ROOT)
+        limit = LONGEST_LOOP if where.parts[:2] == ("trainer", "loops") else LONGEST_FUNCTION
+        if text.count("\n") > LONGEST_FILE:
+            long.append(f"{where}: {text.count(chr(10))} lines")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and body_lines(node) > limit:
+                long.append(f"{where}:{node.lineno} {node.name}: {body_lines(node)} lines")
+    assert long == []
+
+
+INLINE = {
+    "inline style": re.compile(r"<style\b|\sstyle\s*="),
+    "inline script": re.compile(r"<script(?![^>]*\ssrc=)(?![^>]*application/json)"),
+    "event attribute": re.compile(r"<[^>]+\son[a-z]+\s*="),
+    "javascript: address": re.compile(r"javascript:", re.IGNORECASE),
+    "other host": re.compile(r"""(?:src|href)\s*=\s*["'](?:https?:)?//(?!lucide)"""),
+}
+
+
+@pytest.mark.parametrize("rule", INLINE)
+def test_templates_hold_nothing_that_the_csp_blocks(rule):
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in TEMPLATES
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if INLINE[rule].search(line)
+    ]
+    assert found == []
+
+
+def test_scripts_evaluate_no_text():
+    found = [str(p.relative_to(ROOT)) for p in SCRIPTS if re.search(r"\beval\(|new Function\(", p.read_text())]
+    assert found == []

@@ -1,0 +1,69 @@
+"""A running stack and a browser to look at it with."""
+
+import os
+import shutil
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
+from tests.stack import Stack
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+HOW_TO_GET_IT = "no Chromium on this machine; on Debian and Ubuntu: sudo apt-get install chromium"
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+
+
+@pytest.fixture(scope="session")
+def stack() -> Iterator[Stack]:
+    """Everything up, with the demo's owner but without the demo: each test brings its own data and model."""
+    running = Stack("--no-demo")
+    try:
+        running.wait_until_up()
+        yield running
+    finally:
+        running.stop()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    """Only as long as a module needs it: Playwright keeps an event loop running in the thread of the tests, which
+    Django would take for async code, and which async tests of other modules could not share."""
+    if CHROMIUM is None:
+        # on CI a browser that is missing is a mistake in CI, not a reason to test less
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+            yield browser
+        browser.close()
+
+
+@pytest.fixture
+def window(chromium: Browser) -> Iterator[BrowserContext]:
+    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+    yield context
+    context.close()
+
+
+@pytest.fixture
+def page(window: BrowserContext, stack: Stack) -> Iterator[Page]:
+    """A page signed in as the demo's owner. What the browser refuses or throws fails the test that saw it."""
+    page = window.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.goto(stack.manage("demo", "--link"))
+    page.wait_for_url(f"{stack.url}/")
+    yield page
+    assert complaints == []

@@ -1,0 +1,81 @@
+"""`manage.py up` as people meet it: one address, one link, services that come back, a clean end."""
+
+import os
+import signal
+import time
+
+import httpx
+import psutil
+import pytest
+from playwright.sync_api import Page
+
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.slow]
+
+
+def service_pid(stack: Stack, name: str, needle: str) -> int:
+    for process in psutil.Process(stack.process.pid).children():
+        if needle in " ".join(process.cmdline()):
+            return process.pid
+    raise AssertionError(f"no {name} among the children of the supervisor")
+
+
+def test_everything_answers(stack: Stack):
+    assert httpx.get(f"{stack.url}/healthz").json() == {"database": "ok", "redis": "ok"}
+    assert stack.api().get("me").json()["workspace"]["slug"] == "demo"
+
+
+def test_a_second_up_says_where_the_first_one_is(stack: Stack):
+    said = stack.manage("up")
+    assert "already running" in said and stack.url in said
+
+
+def test_a_killed_web_server_comes_back(stack: Stack):
+    os.kill(service_pid(stack, "web", "uvicorn"), signal.SIGKILL)
+    stack.wait_for("web       restarting", timeout_s=20)
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            if httpx.get(f"{stack.url}/healthz", timeout=2).status_code == 200:
+                break
+        except httpx.HTTPError:
+            pass
+        assert time.monotonic() < deadline, stack.logs()
+        time.sleep(0.2)
+
+
+def test_a_lost_database_shows_as_a_pause_and_ends(stack: Stack):
+    client = httpx.Client(base_url=stack.url, follow_redirects=True)
+    os.kill(service_pid(stack, "postgres", "/bin/postgres"), signal.SIGKILL)
+    seen = set()
+    deadline = time.monotonic() + 60
+    while True:
+        answer = client.get("/sign-in")
+        seen.add(answer.status_code)
+        health = httpx.get(f"{stack.url}/healthz", timeout=10)
+        if health.status_code == 200 and answer.status_code == 200:
+            break
+        assert "Traceback" not in answer.text
+        assert time.monotonic() < deadline, stack.logs()
+        time.sleep(0.2)
+    assert seen <= {200, 503}
+
+
+@pytest.mark.browser
+def test_the_link_signs_in(page: Page, stack: Stack):
+    assert page.url == f"{stack.url}/"
+    assert page.locator("h1").inner_text() == "Demo"
+
+
+def test_stopping_leaves_no_process_and_keeps_the_data():
+    first = Stack("--no-demo")
+    first.wait_until_up()
+    first.manage("demo", "--link")
+    family = psutil.Process(first.process.pid).children(recursive=True)
+    assert any("raylet" in process.name() for process in family)
+    assert first.stop(keep=True) == 0
+    assert not [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
+    second = Stack("--no-demo")
+    second.stop()
+    assert (first.var / "postgres" / "PG_VERSION").exists()

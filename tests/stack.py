@@ -1,0 +1,85 @@
+"""The whole product, really running, for the tests that need it: `manage.py up` on a folder of its own."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import httpx
+
+ROOT = Path(__file__).resolve().parent.parent
+START_TIMEOUT_S = 180
+
+
+class Stack:
+    """Embedded services on free ports; nothing of the developer's own database, broker or cluster is touched."""
+
+    def __init__(self, *arguments: str) -> None:
+        # short and open to all: sockets have a length limit, and as root the database runs as another user
+        self.var = Path(tempfile.mkdtemp(prefix="ts-stack-"))
+        self.var.chmod(0o755)
+        ours = {"DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "RAY_TOKEN_FILE", "PUBLIC_URL", "INTERNAL_URL"}
+        self.env = {name: value for name, value in os.environ.items() if name not in ours}
+        self.env |= {"TOUCHSTONE_VAR": str(self.var), "OMP_NUM_THREADS": "1"}
+        self.output = self.var / "up.out"
+        with self.output.open("wb") as out:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "up", *arguments],
+                cwd=ROOT,
+                env=self.env,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def wait_for(self, *lines: str, timeout_s: float = START_TIMEOUT_S) -> None:
+        """Until every text stands in the output, such as `wait_for("web       running")`."""
+        deadline = time.monotonic() + timeout_s
+        while not all(line in self.output.read_text() for line in lines):
+            if self.process.poll() is not None or time.monotonic() > deadline:
+                raise AssertionError(f"the stack did not come up:\n{self.output.read_text()}\n{self.logs()}")
+            time.sleep(0.1)
+
+    def wait_until_up(self) -> None:
+        names = ("postgres", "redis", "ray", "celery", "beat", "web")
+        self.wait_for(*(f"{name:<10}running" for name in names))
+
+    @property
+    def url(self) -> str:
+        from webapp.localstack.places import facts
+
+        return facts(self.var, "web")["local"]
+
+    def manage(self, *arguments: str) -> str:
+        """What `manage.py ...` prints, run beside the stack."""
+        done = subprocess.run(
+            [sys.executable, "manage.py", *arguments], cwd=ROOT, env=self.env, capture_output=True, text=True
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout.strip()
+
+    def api(self, email: str = "demo@localhost") -> httpx.Client:
+        """A script of this person; paths below /api/v1/."""
+        self.manage("demo", "--link")
+        headers = {"Authorization": f"Bearer {self.manage('token', email)}"}
+        return httpx.Client(base_url=f"{self.url}/api/v1/", headers=headers, timeout=30, trust_env=False)
+
+    def logs(self, size: int = 2000) -> str:
+        return "\n".join(f"--- {log.name}\n{log.read_text()[-size:]}" for log in sorted(self.var.glob("log/*.log")))
+
+    def stop(self, keep: bool = False) -> int:
+        """Asks it to end, as Ctrl-C does; the exit code. `keep` leaves the data for another start."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        try:
+            code = self.process.wait(60)
+        finally:
+            if self.process.poll() is None:
+                self.process.kill()
+            if not keep:
+                shutil.rmtree(self.var, ignore_errors=True)
+        return code

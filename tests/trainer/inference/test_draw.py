@@ -1,0 +1,58 @@
+"""Drawing tokens: hand-worked distributions."""
+
+import math
+
+import torch
+
+from trainer.inference.draw import draw_tokens, nucleus, uniforms
+
+LOGITS = torch.tensor([[math.log(0.5), math.log(0.3), math.log(0.15), math.log(0.05)]])
+
+
+def draw(uniform: float, temperature: float = 1.0, top_p: float = 1.0) -> tuple[int, float]:
+    tokens, logprobs = draw_tokens(LOGITS, torch.tensor([uniform]), temperature, top_p)
+    return int(tokens[0]), float(logprobs[0])
+
+
+def test_a_uniform_picks_the_token_whose_share_of_the_line_it_falls_in() -> None:
+    assert [draw(u)[0] for u in (0.0, 0.49, 0.51, 0.79, 0.81, 0.94, 0.96, 1 - 1e-7)] == [0, 0, 1, 1, 2, 2, 3, 3]
+    assert math.isclose(draw(0.6)[1], math.log(0.3), rel_tol=1e-5)
+
+
+def test_temperature_sharpens_and_its_log_probability_is_reported() -> None:
+    # At temperature 1/2 the probabilities are squared: .25, .09, .0225, .0025, in all .365.
+    token, logprob = draw(0.69, temperature=0.5)
+    assert token == 1
+    assert math.isclose(logprob, math.log(0.09 / 0.365), rel_tol=1e-5)
+
+
+def test_the_nucleus_is_the_smallest_set_that_reaches_top_p() -> None:
+    # .5 alone is less than .7, .5 + .3 reaches it; renormalised .625 and .375.
+    assert draw(0.62, top_p=0.7) == (0, draw(0.0, top_p=0.7)[1])
+    token, logprob = draw(0.9999, top_p=0.7)
+    assert token == 1
+    assert math.isclose(logprob, math.log(0.375), rel_tol=1e-5)
+
+
+def test_a_nucleus_wider_than_the_first_guess_is_sorted_in_full() -> None:
+    flat = torch.full((1, 5000), 1 / 5000)
+    kept, _ = nucleus(flat, 0.9)
+    assert abs(int((kept > 0).sum()) - 4500) <= 2
+    assert math.isclose(float(kept.sum()), 1.0, rel_tol=1e-5)
+
+
+def test_tokens_of_probability_zero_are_never_drawn() -> None:
+    logits = torch.tensor([[-math.inf, 0.0, -math.inf, 0.0, -math.inf]])
+    drawn = {int(draw_tokens(logits, torch.tensor([u]), 1.0, 1.0)[0]) for u in (0.0, 0.3, 0.5, 0.7, 1 - 2**-24)}
+    assert drawn == {1, 3}
+
+
+def test_frequencies_follow_the_probabilities() -> None:
+    many = 20_000
+    tokens, _ = draw_tokens(LOGITS.expand(many, 4), uniforms([11], many)[0], 1.0, 1.0)
+    shares = torch.bincount(tokens, minlength=4) / many
+    torch.testing.assert_close(shares, torch.tensor([0.5, 0.3, 0.15, 0.05]), atol=0.015, rtol=0)
+
+
+def test_each_row_draws_from_its_own_seed() -> None:
+    assert torch.equal(uniforms([1, 2], 5)[1], uniforms([2], 5)[0])

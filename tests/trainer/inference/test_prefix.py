@@ -1,0 +1,45 @@
+"""Prefix trees: what is shared, who sees whom, and that hidden states do not change."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from trainer.inference.attention import use_grouped_attention
+from trainer.inference.models import load_model
+from trainer.inference.prefix import PrefixTree, pack
+
+
+def test_shared_prefixes_become_shared_nodes() -> None:
+    tree = PrefixTree.of([[7, 8, 1], [7, 8, 2, 3], [7, 8]])
+    assert tree.tokens_N.tolist() == [7, 8, 1, 2, 3]
+    assert tree.positions_N.tolist() == [0, 1, 2, 2, 3]
+    assert [path.tolist() for path in tree.paths] == [[0, 1, 2], [0, 1, 3, 4], [0, 1]]
+
+
+def test_a_node_sees_its_ancestors_and_itself() -> None:
+    seen = PrefixTree.of([[7, 8, 1], [7, 8, 2, 3]]).mask_NN
+    rows = [row.nonzero()[:, 0].tolist() for row in seen]
+    assert rows == [[0], [0, 1], [0, 1, 2], [0, 1, 3], [0, 1, 3, 4]]
+
+
+def test_hidden_states_equal_those_of_each_sequence_alone(tiny_dir: Path) -> None:
+    sequences = [[3, 5, 8, 13, 21], [3, 5, 8, 2], [4, 5, 8, 13]]
+    plain, ours = load_model(tiny_dir), load_model(tiny_dir)
+    use_grouped_attention(ours)
+    tree = PrefixTree.of(sequences)
+    with torch.no_grad():
+        shared = ours.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
+        for sequence, path in zip(sequences, tree.paths, strict=True):
+            alone = plain.model(torch.tensor([sequence])).last_hidden_state[0]
+            torch.testing.assert_close(shared[path], alone, atol=1e-5, rtol=1e-5)
+
+
+def test_packing_keeps_the_order_and_the_limit() -> None:
+    sequences = [[1, 2, 3], [1, 2, 4], [9, 9, 9], [1], [5] * 10, [6]]
+    assert pack(sequences, 7) == [[0, 1, 2, 3], [4], [5]]
+
+
+def test_an_empty_sequence_is_refused() -> None:
+    with pytest.raises(ValueError, match="without tokens"):
+        PrefixTree.of([[1], []])

@@ -1,0 +1,103 @@
+"""Events on disk: numbered once, whole, through restarts and a full disk."""
+
+import errno
+import json
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from trainer.contracts import LogData, RunEvent
+from trainer.monitors import Spool
+
+
+def events(path: Path) -> list[RunEvent]:
+    return [RunEvent.model_validate_json(line) for line in path.read_text().splitlines()]
+
+
+def note(text: str) -> LogData:
+    return LogData(message=text)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run" / "events.jsonl"
+
+
+def test_events_are_numbered_from_one(path: Path) -> None:
+    spool = Spool(path)
+    spool.append(note("a"), step=3)
+    spool.append(note("b"))
+    assert [(event.seq, event.step) for event in events(path)] == [(1, 3), (2, 0)]
+
+
+def test_numbers_go_on_after_a_restart(path: Path) -> None:
+    Spool(path).append(note("a"))
+    Spool(path).append(note("b"))
+    assert [event.seq for event in events(path)] == [1, 2]
+
+
+def test_a_lost_folder_goes_on_from_what_the_server_knows(path: Path) -> None:
+    assert Spool(path, last_seq=57).append(note("a")).seq == 58
+
+
+def test_a_line_torn_by_a_kill_is_cut_off(path: Path) -> None:
+    Spool(path).append(note("a"))
+    with path.open("a") as file:
+        file.write('{"seq": 2, "ti')
+    Spool(path).append(note("b"))
+    assert [event.data.message for event in events(path) if isinstance(event.data, LogData)] == ["a", "b"]
+
+
+class FullDisk:
+    """Refuses writes while `full`, after having written half of the block, as a real one does."""
+
+    def __init__(self) -> None:
+        self.full = False
+        self.refused = threading.Event()
+
+    def __call__(self, file: int, block: bytes) -> int:
+        if self.full:
+            os.write(file, block[: len(block) // 2])
+            self.refused.set()
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return os.write(file, block)
+
+
+def test_a_full_disk_pauses_the_run_and_loses_nothing(path: Path) -> None:
+    disk = FullDisk()
+    spool = Spool(path, retry_s=0.01, write=disk)
+    spool.append(note("before"))
+    disk.full = True
+    writer = threading.Thread(target=spool.append, args=(note("during"),))
+    writer.start()
+    assert disk.refused.wait(5)
+    while len(spool.tail()) < 2:
+        pass
+    waiting = [json.loads(line)["data"] for line in spool.tail()]
+    assert [data.get("state") or data["message"] for data in waiting] == ["during", "paused"]
+    assert writer.is_alive()
+    disk.full = False
+    writer.join(5)
+    spool.append(note("after"))
+    said = [getattr(event.data, "message", None) or event.data.state for event in events(path)]  # type: ignore[union-attr]
+    assert said == ["before", "during", "paused", "running", "after"]
+    assert [event.seq for event in events(path)] == [1, 2, 3, 4, 5]
+
+
+def test_waiting_for_a_full_disk_ends_when_the_run_is_given_up(path: Path) -> None:
+    disk = FullDisk()
+    spool = Spool(path, retry_s=0.01, write=disk)
+    spool.give_up = lambda: True
+    disk.full = True
+    spool.append(note("lost cause"))
+    assert [json.loads(line)["seq"] for line in spool.tail()] == [1, 2, 3]
+
+
+def test_any_other_error_of_the_disk_is_not_waited_for(path: Path) -> None:
+    def broken(file: int, block: bytes) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with pytest.raises(OSError, match="Input/output"):
+        Spool(path, write=broken).append(note("a"))

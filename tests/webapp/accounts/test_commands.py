@@ -1,0 +1,45 @@
+"""`manage.py token` and `manage.py signin`."""
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from webapp.accounts import services
+
+pytestmark = pytest.mark.django_db
+
+
+def test_token_prints_only_a_token_that_works(cast, capsys):
+    call_command("token", "rosa@example.org")
+    printed = capsys.readouterr().out
+    assert printed.startswith("ts_") and printed.count("\n") == 1
+    answer = Client(headers={"authorization": f"Bearer {printed.strip()}"}).get("/api/v1/me")
+    assert answer.json()["email"] == "rosa@example.org"
+
+
+def test_token_asks_which_workspace_where_there_are_several(cast, capsys):
+    services.create_workspace("Second", cast.researcher.user)
+    with pytest.raises(CommandError, match="--workspace: lab, second"):
+        call_command("token", "rosa@example.org")
+    call_command("token", "rosa@example.org", "--workspace", "second", "--scope", "read")
+    assert capsys.readouterr().out.startswith("ts_")
+
+
+def test_token_for_nobody_says_so(cast):
+    with pytest.raises(CommandError, match="not a member"):
+        call_command("token", "nobody@example.org")
+
+
+def test_signin_prints_a_link_that_works(cast, capsys, client):
+    call_command("signin", "ada@example.org")
+    path = "/" + capsys.readouterr().out.strip().split("/", 3)[3]
+    assert client.post(path).status_code == 302
+
+
+def test_the_demos_owner_is_made_once(db, capsys):
+    from webapp.accounts.models import Membership
+
+    call_command("demo", "--link")
+    call_command("demo", "--link")
+    assert Membership.objects.filter(user__email="demo@localhost", role="owner").count() == 1
+    assert capsys.readouterr().out.count("/sign-in/link/") == 2

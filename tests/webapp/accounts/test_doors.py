@@ -1,0 +1,172 @@
+"""Sign-in by password and link, invitations, members and roles, as people meet them."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from tests.cast import browser
+from webapp.accounts import services
+from webapp.accounts.models import Invite, Membership, Role, SignInLink, User
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "correct horse battery"
+
+
+@pytest.fixture
+def person(cast):
+    services.set_password(cast.researcher.user, PASSWORD)
+    return cast.researcher.user
+
+
+def signed_in(client: Client) -> bool:
+    return "_auth_user_id" in client.session
+
+
+def test_a_password_opens_and_leads_back(client, person):
+    response = client.post("/sign-in", {"email": "ROSA@example.org", "password": PASSWORD, "next": "/settings/tokens"})
+    assert response.headers["Location"] == "/settings/tokens"
+    assert signed_in(client)
+
+
+def test_a_wrong_password_says_nothing_about_who_exists(client, person):
+    known = client.post("/sign-in", {"email": person.email, "password": "wrong"})
+    unknown = client.post("/sign-in", {"email": "nobody@example.org", "password": "wrong"})
+    assert known.status_code == unknown.status_code == 422
+    said = [re.findall(r"role=\"alert\">([^<]+)", page.content.decode()) for page in (known, unknown)]
+    assert said[0] == said[1] != []
+
+
+def test_another_site_is_never_the_way_back(client, person):
+    response = client.post("/sign-in", {"email": person.email, "password": PASSWORD, "next": "https://evil.example/"})
+    assert response.headers["Location"] == "/"
+
+
+def test_guessing_is_stopped(client, person, settings):
+    for _ in range(settings.AXES_FAILURE_LIMIT):
+        last = client.post("/sign-in", {"email": person.email, "password": "wrong"})
+    assert last.status_code == 429
+    assert client.post("/sign-in", {"email": person.email, "password": PASSWORD}).status_code == 429
+
+
+def test_a_person_without_password_cannot_use_an_empty_one(client, cast):
+    client.post("/sign-in", {"email": cast.annotator.user.email, "password": ""})
+    assert not signed_in(client)
+
+
+def test_a_link_survives_being_looked_at_and_works_once(client, cast):
+    path = f"/sign-in/link/{services.create_sign_in_link(cast.owner.user)}"
+    assert client.get(path).status_code == 200
+    assert not signed_in(client)
+    assert client.post(path).status_code == 302
+    assert signed_in(client)
+    second = Client()
+    assert second.post(path).status_code == 410
+    assert not signed_in(second)
+
+
+def test_a_link_ends(client, cast):
+    secret = services.create_sign_in_link(cast.owner.user)
+    SignInLink.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert client.post(f"/sign-in/link/{secret}").status_code == 410
+
+
+def test_a_link_of_someone_switched_off_opens_nothing(client, cast):
+    secret = services.create_sign_in_link(cast.owner.user)
+    User.objects.filter(pk=cast.owner.user_id).update(is_active=False)
+    assert client.post(f"/sign-in/link/{secret}").status_code == 410
+
+
+def test_secrets_are_stored_as_digests_only(cast):
+    secret = services.create_sign_in_link(cast.owner.user)
+    assert not SignInLink.objects.filter(digest__contains=secret[:12]).exists()
+
+
+def test_an_invitation_makes_the_account_it_is_addressed_to(client, cast):
+    secret = services.invite(cast.owner, "New@example.org", Role.REVIEWER)
+    assert client.get(f"/invite/{secret}").status_code == 200
+    response = client.post(f"/invite/{secret}", {"name": "Nia", "password": PASSWORD})
+    assert response.status_code == 302
+    made = Membership.objects.get(user__email="new@example.org")
+    assert (made.workspace, made.role) == (cast.workspace, Role.REVIEWER)
+    assert Client().get(f"/invite/{secret}").status_code == 410
+
+
+def test_an_invitation_never_opens_an_existing_account(client, cast):
+    """The link is shown to the owner who invites: it must not sign them in as someone else."""
+    secret = services.invite(cast.owner, cast.outsider.user.email, Role.ANNOTATOR)
+    response = client.post(f"/invite/{secret}", {"name": "x", "password": PASSWORD})
+    assert response.headers["Location"].startswith("/sign-in")
+    assert not signed_in(client)
+
+
+def test_an_invitation_for_someone_else_is_refused(cast):
+    secret = services.invite(cast.owner, "new@example.org", Role.OWNER)
+    response = browser(cast.outsider).post(f"/invite/{secret}")
+    assert response.status_code == 409
+    assert Invite.objects.get().accepted_at is None
+
+
+def test_the_invited_with_an_account_joins_by_one_click(cast):
+    secret = services.invite(cast.owner, cast.outsider.user.email, Role.REVIEWER)
+    client = browser(cast.outsider)
+    assert client.post(f"/invite/{secret}").status_code == 302
+    assert client.get("/api/v1/me").json()["workspace"]["slug"] == cast.workspace.slug
+
+
+def test_a_workspace_keeps_an_owner(as_owner, cast):
+    as_owner.post(f"/settings/members/{cast.owner.id}", {"role": "annotator"})
+    as_owner.post(f"/settings/members/{cast.owner.id}", {"remove": "1"})
+    cast.owner.refresh_from_db()
+    assert cast.owner.role == Role.OWNER
+
+
+def test_removing_a_member_takes_their_keys(as_owner, cast):
+    token, _ = services.create_token(cast.researcher, "laptop")
+    as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1"})
+    token.refresh_from_db()
+    assert token.revoked_at is not None
+    assert not Membership.objects.filter(pk=cast.researcher.id).exists()
+
+
+def test_nobody_promotes_themselves(as_researcher, cast):
+    assert as_researcher.post(f"/settings/members/{cast.researcher.id}", {"role": "owner"}).status_code == 403
+
+
+def test_members_of_other_workspaces_cannot_be_reached(as_owner, cast):
+    assert as_owner.post(f"/settings/members/{cast.outsider.id}", {"remove": "1"}).status_code == 404
+
+
+def test_switching_is_only_to_ones_own_workspaces(as_owner, cast):
+    assert as_owner.post(f"/workspaces/{cast.outsider.workspace_id}/switch").status_code == 404
+
+
+def test_a_tokens_secret_is_shown_once(as_owner):
+    page = as_owner.post("/settings/tokens", {"name": "nightly", "scope": "read"}).content.decode()
+    secret = re.search(r"ts_[\w-]{40,}", page)[0]
+    assert secret not in as_owner.get("/settings/tokens").content.decode()
+    answer = Client(headers={"authorization": f"Bearer {secret}"}).get("/api/v1/me")
+    assert answer.status_code == 200
+
+
+def test_changing_the_password_signs_out_other_browsers(cast):
+    here, there = browser(cast.owner), browser(cast.owner)
+    here.post("/settings/profile", {"new": PASSWORD})
+    assert here.get("/settings/profile").status_code == 200
+    assert there.get("/settings/profile").status_code == 302
+
+
+def test_a_theme_is_kept_and_checked(as_owner, cast):
+    assert as_owner.post("/settings/theme", {"theme": "dark"}, headers={"hx-request": "true"}).status_code == 204
+    assert as_owner.post("/settings/theme", {"theme": "neon"}).status_code == 422
+    cast.owner.user.refresh_from_db()
+    assert cast.owner.user.theme == "dark"
+
+
+def test_the_audit_log_names_who_and_what(as_owner, as_researcher, cast):
+    services.create_token(cast.owner, "nightly")
+    page = as_owner.get("/settings/audit").content.decode()
+    assert "token.created" in page
+    assert as_researcher.get("/settings/audit").status_code == 403

@@ -1,0 +1,137 @@
+"""What an open page hears, and who may listen."""
+
+import pytest
+from asgiref.sync import sync_to_async
+from channels.layers import get_channel_layer
+
+from tests.cast import browser, make_cast
+from webapp.asgi import application
+from webapp.experiments import broadcasts, checks, consumers, services
+from webapp.experiments.models import Run
+from webapp.inference.models import RegisteredModel
+
+from .conftest import Trainer, make_version
+from .websocket import Socket
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ORIGIN = b"http://localhost"
+
+
+@pytest.fixture
+async def scene(transactional_db):
+    """The cast and a run that a process works on."""
+
+    def build():
+        cast = make_cast()
+        version = make_version(cast.owner)
+        RegisteredModel.objects.create(
+            workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+        )
+        choice = checks.DatasetChoice(id=version.dataset_id)
+        run = services.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=choice)
+        Run.objects.filter(id=run.id).update(state="starting", ray_job_id="j", next_try_at=None)
+        return cast, run, Trainer(run)
+
+    return await sync_to_async(build)()
+
+
+async def connect(path, member=None, origin=ORIGIN):
+    headers = [(b"host", b"localhost")]
+    if origin:
+        headers.append((b"origin", origin))
+    if member:
+        client = await sync_to_async(browser)(member)
+        headers.append((b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode()))
+    socket = Socket(application, path, headers)
+    return socket, await socket.connect()
+
+
+async def post(process, *events):
+    response = await sync_to_async(process.post)(*events)
+    assert response.status_code == 200, response.content
+
+
+async def test_a_page_hears_metrics_rollouts_log_and_state(scene):
+    cast, run, process = scene
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    histogram = {"edges": [0.0, 1.0], "counts": [2]}
+    await post(
+        process,
+        process.event("state", state="running"),
+        process.event("metrics", 1, values={"reward/mean": 0.5}, histograms={"policy/ratio_raw": histogram}),
+        process.metrics(2, **{"reward/mean": 0.75}),
+        process.event("rollouts", 2, rollouts=[process.rollout(0), process.rollout(1)]),
+        process.event("log", 2, message="hello"),
+    )
+    heard = await socket.hear(5)
+    assert heard[:3] == [
+        {"type": "metrics", "step": 1, "values": {"reward/mean": 0.5}, "histograms": {"policy/ratio_raw": histogram}},
+        {"type": "metrics", "step": 2, "values": {"reward/mean": 0.75}, "histograms": {}},
+        {"type": "rollouts", "step": 2, "phase": "train", "count": 2},
+    ]
+    assert (heard[3]["type"], heard[3]["lines"][0]["message"]) == ("log", "hello")
+    assert (heard[4]["type"], heard[4]["state"], heard[4]["progress"]["step"]) == ("run", "running", 2)
+    assert "config" not in heard[4]
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+async def test_lists_hear_of_state_and_progress_only(scene):
+    cast, run, process = scene
+    socket, accepted = await connect("/ws/workspace", cast.researcher)
+    assert accepted
+    await post(process, process.event("log", message="x"), process.metrics(3, **{"reward/mean": 0.5}))
+    (heard,) = await socket.hear(1)
+    assert (heard["type"], heard["id"], heard["progress"]["step"]) == ("run", run.id, 3)
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+@pytest.mark.parametrize("path", ["/ws/runs/{id}", "/ws/workspace"])
+@pytest.mark.parametrize("who", ["nobody", "annotator"])
+async def test_strangers_and_annotators_hear_nothing(scene, path, who):
+    cast, run, _ = scene
+    member = None if who == "nobody" else cast.annotator
+    socket, accepted = await connect(path.format(id=run.id), member)
+    assert not accepted
+
+
+async def test_another_workspace_cannot_listen(scene):
+    cast, run, process = scene
+    _, accepted = await connect(f"/ws/runs/{run.id}", cast.outsider)
+    assert not accepted
+    elsewhere, accepted = await connect("/ws/workspace", cast.outsider)
+    assert accepted
+    await post(process, process.metrics(1, **{"reward/mean": 0.5}))
+    assert await elsewhere.receive_nothing()
+    await elsewhere.disconnect()
+
+
+@pytest.mark.parametrize("origin", [None, b"http://evil.example", b"http://localhost:9999"])
+async def test_only_pages_of_this_address_may_connect(scene, origin):
+    cast, run, _ = scene
+    _, accepted = await connect(f"/ws/runs/{run.id}", cast.owner, origin)
+    assert not accepted
+
+
+async def test_a_slow_client_is_told_to_load_again(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "MOST_WAITING", 10)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.owner)
+    assert accepted
+    items = [{"type": "metrics", "step": i, "values": {}, "histograms": {}} for i in range(30)]
+    message = {"type": "broadcast", "message": {"type": "batch", "items": items}}
+    await get_channel_layer().group_send(broadcasts.run_group(run.id), message)
+    assert await socket.hear(1) == [{"type": "resync"}]
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
+async def test_who_leaves_the_workspace_stops_hearing(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await sync_to_async(cast.reviewer.delete)()
+    assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"

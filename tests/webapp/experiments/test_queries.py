@@ -1,0 +1,184 @@
+"""Reads stay bounded and truthful: spikes survive, pages neither skip nor repeat, filters find what they name."""
+
+from itertools import pairwise
+
+import pytest
+from django.utils import timezone
+
+from webapp.core.problems import Invalid
+from webapp.experiments import queries, rollouts, shapes
+from webapp.experiments.models import LogLine, MetricPoint, Rollout
+
+
+def points(run, key, values):
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key=key, step=step, value=value, time=timezone.now()) for step, value in values
+    )
+
+
+def test_a_short_curve_is_given_whole(run):
+    points(run, "a", [(1, 0.5), (3, 0.25), (2, 0.75)])
+    curves = queries.curves(run)["curves"]
+    assert list(curves) == ["a"]
+    assert (curves["a"]["steps"], curves["a"]["values"]) == ([1, 2, 3], [0.5, 0.75, 0.25])
+
+
+def test_a_long_curve_is_thinned_but_keeps_spikes_and_ends(run):
+    values = [(step, 0.0) for step in range(5000)]
+    values[1234], values[4321] = (1234, 9.0), (4321, -9.0)
+    points(run, "a", values)
+    points(run, "b", [(0, 1.0)])
+    found = queries.curves(run, max_points=100)["curves"]
+    steps, drawn = found["a"]["steps"], dict(zip(found["a"]["steps"], found["a"]["values"], strict=True))
+    assert len(steps) <= 102
+    assert (drawn[1234], drawn[4321]) == (9.0, -9.0)
+    assert (steps[0], steps[-1]) == (0, 4999)
+    assert all(a < b for a, b in pairwise(steps))
+    assert (found["b"]["steps"], found["b"]["values"]) == ([0], [1.0])
+
+
+def test_a_missing_value_is_not_drawn(run):
+    histogram = {"edges": [0, 1], "counts": [1]}
+    MetricPoint.objects.create(run=run, key="h", step=1, value=None, histogram=histogram, time=timezone.now())
+    points(run, "a", [(1, 1.0)])
+    found = queries.curves(run)
+    assert (found["keys"], found["histograms"], list(found["curves"])) == (["a", "h"], ["h"], ["a"])
+
+
+def test_other_runs_stay_out(run, launch):
+    points(launch(), "a", [(1, 1.0)])
+    assert queries.curves(run) == {"curves": {}, "keys": [], "histograms": [], "last_seq": 0}
+    assert queries.points(run, "a")["points"] == []
+
+
+def test_curves_cost_the_same_queries_for_any_number_of_keys(run, django_assert_num_queries):
+    for i in range(30):
+        points(run, f"k{i:02}", [(1, 1.0)])
+    with django_assert_num_queries(3):
+        assert len(queries.curves(run)["curves"]) == 30
+
+
+def test_points_come_in_pages(run):
+    points(run, "a", [(step, float(step)) for step in range(5)])
+    first = queries.points(run, "a", limit=3)
+    second = queries.points(run, "a", after_step=first["next"], limit=3)
+    assert [p["step"] for p in first["points"] + second["points"]] == [0, 1, 2, 3, 4]
+    assert second["next"] is None
+
+
+def test_histograms_are_bounded_and_end_with_the_newest(run):
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key="h", step=s, histogram={"edges": [0, 1], "counts": [s]}, time=timezone.now())
+        for s in range(1000)
+    )
+    found = queries.histograms(run, "h")["steps"]
+    assert 30 <= len(found) <= 60
+    assert found[-1] == {"step": 999, "edges": [0, 1], "counts": [999]}
+
+
+def test_the_log_shows_its_tail_and_goes_on_from_there(run):
+    LogLine.objects.bulk_create(
+        LogLine(run=run, event=i, time=timezone.now(), level="info", message=f"line {i}") for i in range(1, 6)
+    )
+    tail = queries.log(run, limit=2)["lines"]
+    assert [line["message"] for line in tail] == ["line 4", "line 5"]
+    assert queries.log(run, after_seq=tail[0]["seq"])["lines"] == tail[1:]
+
+
+def test_config_differences_are_dotted_and_complete():
+    a = {"lr": 1, "scaffold": {"t0": 0.2}, "stop": ["x"], "same": {"k": None}}
+    b = {"lr": 2, "scaffold": None, "stop": ["x", "y"], "same": {"k": None}}
+    assert queries.config_diff([a, b]) == [
+        {"path": "lr", "values": [1, 2]},
+        {"path": "scaffold.t0", "values": [0.2, None]},
+        {"path": "stop.1", "values": [None, "y"]},
+    ]
+
+
+@pytest.mark.parametrize(("summary", "gain"), [({}, None), ({"eval/rubric_score:first": 0.25}, None)])
+def test_a_missing_score_has_no_gain(run, summary, gain):
+    run.summary = summary
+    assert queries.eval_scores(run).gain is gain
+
+
+def test_the_gain_is_last_minus_first(run):
+    run.summary = {"eval/rubric_score:first": 0.25, "eval/rubric_score": 0.75}
+    assert queries.eval_scores(run).gain == 0.5
+
+
+@pytest.fixture
+def sampled(run):
+    """Steps 1 and 2 with four responses each: rewards 0, 1, missing, 1; criterion c1 unmet, met, missing, met."""
+    rows = []
+    for step in (1, 2):
+        for i, (reward, met) in enumerate([(0.0, False), (1.0, True), (None, None), (1.0, True)]):
+            verdict = {"criterion_id": "c1", "met": met, "source": "verifier"}
+            content = {"phase": "train", "index": i, "criteria": [{"text": "Names a colour", "verdict": verdict}]}
+            content["criteria"].append({"text": "Other", "verdict": {"criterion_id": "c2", "met": False}})
+            rows.append(Rollout(run=run, step=step, phase="train", group=0, index=i, reward=reward, content=content))
+    Rollout.objects.bulk_create(rows)
+    return run
+
+
+def places(page):
+    return [(row.step, row.index) for row in page.items]
+
+
+@pytest.mark.parametrize(
+    ("sort", "order"),
+    [
+        ("newest", [(2, 3), (2, 2), (2, 1), (2, 0), (1, 3), (1, 2), (1, 1), (1, 0)]),
+        ("place", [(1, 0), (1, 1), (1, 2), (1, 3), (2, 0), (2, 1), (2, 2), (2, 3)]),
+        ("reward", [(1, 0), (2, 0), (1, 1), (1, 3), (2, 1), (2, 3), (1, 2), (2, 2)]),
+        ("-reward", [(2, 3), (2, 1), (1, 3), (1, 1), (2, 0), (1, 0), (2, 2), (1, 2)]),
+    ],
+)
+def test_every_order_pages_without_gap_or_repeat(sampled, sort, order):
+    found, cursor = [], None
+    while True:
+        page = rollouts.rollouts(sampled, sort=sort, cursor=cursor, limit=3)
+        found += places(page)
+        cursor = page.next
+        if cursor is None:
+            break
+    assert found == order
+
+
+def test_filters_by_step_phase_criterion_and_verdict(sampled):
+    def find(**filters):
+        return places(rollouts.rollouts(sampled, sort="place", **filters))
+
+    assert find(step=2) == [(2, 0), (2, 1), (2, 2), (2, 3)]
+    assert find(phase="eval") == []
+    for name in ("c1", "Names a colour"):
+        assert find(step=1, criterion=name, verdict="met") == [(1, 1), (1, 3)]
+        assert find(step=1, criterion=name, verdict="unmet") == [(1, 0)]
+        assert find(step=1, criterion=name, verdict="missing") == [(1, 2)]
+    assert find(step=1, verdict="unmet") == [(1, 0), (1, 1), (1, 2), (1, 3)], "of any criterion"
+    assert find(criterion="c9") == []
+    assert len(find(criterion="c2")) == 8
+
+
+@pytest.mark.parametrize("cursor", ["nonsense", "WzFd", "WyJwbGFjZSIsIngiXQ=="])
+def test_a_cursor_of_another_list_is_refused(sampled, cursor):
+    with pytest.raises(Invalid):
+        rollouts.rollouts(sampled, sort="newest", cursor=cursor)
+
+
+def test_facets_count_what_can_be_filtered(sampled):
+    found = rollouts.facets(sampled)
+    assert found["steps"] == [
+        {"step": 1, "phase": "train", "count": 4},
+        {"step": 2, "phase": "train", "count": 4},
+    ]
+    assert found["criteria"] == [
+        {"text": "Names a colour", "met": 2, "unmet": 1, "missing": 1},
+        {"text": "Other", "met": 0, "unmet": 4, "missing": 0},
+    ]
+
+
+def test_progress_of_a_finished_run_is_whole(run):
+    run.step, run.steps_total = 3, 4
+    assert shapes.progress(run)["fraction"] == 0.75
+    run.state = "finished"
+    assert shapes.progress(run)["fraction"] == 1.0

@@ -1,0 +1,36 @@
+"""What a person sees of the services, with and without a terminal."""
+
+import io
+
+from webapp.localstack.board import Board
+from webapp.localstack.supervisor import Service, State
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_without_a_terminal_each_change_is_a_plain_line():
+    web = Service("web", None, detail=lambda: "http://127.0.0.1:8000")
+    out = io.StringIO()
+    board = Board([web], out)
+    web.state = State.RUNNING
+    board.changed(web)
+    web.state, web.reason = State.RESTARTING, "killed by signal 9"
+    board.changed(web)
+    board.note("Touchstone is at http://127.0.0.1:8000")
+    assert out.getvalue().splitlines() == [
+        "web       running     http://127.0.0.1:8000",
+        "web       restarting  killed by signal 9",
+        "Touchstone is at http://127.0.0.1:8000",
+    ]
+
+
+def test_on_a_terminal_the_block_is_drawn_again_in_place():
+    services = [Service("postgres", None), Service("web", None)]
+    out = Terminal()
+    board = Board(services, out)
+    board.changed(services[0])
+    board.changed(services[1])
+    assert "\x1b[2F" in out.getvalue()

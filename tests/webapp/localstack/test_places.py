@@ -1,0 +1,51 @@
+"""Ports, sockets and facts."""
+
+import socket
+
+import pytest
+
+from webapp.localstack import lock
+from webapp.localstack.places import SOCKET_PATH_LIMIT, facts, short_dir, socket_path, write_facts
+from webapp.localstack.ports import free_port, free_ports, is_free
+
+
+def test_a_taken_port_gives_the_next_free_one():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert not is_free(port)
+        assert free_port(port) != port
+
+
+def test_free_ports_are_different():
+    assert len(set(free_ports(8))) == 8
+
+
+def test_a_long_checkout_path_gets_short_sockets(tmp_path):
+    deep = tmp_path / ("long" * 40)
+    assert len(str(socket_path(deep, "redis.sock"))) <= SOCKET_PATH_LIMIT
+    assert socket_path(deep, "redis.sock") == socket_path(deep, "redis.sock")
+    assert socket_path(deep, "redis.sock") != socket_path(tmp_path / ("other" * 40), "redis.sock")
+
+
+def test_a_folder_someone_else_made_is_not_used(tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    folder = short_dir(tmp_path)
+    folder.chmod(0o777)
+    with pytest.raises(PermissionError, match="TMPDIR"):
+        short_dir(tmp_path)
+
+
+def test_facts_are_read_back_and_absent_ones_are_empty(tmp_path):
+    assert facts(tmp_path, "web") == {}
+    write_facts(tmp_path, "web", url="http://127.0.0.1:8003")
+    assert facts(tmp_path, "web") == {"url": "http://127.0.0.1:8003"}
+
+
+def test_only_one_supervisor_holds_a_folder(tmp_path):
+    held = lock.take(tmp_path)
+    with pytest.raises(lock.AlreadyRunning):
+        lock.take(tmp_path)
+    held.close()
+    lock.take(tmp_path).close()

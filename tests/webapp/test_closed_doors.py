@@ -1,0 +1,75 @@
+"""Walks the whole URL map: what no one opened on purpose is closed.
+
+Every page is asked for by a stranger, by an annotator and by the owner of another workspace. The ids in the
+addresses belong to the lab's rows, so whatever answers 200 to the outsider has shown a row of someone else.
+"""
+
+import re
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.cast import ApiClient, browser
+
+pytestmark = pytest.mark.django_db
+
+# what strangers may open: the doors themselves, health, and the description of the API
+OPEN = {"sign-in", "sign-in/link/x", "invite/x", "healthz", "api/v1/docs", "api/v1/openapi.json"}
+PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
+
+
+def addresses(patterns=None, prefix="") -> list[str]:
+    """Every address of the URL map, with ids filled in that exist in no workspace of the asker."""
+    found = []
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            found += addresses(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern):
+            found.append(PARAMETER.sub(lambda match: "1" if match[1] in ("int", None) else "x", route))
+    return sorted(set(found))
+
+
+def test_the_map_is_not_empty():
+    assert {"sign-in", "api/v1/me", "settings/tokens"} <= set(addresses())
+
+
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_strangers_get_in_nowhere(method):
+    open_doors = set()
+    for address in addresses():
+        response = getattr(Client(), method)(f"/{address}")
+        if response.status_code == 302:
+            assert response.headers["Location"].startswith("/sign-in"), address
+        elif response.status_code not in (401, 403, 404, 405):
+            open_doors.add(address)
+    assert open_doors <= OPEN
+
+
+def test_the_outsider_sees_no_row_of_the_lab(cast):
+    client = browser(cast.outsider)
+    script = ApiClient(cast.outsider)
+    for address in addresses():
+        for answer in (client.get(f"/{address}"), script.client.get(f"/{address}")):
+            if answer.status_code != 200 or getattr(answer, "streaming", False):
+                continue
+            text = answer.content.decode()
+            assert "@example.org" not in text and ">Lab<" not in text and '"Lab"' not in text, address
+
+
+def test_annotators_reach_no_settings_of_others(as_annotator):
+    for address in ("settings/members", "settings/audit"):
+        assert as_annotator.get(f"/{address}").status_code == 403
+    for address in ("settings/members/1",):
+        assert as_annotator.post(f"/{address}").status_code == 403
+
+
+def test_no_address_breaks_for_anyone(cast):
+    """Whatever is asked, by whoever, the answer is not a crash."""
+    for client in (browser(cast.owner), browser(cast.annotator), ApiClient(cast.owner).client):
+        client.raise_request_exception = False
+        for address in addresses():
+            for method in ("get", "post"):
+                status = getattr(client, method)(f"/{address}").status_code
+                assert status < 500 or (address == "healthz" and status == 503), (method, address)

@@ -1,0 +1,172 @@
+"""Template tags every page may use: icons, navigation, times, numbers, states."""
+
+from datetime import datetime
+from typing import Any
+
+from django import forms, template
+from django.forms import BoundField
+from django.template.context import RequestContext
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+register = template.Library()
+
+# The rail, from top to bottom: path, words, icon. Annotators see only those marked for everybody.
+EVERYBODY = "annotator"
+NAVIGATION = (
+    {"path": "/", "label": "Home", "icon": "house", "role": EVERYBODY},
+    {"path": "/datasets", "label": "Datasets", "icon": "database", "role": "reviewer"},
+    {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer", "also": "/runs"},
+    {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
+    {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},
+)
+
+# The shape beside each state and tone; colour is never alone.
+STATES = {
+    "queued": {"icon": "clock"},
+    "starting": {"icon": "loader-circle"},
+    "paused": {"icon": "circle-pause"},
+    "stopping": {"icon": "loader-circle"},
+    "stopped": {"icon": "circle-stop"},
+    "finished": {"icon": "circle-check"},
+    "failed": {"icon": "circle-x"},
+    "draft": {"icon": "circle-dashed"},
+    "frozen": {"icon": "snowflake"},
+}
+TONES = {
+    "good": {"icon": "circle-check"},
+    "warn": {"icon": "triangle-alert"},
+    "bad": {"icon": "octagon-alert"},
+    "info": {"icon": "info"},
+}
+
+
+@register.simple_tag
+def icon(name: str, label: str = "", size: str = "") -> SafeString:
+    """The icon `name` of lucide. Silent beside words; with `label` it speaks for itself."""
+    href = f"{static('vendor/icons.svg')}#{name}"
+    css = f"icon {size}".strip()
+    if label:
+        return format_html('<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', css, label, href)
+    return format_html('<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>', css, href)
+
+
+@register.simple_tag
+def tone_icon(tone: str) -> SafeString:
+    """The shape that stands beside a message of this tone, so that colour is never alone."""
+    return icon(TONES.get(tone, TONES["info"])["icon"])
+
+
+@register.filter
+def tone(level_tag: str) -> str:
+    """Tone of a Django message level: error -> bad, warning -> warn, success -> good, else info."""
+    return {"error": "bad", "warning": "warn", "success": "good"}.get(level_tag.split(" ")[-1], "info")
+
+
+@register.simple_tag
+def state(name: str, label: str = "") -> SafeString:
+    """`<span class="state">` for a run, an import or a version; see STATES for the names."""
+    known = STATES.get(name)
+    shape = icon(known["icon"]) if known else mark_safe('<span class="live-dot"></span>')  # noqa: S308 - a constant
+    return format_html('<span class="state" data-state="{}">{}{}</span>', name, shape, label or name.capitalize())
+
+
+@register.simple_tag
+def ago(moment: datetime | None, missing: str = "never") -> SafeString:
+    """A time that reads "3 minutes ago"; exact on hover. times.js keeps it moving."""
+    if moment is None:
+        return format_html('<span class="missing">{}</span>', missing)
+    local = timezone.localtime(moment)
+    return format_html(
+        '<time datetime="{}" data-ago title="{}">{}</time>',
+        moment.isoformat(timespec="seconds"),
+        f"{local:%Y-%m-%d %H:%M:%S %Z}",
+        f"{local:%Y-%m-%d %H:%M}",
+    )
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """Seconds as people say them: 48 s, 4:12 min, 2 h 05 min; a dash where it is not known."""
+    if seconds is None:
+        return "–"
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60}:{whole % 60:02d} min"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+@register.filter
+def figure(value: float | int | None, digits: int = 3) -> str:
+    """A number for a table: thousands separated, `digits` significant decimals; a dash where it is missing."""
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.{digits}f}" if abs(value) >= 10**-digits or value == 0 else f"{value:.1e}"
+
+
+@register.filter
+def percent(fraction: float | None) -> str:
+    """0.634 -> 63%; a dash where it is missing."""
+    return "–" if fraction is None else f"{fraction:.0%}"
+
+
+@register.filter
+def initials(name: str) -> str:
+    """Two letters for an avatar: of the first and last word, or the first two of an address."""
+    words = name.split("@")[0].replace(".", " ").replace("_", " ").split()
+    return (words[0][0] + words[-1][0] if len(words) > 1 else "".join(words)[:2]).upper()
+
+
+@register.filter
+def control(field: BoundField) -> SafeString:
+    """A form field's widget with its class, its help and its error tied to it for screen readers."""
+    widget = field.field.widget
+    kind = (
+        "textarea" if isinstance(widget, forms.Textarea) else "select" if isinstance(widget, forms.Select) else "input"
+    )
+    attributes = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
+    described = [f"{field.auto_id}_help"] if field.help_text else []
+    if field.errors:
+        attributes["aria-invalid"] = "true"
+        described.append(f"{field.auto_id}_error")
+    if described:
+        attributes["aria-describedby"] = " ".join(described)
+    return field.as_widget(attrs=attributes)
+
+
+@register.simple_tag(takes_context=True)
+def navigation(context: RequestContext) -> list[dict[str, Any]]:
+    """Items of the rail that this membership may open, the current one marked."""
+    request = context["request"]
+    membership = getattr(request, "membership", None)
+    if membership is None:
+        return []
+    here = request.path
+    return [
+        {**item, "current": here == "/" if item["path"] == "/" else _under(here, item["path"], item.get("also"))}
+        for item in NAVIGATION
+        if membership.may(item["role"])
+    ]
+
+
+@register.simple_tag(takes_context=True)
+def current(context: RequestContext, path: str) -> SafeString:
+    """`aria-current="page"` where the page lies at or under `path`."""
+    return mark_safe('aria-current="page"' if _under(context["request"].path, path) else "")  # noqa: S308 - constants
+
+
+def _under(here: str, *paths: str | None) -> bool:
+    return any(here == path or here.startswith(path.rstrip("/") + "/") for path in paths if path)
+
+
+@register.simple_tag(takes_context=True)
+def memberships(context: RequestContext) -> list[Any]:
+    """All workspaces of the signed-in person, for the switcher."""
+    user = context["request"].user
+    return list(user.memberships.select_related("workspace").order_by("workspace__name"))

@@ -1,0 +1,234 @@
+"""The form that launches a run: what is chosen beside the config, the config itself, and what follows from both."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from trainer.config import RECIPES, ConfigInvalid
+from webapp.accounts.models import Membership
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion
+from webapp.inference.models import RegisteredModel
+
+from . import checks, services
+from .formtree import Group, Tree
+from .models import Experiment, Run
+
+MAX_CHOICES = 200
+MAX_JSON = 200_000
+
+
+@dataclass
+class RunForm:
+    """State of the form between two requests. `base` is what changes are marked against: a run, or the defaults."""
+
+    membership: Membership
+    recipe: str = "policy"
+    name: str = ""
+    experiment: str = ""
+    dataset: str = ""  # "<dataset id>:<version number>"
+    key: str = field(default_factory=lambda: uuid4().hex)
+    as_json: bool = False
+    json_text: str = ""
+    raw: dict[str, Any] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    forked_from: Run | None = None
+
+    @classmethod
+    def blank(cls, membership: Membership, recipe: str = "policy") -> "RunForm":
+        form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
+        form.raw = form.tree.defaults()
+        datasets, models = form.dataset_choices, form.model_choices
+        form.dataset = datasets[0][0] if datasets else ""
+        if models and form.raw["model"]["name"] not in models:
+            form.raw["model"] = {**form.raw["model"], "name": models[0]}
+        return form
+
+    @classmethod
+    def of_run(cls, membership: Membership, run: Run) -> "RunForm":
+        """Prefilled to run `run` again."""
+        version = run.dataset_version
+        return cls(
+            membership,
+            recipe=run.recipe,
+            experiment=run.experiment.name,
+            dataset=f"{version.dataset_id}:{version.number}",
+            raw=run.config,
+            forked_from=run,
+        )
+
+    @classmethod
+    def posted(cls, membership: Membership, post: Mapping[str, str], forked_from: Run | None = None) -> "RunForm":
+        """What was typed, changed by the button that was pressed: a list item more or less, or form <-> JSON."""
+        form = cls(membership, forked_from=forked_from)
+        form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
+        form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
+        form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
+        form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
+        form.raw = form._read_json() if form.as_json else form.tree.read(post)
+        form._press(post.get("action", ""))
+        return form
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(RECIPES[self.recipe].schema.model_json_schema())
+
+    @property
+    def group(self) -> Group:
+        base = self.forked_from.config if self.forked_from else None
+        return self.tree.draw(self.raw, self.problems, base)
+
+    @property
+    def recipes(self) -> list[Any]:
+        return list(RECIPES.values())
+
+    @property
+    def other_problems(self) -> dict[str, str]:
+        """Problems that no input of the form shows: unknown keys in JSON, the config as a whole."""
+        if self.as_json:
+            return self.problems
+        shown = _paths(self.group) | {"dataset", "name", "experiment", "json"}
+        return {path: message for path, message in self.problems.items() if path not in shown}
+
+    @property
+    def dataset_choices(self) -> list[tuple[str, str]]:
+        rows = (
+            DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace)
+            .select_related("dataset")
+            .order_by("dataset__name", "-number")[:MAX_CHOICES]
+        )
+        return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
+
+    @property
+    def model_choices(self) -> list[str]:
+        rows = RegisteredModel.objects.filter(workspace=self.membership.workspace).order_by("-id")
+        return list(rows.values_list("name", flat=True)[:MAX_CHOICES])
+
+    @property
+    def experiment_choices(self) -> list[str]:
+        rows = Experiment.objects.filter(workspace=self.membership.workspace).order_by("-id")
+        return list(rows.values_list("name", flat=True)[:MAX_CHOICES])
+
+    @property
+    def derived(self) -> list[dict[str, str]]:
+        return derived(self.raw)
+
+    def check(self) -> bool:
+        """Fills `problems`; True if a run could be launched as it stands."""
+        if "json" in self.problems:
+            return False
+        try:
+            checks.plan(self.membership, self.recipe, self.raw, self._choice(), None)
+        except ConfigInvalid as error:
+            self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
+        return not self.problems
+
+    def launch(self) -> Run | None:
+        """The run, or None with `problems` filled."""
+        if not self.check():
+            return None
+        try:
+            return services.launch(
+                self.membership,
+                recipe=self.recipe,
+                config=self.raw,
+                dataset=self._choice(),
+                experiment=self.experiment.strip() or None,
+                name=self.name,
+                forked_from=self.forked_from,
+                key=self.key,
+            )
+        except ConfigInvalid as error:  # something else changed it between the check and the launch
+            self.problems = {problem.path: problem.message for problem in error.problems}
+        except Invalid as error:
+            self.problems = dict(error.fields) or {"": error.message}
+        return None
+
+    def _choice(self) -> checks.DatasetChoice:
+        dataset, _, version = self.dataset.partition(":")
+        if not (dataset.isdecimal() and version.isdecimal() and len(dataset) < 19 and len(version) < 10):
+            return checks.DatasetChoice()
+        return checks.DatasetChoice(id=int(dataset), version=int(version))
+
+    def _read_json(self) -> dict[str, Any]:
+        try:
+            if len(self.json_text) > MAX_JSON:
+                raise ValueError(f"longer than {MAX_JSON:,} characters")
+            found = json.loads(self.json_text or "{}")
+            if not isinstance(found, dict):
+                raise ValueError("the config is a JSON object: { ... }")
+            return found
+        except ValueError as error:
+            self.problems["json"] = f"not valid JSON: {error}"
+            return {}
+
+    def _press(self, action: str) -> None:
+        verb, _, path = action.partition(":")
+        if verb == "json" and not self.as_json:
+            self.as_json, self.json_text = True, json.dumps(self.raw, indent=2, ensure_ascii=False)
+        elif verb == "form" and self.as_json and "json" not in self.problems:
+            self.as_json = False
+        elif verb == "add":
+            items = _list_at(self.raw, path)
+            item = self.tree.item(path) if items is not None else None
+            if items is not None and item is not None:
+                items.append(item)
+        elif verb == "remove":
+            parent, _, index = path.rpartition(".")
+            items = _list_at(self.raw, parent)
+            if items is not None and index.isdecimal() and int(index) < len(items):
+                items.pop(int(index))
+
+
+def _list_at(raw: Any, path: str) -> list[Any] | None:
+    node = raw
+    for part in path.split("."):
+        node = node.get(part) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else None
+
+
+def _paths(group: Group) -> set[str]:
+    found = {group.path, *(item.path for item in group.inputs)} - {""}
+    for child in [*group.groups, *group.items]:
+        found |= _paths(child)
+    return found
+
+
+def _version_label(row: DatasetVersion) -> str:
+    count = row.counts.get("examples")
+    size = f" · {count:,} examples" if isinstance(count, int) else ""
+    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}"
+
+
+def derived(raw: dict[str, Any]) -> list[dict[str, str]]:
+    """What the numbers of a policy config amount to; a dash where a number is missing or not one."""
+    p, g = _whole(raw, "rollout", "prompts_per_step"), _whole(raw, "rollout", "group_size")
+    steps, longest = _whole(raw, "steps"), _whole(raw, "rollout", "max_new_tokens")
+    mini, epochs = _whole(raw, "optim", "minibatch_size"), _whole(raw, "optim", "epochs_per_step")
+    batch = p * g if p and g else None
+    updates = -(-batch // mini) * epochs if batch and mini and epochs else epochs
+    total = batch * steps if batch and steps else None
+    tokens = total * longest if total and longest else None
+    return [
+        {"label": "Responses per step", "value": _count(batch), "how": f"{p or '–'} prompts × {g or '–'} responses"},
+        {"label": "Updates per step", "value": _count(updates), "how": "mini-batches × epochs"},
+        {"label": "Responses in all", "value": _count(total), "how": f"over {_count(steps)} steps"},
+        {"label": "Tokens at most", "value": _count(tokens), "how": f"{_count(longest)} per response"},
+    ]
+
+
+def _whole(raw: Any, *path: str) -> int | None:
+    for part in path:
+        raw = raw.get(part) if isinstance(raw, dict) else None
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
+
+
+def _count(value: int | None) -> str:
+    if value is None:
+        return "–"
+    for size, letter in ((10**9, "G"), (10**6, "M")):
+        if value >= size:
+            return f"{value / size:.3g} {letter}"
+    return f"{value:,}"

@@ -1,0 +1,97 @@
+"""What the run pages show beyond the row itself: the config against its defaults, the lineage, the last words."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config import RECIPES
+from webapp.core.addresses import public_url
+
+from . import queries, shapes
+from .formtree import Tree, shown
+from .models import Artifact, LogLine, Run
+
+LAST_LINES = 12
+MAX_RELATED = 50
+
+
+@dataclass(frozen=True)
+class ConfigRow:
+    path: str
+    value: str
+    default: str
+    changed: bool
+
+
+def config_rows(run: Run) -> list[ConfigRow]:
+    """The resolved config by dotted path; `changed` where it differs from the recipe's default."""
+    recipe = RECIPES.get(run.recipe)
+    defaults = queries.flattened(Tree(recipe.schema.model_json_schema()).defaults()) if recipe else {}
+    return [
+        ConfigRow(path, shown(value), shown(defaults.get(path)), path not in defaults or defaults[path] != value)
+        for path, value in queries.flattened(run.config).items()
+    ]
+
+
+def last_lines(run: Run) -> list[LogLine]:
+    """The end of the log, oldest first: what a failed run said before it died."""
+    return list(LogLine.objects.filter(run=run).order_by("-id")[:LAST_LINES])[::-1]
+
+
+def lineage(run: Run) -> dict[str, Any]:
+    """Parents, forks, artifacts, and the call of the API that launches the same again."""
+    ancestors, seen, parent = [], {run.id}, run.forked_from_id
+    while parent and parent not in seen and len(ancestors) < MAX_RELATED:
+        row = queries.runs(run.experiment.workspace_id).filter(id=parent).first()
+        if row is None:
+            break
+        ancestors.append(row)
+        seen.add(row.id)
+        parent = row.forked_from_id
+    forks = list(queries.runs(run.experiment.workspace_id).filter(forked_from=run).order_by("id")[:MAX_RELATED])
+    return {
+        "parents": [(row, queries.config_diff([row.config, run.config])) for row in ancestors[:1]],
+        "ancestors": ancestors[1:],
+        "forks": [(row, queries.config_diff([run.config, row.config])) for row in forks],
+        "artifacts": Artifact.objects.filter(run=run).order_by("-step", "role")[:200],
+        "command": curl(run),
+    }
+
+
+def curl(run: Run) -> str:
+    """Launches the same run through the API; the token stays in the caller's environment."""
+    version = run.dataset_version
+    body = {
+        "recipe": run.recipe,
+        "config": run.config,
+        "dataset": {"id": version.dataset_id, "version": version.number},
+        "model": run.model.name,
+        "experiment": run.experiment.name,
+    }
+    text = json.dumps(body, indent=2, ensure_ascii=False).replace("'", "'\\''")
+    return (
+        f"curl -sS {public_url()}/api/v1/runs \\\n"
+        '  -H "Authorization: Bearer $TOUCHSTONE_TOKEN" \\\n'
+        "  -H 'Content-Type: application/json' \\\n"
+        f"  -d '{text}'"
+    )
+
+
+def comparison(runs: list[Run]) -> dict[str, Any]:
+    """Configs side by side by dotted path, and the headline numbers, each in the order of `runs`."""
+    flat = [queries.flattened(run.config) for run in runs]
+    differing = {item["path"] for item in queries.config_diff([run.config for run in runs])}
+    paths = sorted(set().union(*flat))
+    return {
+        "config": [
+            {
+                "path": path,
+                "values": [shown(config[path]) if path in config else None for config in flat],
+                "differs": path in differing,
+            }
+            for path in paths
+        ],
+        "differences": len(differing),
+        "headlines": [(run, queries.eval_scores(run)) for run in runs],
+        "json": [shapes.run(run, config=False) for run in runs],
+    }

@@ -1,0 +1,18 @@
+from django.urls import path
+from django.views.generic import RedirectView
+
+from . import views
+
+urlpatterns = [
+    path("experiments", views.runs, name="runs"),
+    path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
+    path("runs/new", views.run_new, name="run_new"),
+    path("runs/compare", views.compare, name="runs_compare"),
+    path("runs/<int:run_id>", views.run_page, name="run"),
+    path("runs/<int:run_id>/fork", views.run_fork, name="run_fork"),
+    path("runs/<int:run_id>/stop", views.run_stop, name="run_stop"),
+    path("runs/<int:run_id>/resume", views.run_resume, name="run_resume"),
+    path("runs/<int:run_id>/rename", views.run_rename, name="run_rename"),
+    path("runs/<int:run_id>/delete", views.run_delete, name="run_delete"),
+    path("runs/<int:run_id>/<str:tab>", views.run_page, name="run_tab"),
+]

@@ -1,0 +1,181 @@
+"""Pages of runs. Reading needs the role reviewer, changing anything researcher; foreign runs are 404."""
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core.problems import Problem
+
+from . import access, listing, pages, queries, services, shapes
+from .forms import RunForm
+from .models import Run
+from .states import ALIVE, OVER, State
+
+TABS = ("charts", "rollouts", "log", "config", "lineage")
+MAX_COMPARED = 8
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def runs(request: HttpRequest) -> HttpResponseBase:
+    """All runs of the workspace, newest first; the rows then move with the workspace's websocket."""
+    membership = require(request)
+    filters = listing.Filters(
+        request.GET.get("q", "").strip(), request.GET.get("state", ""), request.GET.get("experiment", "")
+    )
+    try:
+        rows, cursor = listing.rows(membership.workspace_id, filters, request.GET.get("cursor"))
+    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+        return redirect("runs")
+    rest = request.GET.copy()
+    rest["cursor"] = cursor or ""
+    context = {
+        "rows": rows,
+        "filters": filters,
+        "experiments": listing.experiments(membership.workspace_id),
+        "states": ["active", *Run.State.values],
+        "next": rest.urlencode() if cursor else "",
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    return render(request, "experiments/runs.html", context)
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def run_new(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request)
+    if request.method == "POST":
+        return _submitted(request, RunForm.posted(membership, request.POST))
+    form = RunForm.blank(membership, request.GET.get("recipe", "policy"))
+    form.experiment = request.GET.get("experiment", "")[:120]
+    return render(request, "experiments/run_new.html", {"form": form})
+
+
+@member(access.WRITER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """The form filled in as run `run_id` was; what is changed is marked."""
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    if request.method == "POST":
+        return _submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
+    return render(request, "experiments/run_new.html", {"form": RunForm.of_run(membership, run)})
+
+
+def _submitted(request: HttpRequest, form: RunForm) -> HttpResponse:
+    """Launches on the launch button; every other change only checks and draws the form again."""
+    action = request.POST.get("action", "")
+    if action == "launch":
+        run = form.launch()
+        if run is not None:
+            if request.headers.get("HX-Request"):
+                return HttpResponse(status=204, headers={"HX-Redirect": f"/runs/{run.id}"})
+            return redirect("run", run.id)
+    else:
+        form.check()
+    if request.headers.get("HX-Request"):
+        return render(request, "experiments/_form.html", {"form": form})
+    return render(request, "experiments/run_new.html", {"form": form}, status=422 if form.problems else 200)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResponseBase:
+    if tab not in TABS:
+        raise Http404("no such tab")
+    membership = require(request)
+    run = access.run_read(membership, run_id)
+    may_write = membership.may(Role.RESEARCHER)
+    context = {
+        "run": run,
+        "tab": tab,
+        "tabs": TABS,
+        "data": {**shapes.run(run, config=False), "may_write": may_write},
+        "scores": queries.eval_scores(run),
+        "may_write": may_write,
+        "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
+        "can_resume": run.state in (State.STOPPED, State.FAILED),
+        "is_over": run.state in OVER,
+        "command": pages.curl(run),
+    }
+    if run.state == State.FAILED:
+        context["last_lines"] = pages.last_lines(run)
+    if tab == "config":
+        context["config_rows"] = pages.config_rows(run)
+    if tab == "lineage":
+        context["lineage"] = pages.lineage(run)
+    return render(request, f"experiments/run_{tab}.html", context)
+
+
+@member(access.WRITER)
+@require_POST
+def run_stop(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A second press finds the run stopping, or over, and changes nothing."""
+    membership = require(request)
+    services.stop(membership, access.run_write(membership, run_id))
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_resume(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A second press, or a press on a page that has aged, finds the run under way and only shows it."""
+    membership = require(request)
+    try:
+        services.resume(membership, access.run_write(membership, run_id))
+    except Problem as problem:
+        messages.info(request, problem.message)
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_rename(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    try:
+        services.rename(membership, run, request.POST.get("name", ""))
+    except Problem as problem:
+        messages.error(request, problem.fields.get("name", problem.message))
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_delete(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    membership = require(request)
+    run = access.run_write(membership, run_id)
+    title = str(run)
+    try:
+        services.delete(membership, run)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("run", run_id)
+    messages.success(request, f"Deleted {title}.")
+    return redirect("runs")
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def compare(request: HttpRequest) -> HttpResponseBase:
+    """`?ids=1,2` or `?ids=1&ids=2`, at most 8 runs."""
+    membership = require(request)
+    parts = [part for value in request.GET.getlist("ids") for part in value.split(",") if part.strip()]
+    ids = list(dict.fromkeys(part.strip() for part in parts))[:MAX_COMPARED]
+    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in ids):
+        raise Http404("not run ids")
+    chosen = [access.run_read(membership, int(part)) for part in ids]
+    if len(chosen) < 2:
+        messages.info(request, "Choose at least two runs to compare.")
+        return redirect("runs")
+    context = {"runs": chosen, "comparison": pages.comparison(chosen), "ids": ",".join(ids)}
+    return render(request, "experiments/compare.html", context)

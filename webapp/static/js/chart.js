@@ -1,0 +1,316 @@
+// One chart of fixed height: uPlot inside a card that has a title, the newest value, help, downloads and a summary in
+// words for people who cannot see it. Charts of one board share cursor, zoom, axis and smoothing.
+import { icon } from "./icons.js";
+import { download, exact, make, number } from "./format.js";
+import { align, smooth } from "./series.js";
+import uPlot from "../vendor/uplot.js";
+
+const DASH = [5, 4];
+
+/** Colours as the canvas needs them; read anew when the theme changes. */
+const colours = new Map();
+const probe = make("span", "visually-hidden");
+document.body.append(probe);
+
+export function colour(name) {
+  if (!colours.has(name)) {
+    probe.style.color = `var(${name})`;
+    colours.set(name, getComputedStyle(probe).color);
+  }
+  return colours.get(name);
+}
+
+function faint(name, alpha) {
+  const id = `${name} ${alpha}`;
+  if (!colours.has(id)) {
+    probe.style.color = `color-mix(in oklch, var(${name}) ${alpha * 100}%, transparent)`;
+    colours.set(id, getComputedStyle(probe).color);
+  }
+  return colours.get(id);
+}
+
+/** Charts that move together. Redraws are gathered into one animation frame, and only for charts on the screen. */
+export class Board {
+  constructor({ axis = "step", smoothing = 0, zoom = null, origin = 0, onzoom = null } = {}) {
+    Object.assign(this, { axis, smoothing, zoom, origin, onzoom });
+    this.charts = new Set();
+    this.dirty = new Set();
+    this.frame = 0;
+    this.sync = uPlot.sync("board");
+    this.seen = new IntersectionObserver((entries) => {
+      for (const entry of entries) {
+        entry.target.chart.visible = entry.isIntersecting;
+        if (entry.isIntersecting) this.touch(entry.target.chart);
+      }
+    }, { rootMargin: "200px" });
+    this.sized = new ResizeObserver((entries) => entries.forEach((entry) => entry.target.chart.fit()));
+    const repaint = () => {
+      colours.clear();
+      for (const chart of this.charts) chart.plot?.redraw(false);
+    };
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+    new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  }
+
+  add(chart) {
+    this.charts.add(chart);
+    this.seen.observe(chart.element);
+    this.sized.observe(chart.body);
+    return chart;
+  }
+
+  touch(chart) {
+    this.dirty.add(chart);
+    this.frame ||= requestAnimationFrame(() => {
+      this.frame = 0;
+      for (const each of this.dirty) {
+        if (!each.visible && each.plot) continue; // the first picture is always drawn, later ones when looked at
+        this.dirty.delete(each);
+        each.draw();
+      }
+    });
+  }
+
+  set(changes) {
+    Object.assign(this, changes);
+    for (const chart of this.charts) this.touch(chart);
+    if ("zoom" in changes) this.onzoom?.(this.zoom);
+  }
+}
+
+/** `lines()` -> [{ label, curve, colour, dash, spread }]: the curves to draw, in order; `spread` is a curve for a band. */
+export class Chart {
+  constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait }) {
+    Object.assign(this, { board, title, unit, help, percent, dots, lines, file: file ?? title });
+    this.visible = false;
+    this.plot = null;
+    this.told = 0;
+    this.element = make("article", "chart card");
+    this.element.chart = this;
+    this.now = make("span", "chart-now num");
+    this.body = make("div", "chart-body");
+    this.body.chart = this;
+    this.legend = make("div", "chart-legend tiny");
+    this.tip = make("div", "chart-tip tiny num");
+    this.tip.hidden = true;
+    this.blank = make("p", "chart-blank small muted", wait ?? "No data yet: the first metrics usually arrive within a minute.");
+    this.body.append(this.blank);
+    this.body.setAttribute("role", "img");
+    this.body.setAttribute("aria-label", `${title}: no data yet`);
+    const heading = make("h3", "chart-title", title);
+    if (unit) heading.append(make("span", "unit", ` ${unit}`));
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, this.menu()), this.body, this.legend, this.tip);
+  }
+
+  aid() {
+    const button = make("button", "chart-help");
+    button.type = "button";
+    button.setAttribute("aria-label", `About ${this.title}: ${this.help}`);
+    button.append(icon("info"), make("span", "chart-help-text", this.help));
+    button.hidden = !this.help;
+    return button;
+  }
+
+  menu() {
+    const menu = make("details", "menu");
+    menu.dataset.menu = "";
+    const summary = make("summary", "btn ghost small icon-only", icon("download"));
+    summary.setAttribute("aria-label", `Download ${this.title}`);
+    const items = make("div", "menu-list");
+    for (const [label, action] of [["Data as CSV", () => this.csv()], ["Picture as PNG", () => this.png()]]) {
+      const item = make("button", "menu-item", label);
+      item.type = "button";
+      item.addEventListener("click", action);
+      items.append(item);
+    }
+    menu.append(summary, items);
+    return menu;
+  }
+
+  fit() {
+    const width = this.body.clientWidth;
+    if (this.plot && width && width !== this.plot.width) this.plot.setSize({ width, height: this.body.clientHeight });
+  }
+
+  draw() {
+    const lines = this.lines().filter((line) => line.curve?.length);
+    if (!lines.length) return;
+    this.shown = lines;
+    const spreads = lines.filter((line) => line.spread?.length);
+    const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are shown as they are
+    const smoothed = weight > 0;
+    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.map((l) => l.spread)], this.board.axis, this.board.origin);
+    const mains = ys.slice(0, lines.length);
+    const bands = spreads.flatMap((line, i) => {
+      const middle = mains[lines.indexOf(line)];
+      const spread = ys[lines.length + i];
+      return [1, -1].map((sign) => middle.map((m, j) => (m === null || spread[j] === null ? null : m + sign * spread[j])));
+    });
+    const raws = smoothed ? mains : [];
+    const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
+    const shape = `${lines.map((l) => l.label + l.colour).join()}|${smoothed}|${bands.length}`;
+    this.smoothed = smoothed;
+    if (shape !== this.shape) this.build(lines, smoothed, spreads, shape);
+    this.data = data;
+    const zoom = this.board.zoom;
+    this.plot.batch(() => {
+      this.plot.setData(data, false);
+      const low = xs[0];
+      const high = xs.length > 1 ? xs.at(-1) : low + 1;
+      this.plot.setScale("x", zoom ?? { min: low, max: high });
+    });
+    this.tell();
+  }
+
+  build(lines, smoothed, spreads, shape) {
+    this.plot?.destroy();
+    this.shape = shape;
+    this.blank.remove();
+    const n = lines.length;
+    const line = (l) => ({
+      label: l.label, stroke: () => colour(l.colour), width: 1.75, dash: l.dash ? DASH : undefined, spanGaps: true,
+      points: this.dots ? { show: true, size: 6, fill: () => colour(l.colour) } : { show: (u) => u.data[0].length < 3, size: 5 },
+    });
+    const hidden = { stroke: "transparent", width: 0, points: { show: false }, spanGaps: true };
+    const raw = (l) => ({ stroke: () => faint(l.colour, 0.3), width: 1, spanGaps: true, points: { show: false } });
+    const first = 1 + n + (smoothed ? n : 0);
+    const options = {
+      width: this.body.clientWidth || 300,
+      height: this.body.clientHeight || 180,
+      legend: { show: false },
+      padding: [8, 16, 0, 0],
+      scales: { x: { time: false }, y: { range: (u, low, high) => comfortable(low, high) } },
+      series: [{}, ...lines.map(line), ...(smoothed ? lines.map(raw) : []), ...spreads.flatMap(() => [hidden, hidden])],
+      bands: spreads.map((l, i) => ({ series: [first + 2 * i, first + 2 * i + 1], fill: () => faint(l.colour, 0.14) })),
+      axes: [this.axis(false), this.axis(true)],
+      cursor: {
+        sync: { key: this.board.sync.key, scales: ["x", null] },
+        drag: { x: true, y: false, setScale: false },
+        points: { size: 6, show: (u, i) => (i <= n ? undefined : false) },
+        bind: { dblclick: () => () => { this.board.set({ zoom: null }); return null; } },
+      },
+      hooks: { setSelect: [(u) => this.select(u)], setCursor: [(u) => this.hover(u)] },
+    };
+    this.plot = new uPlot(options, this.data ?? [[], ...options.series.slice(1).map(() => [])], this.body);
+    this.key(lines);
+  }
+
+  axis(vertical) {
+    const font = `11px ${getComputedStyle(document.body).fontFamily}`;
+    const look = { font, stroke: () => colour("--text-3"), ticks: { show: false }, grid: { stroke: () => colour("--line-soft"), width: 1 } };
+    if (vertical) return { ...look, size: 48, gap: 4, space: 32, values: (u, ticks) => labels(ticks, this.percent) };
+    const words = (seconds) => (seconds >= 5400 ? `${+(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${+(seconds / 60).toFixed(1)} m` : `${Math.round(seconds)} s`);
+    return { ...look, size: 26, gap: 4, space: 56, grid: { show: false },
+      values: (u, ticks) => ticks.map((t) => (this.board.axis === "time" ? words(t) : Number.isInteger(t) ? t.toLocaleString("en") : "")) };
+  }
+
+  key(lines) {
+    this.legend.replaceChildren();
+    if (lines.length < 2) return;
+    for (const line of lines) {
+      const swatch = make("span", `swatch${line.dash ? " is-dashed" : ""}`);
+      swatch.style.setProperty("--series", `var(${line.colour})`);
+      this.legend.append(make("span", "chart-key", swatch, line.label));
+    }
+  }
+
+  select(u) {
+    if (u.select.width < 8) return;
+    const min = u.posToVal(u.select.left, "x");
+    const max = u.posToVal(u.select.left + u.select.width, "x");
+    u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+    if (u.cursor.event) this.board.set({ zoom: { min, max } });
+  }
+
+  /** Values under the cursor: in the head of every chart, and with all digits beside the pointer of this one. */
+  hover(u) {
+    const at = u.cursor.idx;
+    if (at === null || at === undefined || !this.shown) {
+      this.tip.hidden = true;
+      this.newest();
+      return;
+    }
+    const first = this.data[1][at];
+    this.now.textContent = this.shown.length === 1 ? number(first, this.percent) : "";
+    const mine = u.over.matches(":hover");
+    this.tip.hidden = !mine;
+    if (!mine) return;
+    const x = this.data[0][at];
+    const head = this.board.axis === "time" ? `${Math.round(x)} s after the start` : `step ${x}`;
+    const rows = this.shown.map((line, i) => {
+      const swatch = make("span", "swatch");
+      swatch.style.setProperty("--series", `var(${line.colour})`);
+      const value = this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at];
+      const spread = line.spread ? spreadAt(line, x, this.board) : null;
+      return make("div", "chart-tip-row", swatch, make("span", "", line.label), make("strong", "", exact(value ?? null) + (spread === null ? "" : ` ± ${number(spread)}`)));
+    });
+    this.tip.replaceChildren(make("div", "muted", head), ...rows);
+    const left = u.over.offsetLeft + u.cursor.left;
+    const right = left > this.body.clientWidth / 2;
+    this.tip.style.left = right ? "auto" : `${left + 16}px`;
+    this.tip.style.right = right ? `${this.body.clientWidth - left + 12}px` : "auto";
+  }
+
+  newest() {
+    this.now.textContent = this.shown?.length === 1 ? number(this.shown[0].curve.values.at(-1), this.percent) : "";
+  }
+
+  /** The summary in words, at most every five seconds: screen readers must not be flooded. */
+  tell() {
+    if (!this.plot.cursor || this.plot.cursor.left < 0) this.newest();
+    if (Date.now() - this.told < 5000) return;
+    this.told = Date.now();
+    const parts = this.shown.map((line) => {
+      const s = line.curve.summary();
+      return `${line.label}: first ${number(s.first)}, last ${number(s.last)} at step ${s.step}, lowest ${number(s.low)}, highest ${number(s.high)}`;
+    });
+    this.body.setAttribute("aria-label", `${this.title}${this.unit ? ` in ${this.unit}` : ""}. ${parts.join(". ")}`);
+  }
+
+  csv() {
+    const lines = (this.shown ?? []).flatMap((line) => [line, ...(line.spread ? [{ label: `${line.label} spread`, curve: line.spread }] : [])]);
+    const [steps, ...columns] = align(lines.map((l) => l.curve), "step");
+    const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")].join(","));
+    const heads = lines.map((line) => `"${line.label.replaceAll('"', '""')}"`);
+    download(`${this.file}.csv`, [["step", ...heads].join(","), ...rows].join("\n"), "text/csv");
+  }
+
+  png() {
+    if (!this.plot) return;
+    const source = this.plot.ctx.canvas;
+    const head = 28 * devicePixelRatio;
+    const canvas = Object.assign(document.createElement("canvas"), { width: source.width, height: source.height + head });
+    const pen = canvas.getContext("2d");
+    pen.fillStyle = colour("--surface");
+    pen.fillRect(0, 0, canvas.width, canvas.height);
+    pen.fillStyle = colour("--text");
+    pen.font = `600 ${13 * devicePixelRatio}px ${getComputedStyle(document.body).fontFamily}`;
+    pen.fillText(this.unit ? `${this.title} (${this.unit})` : this.title, 12 * devicePixelRatio, 19 * devicePixelRatio);
+    pen.drawImage(source, 0, head);
+    canvas.toBlob((blob) => download(`${this.file}.png`, blob, "image/png"));
+  }
+}
+
+function spreadAt(line, x, board) {
+  const at = board.axis === "step" ? line.spread.steps.indexOf(x) : -1;
+  return at < 0 ? null : line.spread.values[at];
+}
+
+/** A little air above and below; a flat line gets room around it instead of filling the chart with rounding noise. */
+function comfortable(low, high) {
+  if (low === null || high === null) return [0, 1];
+  const size = Math.max(Math.abs(low), Math.abs(high));
+  const air = high - low < size * 1e-6 ? size * 0.1 || 0.5 : (high - low) * 0.08;
+  return [low >= 0 && low - air < 0 ? 0 : low - air, high + air];
+}
+
+function labels(ticks, percent) {
+  if (percent) return ticks.map((tick) => `${+(tick * 100).toFixed(1)}%`);
+  const size = Math.max(...ticks.map(Math.abs));
+  if (size >= 10_000) return ticks.map((tick) => `${+(tick / 1000).toFixed(1)}k`);
+  if (size !== 0 && size < 0.005) {
+    const write = (digits) => ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(digits)));
+    return new Set(write(0)).size === ticks.length ? write(0) : write(1);
+  }
+  return ticks.map((tick) => String(+tick.toFixed(4)));
+}

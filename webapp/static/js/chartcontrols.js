@@ -1,0 +1,44 @@
+// Smoothing, axis and zoom of a board. All three are in the address, so that a link shows the same picture.
+
+export function controls(board) {
+  const query = new URLSearchParams(location.search);
+  const slider = document.getElementById("smoothing");
+  const shown = document.querySelector('output[for="smoothing"]');
+  const reset = document.getElementById("zoom-reset");
+  const axes = [...document.querySelectorAll("[data-axis]")];
+
+  function remember() {
+    const next = new URLSearchParams(location.search);
+    const put = (key, value) => (value ? next.set(key, value) : next.delete(key));
+    put("smooth", board.smoothing || "");
+    put("axis", board.axis === "time" ? "time" : "");
+    put("from", board.zoom ? String(+board.zoom.min.toFixed(2)) : "");
+    put("to", board.zoom ? String(+board.zoom.max.toFixed(2)) : "");
+    const text = next.toString();
+    history.replaceState(null, "", text ? `?${text}` : location.pathname);
+    reset.hidden = !board.zoom;
+    shown.textContent = board.smoothing ? board.smoothing.toFixed(2) : "off";
+    slider.value = board.smoothing;
+    for (const button of axes) button.setAttribute("aria-pressed", String(button.dataset.axis === board.axis));
+  }
+
+  slider.addEventListener("input", () => {
+    board.set({ smoothing: Number(slider.value) });
+    remember();
+  });
+  for (const button of axes) {
+    button.addEventListener("click", () => {
+      board.set({ axis: button.dataset.axis, zoom: null });
+      remember();
+    });
+  }
+  reset.addEventListener("click", () => board.set({ zoom: null }));
+  board.onzoom = remember;
+  const [from, to] = [Number(query.get("from")), Number(query.get("to"))];
+  board.set({
+    smoothing: Math.min(Math.max(Number(query.get("smooth")) || 0, 0), 0.95),
+    axis: query.get("axis") === "time" && axes.length ? "time" : "step",
+    zoom: to > from ? { min: from, max: to } : null,
+  });
+  remember();
+}

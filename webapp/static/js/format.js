@@ -1,0 +1,31 @@
+// Numbers, spans and files, the same on every page of a run.
+
+/** A number for reading: three or four significant digits, thousands separated, tiny ones as powers. */
+export function number(value, percent = false) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  if (percent) return `${(value * 100).toFixed(Math.abs(value) < 0.1 ? 1 : 0)}%`;
+  if (Number.isInteger(value)) return value.toLocaleString("en");
+  const size = Math.abs(value);
+  if (size !== 0 && size < 0.001) return value.toExponential(1);
+  if (size >= 1000) return Math.round(value).toLocaleString("en");
+  return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3);
+}
+
+/** All that was sent, for tooltips. */
+export const exact = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(8))));
+
+export function download(name, content, type) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
+
+/** An element with a class and children; text is always text, never markup. */
+export function make(tag, css = "", ...children) {
+  const element = document.createElement(tag);
+  if (css) element.className = css;
+  element.append(...children);
+  return element;
+}

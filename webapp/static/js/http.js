@@ -1,0 +1,34 @@
+// fetch with the CSRF header, and the server's error body turned into an Error with `id`, `code` and `fields`.
+
+export const csrfToken = () => document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+
+export class ServerError extends Error {
+  constructor(message, { status = 0, code = "", id = "", fields = [] } = {}) {
+    super(message);
+    Object.assign(this, { status, code, id, fields });
+  }
+}
+
+/** JSON of `url`. Options as for fetch; `body` may be a plain object. Throws ServerError with words for people. */
+export async function json(url, { body, headers = {}, ...rest } = {}) {
+  const options = { headers: { Accept: "application/json", ...headers }, credentials: "same-origin", ...rest };
+  if (body !== undefined) {
+    options.method ??= "POST";
+    options.body = JSON.stringify(body);
+    options.headers["Content-Type"] = "application/json";
+  }
+  if (options.method && options.method !== "GET") options.headers["X-CSRFToken"] = csrfToken();
+  let response;
+  try {
+    response = await fetch(url, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ServerError("The server cannot be reached. Check that it runs; nothing was changed.");
+  }
+  if (response.ok) return response.status === 204 ? null : response.json();
+  const told = await response.json().catch(() => ({}));
+  throw new ServerError(told.error?.message || `The server answered ${response.status}.`, {
+    status: response.status,
+    ...told.error,
+  });
+}

@@ -1,0 +1,12 @@
+// What every page has. Pages add their own modules in the `scripts` block.
+import "./htmx-config.js";
+import "./theme.js";
+import "./rail.js";
+import "./menus.js";
+import "./times.js";
+import "./toast.js";
+import "./copy.js";
+import "./clamp.js";
+import "./table.js";
+import "./keys.js";
+import "./palette.js";

@@ -1,0 +1,112 @@
+// What every metric means: titles, units, help, and how charts are grouped. Keys not named here land in "Other".
+
+const RUBRIC = "Sum of the points of met criteria over the positive points. 1 is perfect; negative criteria can push it below 0.";
+
+export const GROUPS = [
+  {
+    id: "outcome",
+    title: "Outcome",
+    charts: [
+      { id: "eval-score", title: "Held-out rubric score", keys: ["eval/rubric_score"], dots: true,
+        help: `Mean score on prompts the policy never trains on, without the scaffold. ${RUBRIC} Healthy: rises, then levels off. This is the number that counts.` },
+      { id: "reward", title: "Reward", keys: ["reward/mean"], band: { middle: "reward/mean", spread: "reward/std" },
+        help: "Mean reward of the step's responses; the band is the mean spread within a group. Healthy: the mean rises while the band stays open: a closed band leaves nothing to learn from." },
+      { id: "components", title: "Reward components", match: (key) => key.startsWith("reward/") && !["reward/mean", "reward/std"].includes(key),
+        help: "Each part of the reward before weighting. A part that falls while the sum rises is being traded away." },
+    ],
+  },
+  {
+    id: "policy",
+    title: "Policy",
+    charts: [
+      { id: "entropy", title: "Entropy", unit: "nats/token", keys: ["policy/entropy"],
+        help: "How undecided the policy is per token. Healthy: falls slowly. A drop to nearly 0 means that all responses of a group become alike." },
+      { id: "kl", title: "KL to untrained model", unit: "nats/token", keys: ["policy/kl", "policy/kl_old"],
+        help: "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before degenerate text." },
+      { id: "clip", title: "Clipped share", keys: ["policy/clip_share"], percent: true,
+        help: "Share of tokens whose ratio was clipped. Healthy: a few per cent. Much more: the updates are too large." },
+      { id: "loss", title: "Loss", keys: ["policy/loss"],
+        help: "What the optimiser minimises. Its level says little for policy gradients: look for spikes, not for a trend." },
+      { id: "grad", title: "Gradient norm", keys: ["policy/grad_norm"],
+        help: "Before clipping. Healthy: of one order of magnitude throughout. Spikes mark single batches worth a look in the rollouts." },
+      { id: "lr", title: "Learning rate", keys: ["optim/lr"], help: "As scheduled." },
+    ],
+  },
+  {
+    id: "ratios",
+    title: "Ratios",
+    charts: [
+      { id: "ratio", title: "Mean ratio", keys: ["policy/ratio_raw", "policy/ratio_masked"],
+        help: "Probability of a token under the policy now over when it was sampled; masked: the tokens that the loss uses. Healthy: close to 1." },
+    ],
+    histograms: [
+      { key: "policy/ratio_raw", title: "Raw", help: "All sampled tokens. The outer bars also hold what lies beyond them." },
+      { key: "policy/ratio_masked", title: "Masked", help: "Only the tokens that the loss uses. Compare with Raw: what is missing was masked." },
+    ],
+  },
+  {
+    id: "rollout",
+    title: "Rollout",
+    charts: [
+      { id: "length", title: "Response length", unit: "tokens", keys: ["rollout/length", "eval/length"],
+        help: "Healthy: settles well below the limit. Growth up to the limit usually means rambling that no criterion punishes." },
+      { id: "truncated", title: "Truncated share", keys: ["rollout/truncated_share"], percent: true,
+        help: "Share of responses cut at the limit. Healthy: low and falling." },
+      { id: "scaffold", title: "Scaffold shown", keys: ["scaffold/ratio"], percent: true,
+        help: "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must learn to do without." },
+      { id: "flat", title: "Flat groups", keys: ["rollout/flat_groups"], wide: true,
+        help: "Groups in which all responses got the same reward: they teach nothing. Healthy: few. Many: the task is too easy or too hard." },
+      { id: "excluded", title: "Excluded responses", keys: ["rollout/excluded"], wide: true,
+        help: "Responses that could not be scored and were left out; the rollout viewer says why for each." },
+    ],
+  },
+  {
+    id: "criteria",
+    title: "Criteria",
+    lede: "Share of responses that meet the criteria checked by each verifier.",
+    small: true,
+    each: (key) => key.startsWith("criterion/"),
+    eachHelp: "Pass rate over the step's responses. For criteria with negative points, lower is better.",
+  },
+  {
+    id: "performance",
+    title: "Performance",
+    charts: [
+      { id: "tokens", title: "Throughput", unit: "tokens/s", keys: ["perf/rollout_tokens_per_s", "perf/train_tokens_per_s"], wide: true,
+        help: "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses." },
+      { id: "step-time", title: "Time per step", unit: "s", keys: ["perf/step_s"], wide: true, help: "Sampling, scoring and updating together." },
+    ],
+  },
+];
+
+const NAMES = {
+  "reward/mean": "mean", "policy/kl": "to untrained", "policy/kl_old": "to sampling policy",
+  "policy/ratio_raw": "raw", "policy/ratio_masked": "masked",
+  "rollout/length": "training", "eval/length": "held-out",
+  "perf/rollout_tokens_per_s": "sampling", "perf/train_tokens_per_s": "training",
+};
+
+/** The name of a series inside its chart. */
+export const nameOf = (key) => NAMES[key] ?? key.slice(key.indexOf("/") + 1).replaceAll("_", " ");
+
+/** Keys that only serve as the band of another curve, or that another chart already speaks for. */
+const HELPERS = new Set(["reward/std"]);
+
+/** The charts of `group` for the metric keys that exist; charts with fixed keys are drawn before their data comes. */
+export function chartsOf(group, keys) {
+  const found = (group.charts ?? []).map((chart) => ({ ...chart, keys: chart.keys ?? keys.filter(chart.match) }));
+  if (group.each) {
+    for (const key of keys.filter(group.each)) {
+      found.push({ id: key.replaceAll("/", "-"), title: nameOf(key), keys: [key], percent: true, help: group.eachHelp });
+    }
+  }
+  return found;
+}
+
+/** A last group for keys that no other group draws: a new metric is seen on the day it is first sent. */
+export function otherGroup(keys) {
+  const drawn = new Set(GROUPS.flatMap((group) => chartsOf(group, keys).flatMap((chart) => chart.keys)));
+  const rest = keys.filter((key) => !drawn.has(key) && !HELPERS.has(key));
+  const charts = rest.map((key) => ({ id: key.replaceAll("/", "-"), title: key, keys: [key], help: `The metric ${key}, as the trainer sends it.` }));
+  return charts.length ? { id: "other", title: "Other", small: true, charts } : null;
+}

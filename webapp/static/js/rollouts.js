@@ -1,0 +1,281 @@
+// The rollout viewer: one step and phase at a time, responses in their groups, verdicts in words. New steps announce
+// themselves; what is being read stays where it is. Step, phase, filters, order and tint live in the address.
+import { icon } from "./icons.js";
+import { json } from "./http.js";
+import { make, number } from "./format.js";
+import { register } from "./keys.js";
+import { api, onBack, onMessage } from "./run.js";
+import { LEGENDS, tinted } from "./tint.js";
+import { toast } from "./toast.js";
+
+const PAGE = 100;
+const by = (id) => document.getElementById(id);
+const state = { step: null, phase: "train", criterion: "", verdict: "", sort: "place", tint: "", group: null };
+let steps = { train: [], eval: [] }; // steps that have rollouts, ascending
+let rows = [];
+let cursor = null;
+let request = 0;
+const unseen = new Set();
+
+function readAddress() {
+  const query = new URLSearchParams(location.search);
+  for (const key of ["phase", "criterion", "verdict", "sort", "tint"]) state[key] = query.get(key) ?? state[key];
+  if (!(state.phase in steps)) state.phase = "train";
+  state.step = query.has("step") ? Number(query.get("step")) : null;
+  state.group = query.has("group") ? Number(query.get("group")) : null;
+}
+
+function writeAddress() {
+  const query = new URLSearchParams();
+  const plain = { phase: "train", sort: "place" };
+  for (const [key, value] of Object.entries(state)) if (value !== null && value !== "" && value !== plain[key]) query.set(key, value);
+  history.replaceState(null, "", `?${query}`);
+}
+
+async function facets() {
+  const query = state.step === null ? "" : `?step=${state.step}`;
+  const found = await json(`${api}/rollouts/facets${query}`);
+  steps = { train: [], eval: [] };
+  for (const { step, phase } of found.steps) steps[phase]?.push(step);
+  const select = by("criterion");
+  const options = found.criteria.map((c) => new Option(`${c.text}  (${c.met} of ${c.met + c.unmet + c.missing} met)`, c.text));
+  if (state.criterion && !found.criteria.some((c) => c.text === state.criterion)) options.push(new Option(state.criterion, state.criterion));
+  select.replaceChildren(new Option("Any criterion", ""), ...options);
+  select.value = state.criterion;
+}
+
+/** The nearest step that has rollouts; the newest where none was asked for. */
+function settle() {
+  const all = steps[state.phase];
+  if (!all.length) return (state.step = null);
+  if (state.step === null) return (state.step = all.at(-1));
+  state.step = all.reduce((best, step) => (Math.abs(step - state.step) < Math.abs(best - state.step) ? step : best));
+}
+
+async function load({ more = false } = {}) {
+  const mine = ++request;
+  if (!more) by("groups").setAttribute("aria-busy", "true");
+  try {
+    await facets();
+    if (mine !== request) return;
+    settle();
+    controls();
+    if (state.step === null) {
+      rows = [];
+      cursor = null;
+    } else {
+      const query = new URLSearchParams({ step: state.step, phase: state.phase, sort: "place", limit: PAGE });
+      if (state.criterion) query.set("criterion", state.criterion);
+      if (state.verdict) query.set("verdict", state.verdict);
+      if (more && cursor) query.set("cursor", cursor);
+      const found = await json(`${api}/rollouts?${query}`);
+      if (mine !== request) return;
+      rows = more ? [...rows, ...found.items] : found.items;
+      cursor = found.next;
+    }
+  } catch (error) {
+    toast(`The rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+  }
+  unseen.delete(`${state.phase} ${state.step}`);
+  news();
+  draw();
+  writeAddress();
+}
+
+function controls() {
+  const all = steps[state.phase];
+  const slider = by("step-slider");
+  slider.max = Math.max(all.length - 1, 0);
+  slider.value = Math.max(all.indexOf(state.step), 0);
+  slider.disabled = all.length < 2;
+  by("step-shown").textContent = state.step === null ? "–" : String(state.step);
+  by("step-back").disabled = all.indexOf(state.step) <= 0;
+  by("step-forward").disabled = all.indexOf(state.step) === all.length - 1;
+  for (const button of document.querySelectorAll("[data-phase]")) button.setAttribute("aria-pressed", String(button.dataset.phase === state.phase));
+  for (const id of ["verdict", "sort", "tint"]) by(id).value = state[id];
+  legend();
+}
+
+function legend() {
+  const place = by("tint-legend");
+  place.hidden = !state.tint;
+  if (state.tint) place.replaceChildren(...LEGENDS[state.tint].map(([bin, words]) => make("span", "legend-item", make("span", `tint-swatch t-${state.tint} b${bin}`), words)));
+}
+
+const missingLast = (value, down) => (value === null || value === undefined ? Infinity : down ? -value : value);
+
+/** Groups in the chosen order; inside a group the responses follow the same rule. */
+function grouped() {
+  const groups = new Map();
+  for (const row of rows) {
+    if (!groups.has(row.group)) groups.set(row.group, []);
+    groups.get(row.group).push(row);
+  }
+  const list = [...groups.values()];
+  const down = state.sort.startsWith("-");
+  const field = state.sort.replace("-", "");
+  if (field === "spread") return list.sort((a, b) => spread(b) - spread(a));
+  if (field === "place") return list;
+  const best = (group) => Math.min(...group.map((row) => missingLast(row[field], down)));
+  for (const group of list) group.sort((a, b) => missingLast(a[field], down) - missingLast(b[field], down));
+  return list.sort((a, b) => best(a) - best(b));
+}
+
+function spread(group) {
+  const rewards = group.map((row) => row.reward).filter((reward) => reward !== null && reward !== undefined);
+  return rewards.length ? Math.max(...rewards) - Math.min(...rewards) : -1;
+}
+
+const parts = (template) => {
+  const fragment = by(template).content.cloneNode(true);
+  return [fragment.firstElementChild, (name) => fragment.querySelector(`[data-part="${name}"]`)];
+};
+
+function draw() {
+  const place = by("groups");
+  place.removeAttribute("aria-busy");
+  const groups = grouped();
+  by("rollout-count").textContent = rows.length ? `${rows.length}${cursor ? "+" : ""} responses to ${groups.length} prompts` : "";
+  by("more-rollouts").hidden = !cursor;
+  if (!groups.length) {
+    const filtered = state.criterion || state.verdict;
+    const words = filtered ? "No response of this step fits the filter." : "No rollouts yet: the first appear with the first step.";
+    return place.replaceChildren(make("p", "empty", words));
+  }
+  place.replaceChildren(...groups.map(groupCard));
+  if (state.group !== null) place.querySelector(`[data-group="${state.group}"]`)?.scrollIntoView({ block: "start" });
+}
+
+function groupCard(group) {
+  const [card, part] = parts("group-template");
+  const first = group[0];
+  card.dataset.group = first.group;
+  card.setAttribute("aria-label", `Prompt ${first.group + 1}`);
+  part("title").textContent = `Prompt ${first.group + 1}`;
+  part("key").textContent = first.example_key;
+  const rewards = group.map((row) => row.reward).filter((r) => r !== null && r !== undefined);
+  if (rewards.length > 1) {
+    const flat = spread(group) === 0;
+    const words = flat ? "all alike: nothing to learn from" : `S from ${number(Math.min(...rewards))} to ${number(Math.max(...rewards))}`;
+    part("spread").append(flat ? icon("equal") : icon("chart-no-axes-column"), words);
+  }
+  part("prompt").textContent = first.prompt;
+  const scaffolded = group.filter((row) => row.scaffold);
+  if (scaffolded.length) {
+    const most = scaffolded.reduce((a, b) => (b.scaffold_shown > a.scaffold_shown ? b : a));
+    part("scaffold-title").textContent = `Scaffold: up to ${most.scaffold_shown} of ${most.criteria.length} criteria shown, to ${scaffolded.length} of ${group.length} responses`;
+    part("scaffold").textContent = most.scaffold;
+  } else part("scaffold-fold").remove();
+  part("responses").append(...group.map(responseCard));
+  return card;
+}
+
+function responseCard(row) {
+  const [card, part] = parts("response-template");
+  part("title").textContent = `Response ${row.index + 1}`;
+  const s = make("strong", "score-s", `S ${number(row.reward)}`);
+  const a = make("span", "score-a", row.advantage === null || row.advantage === undefined ? "A –" : `A ${row.advantage >= 0 ? "+" : "−"}${Math.abs(row.advantage).toFixed(2)}`);
+  a.dataset.tone = row.advantage > 0 ? "good" : row.advantage < 0 ? "bad" : "";
+  part("scores").append(s, " ", a);
+  if (row.scaffold_shown) part("scores").prepend(make("span", "chip tiny", `${row.scaffold_shown} shown`));
+  if (row.excluded) {
+    part("excluded").hidden = false;
+    part("excluded").append(icon("ban"), ` Left out of training: ${row.excluded}`);
+  }
+  part("text").append(state.tint ? tinted(row, state.tint) : row.response || "(empty response)");
+  part("text").classList.toggle("muted", !row.response);
+  const ends = { stop: "", length: "cut at the length limit", error: "sampling failed" };
+  part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", ends[row.finish_reason]].filter(Boolean).join(" · ");
+  part("criteria").append(...(row.criteria ?? []).map(criterion));
+  const components = Object.entries(row.components ?? {});
+  if (components.length > 1) part("components").textContent = components.map(([name, value]) => `${name} ${number(value)}`).join(" · ");
+  else part("components").remove();
+  return card;
+}
+
+function criterion({ text, points, kind, verdict }) {
+  const good = verdict.met === null ? null : verdict.met === points > 0;
+  const shape = verdict.met === null ? icon("circle-help") : verdict.met ? icon("check") : icon("x");
+  const word = verdict.met === null ? "no verdict" : verdict.met ? "met" : "not met";
+  const item = make("li", "criterion", shape, make("span", "criterion-text", text), make("span", "criterion-points num", `${points > 0 ? "+" : "−"}${Math.abs(points)}`), make("span", "criterion-word", word));
+  item.dataset.tone = good === null ? "warn" : good ? "good" : "bad";
+  if (state.criterion === text) item.classList.add("is-chosen");
+  if (verdict.note) item.append(make("span", "criterion-note tiny muted", verdict.note));
+  item.title = `${kind === "hard" ? "Hard criterion" : "Principle"}, judged by ${verdict.source}`;
+  return item;
+}
+
+/** "12 new": what arrives is announced, never pushed under the pointer. */
+function news() {
+  const button = by("rollout-news");
+  const mine = [...unseen].filter((place) => place.startsWith(state.phase));
+  button.hidden = !mine.length;
+  button.textContent = `${mine.length} new step${mine.length === 1 ? "" : "s"}: show the newest`;
+}
+
+function change(changes) {
+  Object.assign(state, changes);
+  load();
+}
+
+function walk(by_) {
+  const all = steps[state.phase];
+  const next = all[all.indexOf(state.step) + by_];
+  if (next !== undefined) change({ step: next, group: null });
+}
+
+function jump(by_) {
+  const cards = [...document.querySelectorAll(".group")];
+  const at = cards.findIndex((card) => Number(card.dataset.group) === state.group);
+  const next = cards[Math.min(Math.max(at + by_, 0), cards.length - 1)];
+  if (!next) return;
+  state.group = Number(next.dataset.group);
+  writeAddress();
+  next.focus({ preventScroll: true });
+  next.scrollIntoView({ block: "start" });
+}
+
+by("step-slider").addEventListener("input", (event) => (by("step-shown").textContent = steps[state.phase][event.target.value] ?? "–"));
+by("step-slider").addEventListener("change", (event) => change({ step: steps[state.phase][event.target.value] ?? null, group: null }));
+by("step-back").addEventListener("click", () => walk(-1));
+by("step-forward").addEventListener("click", () => walk(1));
+for (const button of document.querySelectorAll("[data-phase]")) button.addEventListener("click", () => change({ phase: button.dataset.phase, group: null }));
+for (const id of ["criterion", "verdict"]) by(id).addEventListener("change", (event) => change({ [id]: event.target.value, group: null }));
+for (const id of ["sort", "tint"]) {
+  by(id).addEventListener("change", (event) => {
+    state[id] = event.target.value;
+    legend();
+    draw();
+    writeAddress();
+  });
+}
+by("more-rollouts").addEventListener("click", () => load({ more: true }));
+by("rollout-news").addEventListener("click", () => {
+  unseen.clear();
+  change({ step: null, group: null });
+});
+register("j", "Next prompt", () => jump(1));
+register("k", "Previous prompt", () => jump(-1));
+register("]", "Next step", () => walk(1));
+register("[", "Previous step", () => walk(-1));
+
+onMessage("rollouts", ({ step, phase }) => {
+  if (state.step === null && !rows.length) return load(); // nothing is being read yet
+  if (phase === state.phase && step === state.step) return load(); // the rest of the step on the page
+  if (!steps[phase]?.includes(step)) {
+    steps[phase]?.push(step);
+    steps[phase]?.sort((a, b) => a - b);
+    unseen.add(`${phase} ${step}`);
+    controls();
+    news();
+  }
+});
+onBack(async () => {
+  const before = new Set(steps[state.phase]);
+  await facets();
+  for (const step of steps[state.phase]) if (!before.has(step)) unseen.add(`${state.phase} ${step}`);
+  controls();
+  news();
+});
+readAddress();
+load();

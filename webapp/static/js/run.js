@@ -1,0 +1,142 @@
+// The frame of a run's page, the same on every tab: state, progress, headline numbers, menus. Other modules listen to
+// the messages of the one websocket through `onMessage` and `onBack`.
+import { connect } from "./socket.js";
+import { copy } from "./copy.js";
+import { icon } from "./icons.js";
+import { json } from "./http.js";
+import { number } from "./format.js";
+import { duration } from "./times.js";
+import { toast } from "./toast.js";
+
+const root = document.getElementById("run");
+export const api = root.dataset.api;
+export const runId = Number(root.dataset.run);
+export let run = JSON.parse(document.getElementById("run-data").textContent);
+
+const SHAPES = {
+  queued: () => icon("clock"), starting: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
+  stopped: () => icon("circle-stop"), finished: () => icon("circle-check"), failed: () => icon("circle-x"),
+};
+const listeners = new Map();
+const backs = new Set();
+
+export function onMessage(type, listener) {
+  if (!listeners.has(type)) listeners.set(type, new Set());
+  listeners.get(type).add(listener);
+}
+export const onBack = (listener) => backs.add(listener);
+export const isOver = () => ["stopped", "finished", "failed"].includes(run.state);
+
+/** The state badge as the server draws it. */
+export function badge(state) {
+  const span = document.createElement("span");
+  span.className = "state";
+  span.dataset.state = state;
+  const shape = SHAPES[state]?.() ?? Object.assign(document.createElement("span"), { className: "live-dot" });
+  span.append(shape, state[0].toUpperCase() + state.slice(1));
+  return span;
+}
+
+/** "0.310 → 0.520", the first muted. */
+export function scores(first, last) {
+  if (last === undefined || last === null) return null;
+  const from = Object.assign(document.createElement("span"), { className: "muted", textContent: number(first) });
+  return [from, " → ", Object.assign(document.createElement("strong"), { textContent: number(last) })];
+}
+
+const bind = (name) => root.querySelectorAll(`[data-bind="${name}"]`);
+const write = (name, text) => bind(name).forEach((element) => element.textContent !== text && (element.textContent = text));
+
+function show() {
+  const { progress, summary } = run;
+  if (bind("state")[0]?.dataset.state !== run.state) {
+    bind("state").forEach((element) => {
+      element.replaceChildren(badge(run.state));
+      element.dataset.state = run.state;
+    });
+  }
+  bind("bar").forEach((bar) => {
+    bar.value = progress.fraction;
+    bar.dataset.state = run.state;
+  });
+  write("step", String(progress.step));
+  write("steps", String(progress.steps_total));
+  write("percent", `${Math.floor(progress.fraction * 100)}%`);
+  write("phase", phase(progress));
+  write("left", !isOver() && progress.eta_s !== null ? `${duration(progress.eta_s)} left` : "");
+  bind("reason").forEach((element) => {
+    element.textContent = run.state_reason;
+    element.hidden = !run.state_reason || run.state === "failed";
+  });
+  const [first, last] = [summary["eval/rubric_score:first"], summary["eval/rubric_score"]];
+  const pair = scores(first, last);
+  if (pair) bind("scores").forEach((element) => element.replaceChildren(...scores(first, last)));
+  if (pair && first !== undefined) write("gain", `${last - first >= 0 ? "+" : "−"}${Math.abs(last - first).toFixed(3)} since the start`);
+  root.querySelectorAll("[data-metric]").forEach((element) => {
+    const value = summary[element.dataset.metric];
+    if (value !== undefined) element.textContent = number(value, element.dataset.metric === "scaffold/ratio");
+  });
+  document.querySelectorAll("[data-show-in]").forEach((element) => (element.hidden = !element.dataset.showIn.split(" ").includes(run.state)));
+  document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));
+}
+
+function phase({ phase: name, phase_done: done, phase_total: total }) {
+  if (isOver() || !name) return "";
+  return total ? `${name} · ${done} of ${total}` : name;
+}
+
+function tick() {
+  if (document.hidden) return;
+  bind("took").forEach((element) => {
+    const start = run.started_at ?? element.dataset.start;
+    if (start) element.textContent = duration(((run.ended_at ? Date.parse(run.ended_at) : Date.now()) - Date.parse(start)) / 1000);
+  });
+}
+
+function hear(message) {
+  if (message.type === "resync") return catchUp(); // the server dropped what this page was too slow to hear
+  if (message.type === "run") {
+    const failed = message.state === "failed" && run.state !== "failed";
+    run = { ...run, ...message };
+    if (failed) return location.reload(); // the server draws the reason and the last log lines
+    show();
+  } else if (message.type === "metrics") {
+    for (const [key, value] of Object.entries(message.values ?? {})) run.summary[key] = value;
+    show();
+  }
+  for (const listener of listeners.get(message.type) ?? []) listener(message);
+}
+
+async function catchUp() {
+  try {
+    hear({ type: "run", ...(await json(api)) });
+  } catch (error) {
+    toast(error.message, { tone: "warn", id: error.id });
+  }
+  for (const back of backs) back();
+}
+
+document.addEventListener("click", async (event) => {
+  const opener = event.target.closest("[data-open]");
+  if (opener) document.getElementById(opener.dataset.open).showModal();
+  event.target.closest("[data-close]")?.closest("dialog").close();
+  const source = event.target.closest("[data-copy-from]");
+  if (source) {
+    const from = document.getElementById(source.dataset.copyFrom);
+    const text = from.content?.textContent ?? from.textContent;
+    const pretty = from.type === "application/json" ? JSON.stringify(JSON.parse(text), null, 2) : text;
+    toast((await copy(pretty)) ? "Copied" : "The browser did not allow copying.", { tone: "good" });
+  }
+});
+// A second click while the first is on its way must not send a second request.
+document.querySelectorAll("form[data-once]").forEach((form) => form.addEventListener("submit", () => (form.querySelector("button").disabled = true)));
+document.querySelectorAll("[data-only-changed]").forEach((box) => {
+  const sift = () => document.querySelector(".config-table").toggleAttribute("data-hide-same", box.checked);
+  box.addEventListener("change", sift);
+  sift();
+});
+
+show();
+tick();
+setInterval(tick, 1000);
+connect(root.dataset.ws, hear, { resync: catchUp });

@@ -1,0 +1,106 @@
+// The Charts tab: history at once from the API, then the websocket. A page left open for hours holds at most LIMIT
+// points per metric (series.js), draws at most once per frame, and only what is on the screen.
+import { GROUPS, chartsOf, nameOf, otherGroup } from "./metrics.js";
+import { Board, Chart } from "./chart.js";
+import { Histograms } from "./histogram.js";
+import { Store, align } from "./series.js";
+import { api, onBack, onMessage, run, runId } from "./run.js";
+import { controls } from "./chartcontrols.js";
+import { download, make } from "./format.js";
+import { json } from "./http.js";
+import { toast } from "./toast.js";
+
+const place = document.getElementById("charts");
+const store = new Store();
+const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) / 1000 });
+const charts = new Map(); // chart id -> Chart
+const byKey = new Map(); // metric key -> charts that draw it
+const sections = new Map();
+let histograms = null;
+
+function section(group) {
+  if (sections.has(group.id)) return sections.get(group.id);
+  const grid = make("div", `chart-grid${group.small ? " is-small" : ""}`);
+  const element = make("section", "chart-group", make("h2", "", group.title));
+  element.id = group.id;
+  if (group.lede) element.append(make("p", "small muted", group.lede));
+  element.append(grid);
+  const order = [...GROUPS.map((g) => g.id), "other"];
+  const next = [...place.children].find((other) => order.indexOf(other.id) > order.indexOf(group.id));
+  place.insertBefore(element, next ?? null);
+  sections.set(group.id, grid);
+  return grid;
+}
+
+function add(group, spec) {
+  const extra = [spec.band?.spread].filter(Boolean);
+  const existing = charts.get(spec.id);
+  for (const key of [...spec.keys, ...extra]) {
+    if (!byKey.has(key)) byKey.set(key, new Set());
+    if (existing) byKey.get(key).add(existing);
+  }
+  if (existing) {
+    existing.keys = spec.keys; // a component that came later joins the chart that is there
+    return;
+  }
+  const chart = new Chart(board, {
+    ...spec,
+    file: `run-${runId}-${spec.id}`,
+    lines: () => chart.keys.map((key, i) => ({ label: nameOf(key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, spread: spec.band?.middle === key ? store.get(spec.band.spread) : null })),
+  });
+  chart.keys = spec.keys;
+  if (spec.wide) chart.element.classList.add("is-wide");
+  chart.element.id = `chart-${spec.id}`;
+  charts.set(spec.id, chart);
+  for (const key of [...spec.keys, ...extra]) byKey.get(key).add(chart);
+  section(group).append(chart.element);
+  board.add(chart);
+}
+
+function layout() {
+  const keys = store.keys();
+  for (const group of [...GROUPS, otherGroup(keys)].filter(Boolean)) {
+    for (const spec of chartsOf(group, keys)) if (spec.keys.length) add(group, spec);
+    if (group.histograms && !histograms) {
+      histograms = new Histograms(api, group.histograms);
+      section(group).append(histograms.element);
+    }
+  }
+}
+
+let known = "";
+store.listen((keys) => {
+  const now = store.keys().join();
+  if (now !== known) {
+    known = now;
+    layout();
+  }
+  for (const key of keys) for (const chart of byKey.get(key) ?? []) board.touch(chart);
+});
+
+async function load() {
+  try {
+    store.load((await json(`${api}/curves?max_points=1000`)).curves);
+    await histograms?.load();
+  } catch (error) {
+    toast(`The charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
+  }
+  place.removeAttribute("aria-busy");
+}
+
+document.getElementById("csv-all").addEventListener("click", () => {
+  const keys = store.keys();
+  const [steps, ...columns] = align(keys.map((key) => store.get(key)), "step");
+  const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")].join(","));
+  download(`run-${runId}.csv`, [["step", ...keys].join(","), ...rows].join("\n"), "text/csv");
+});
+
+layout();
+controls(board);
+// Messages that come while the history loads are kept too: points are keyed by step, so the order does not matter.
+onMessage("metrics", (message) => {
+  store.apply(message.step, message.values ?? {});
+  if (message.histograms) histograms?.apply(message.step, message.histograms);
+});
+onBack(load);
+load();

@@ -1,0 +1,13 @@
+// The form of a run is drawn and checked by the server; its answers are morphed in. What a person is typing in, and
+// what they have folded open, stays as it is.
+
+const keepOpen = (name, node) => !(name === "open" && node.tagName === "DETAILS");
+Idiomorph.defaults.ignoreActiveValue = true;
+Idiomorph.defaults.callbacks.beforeAttributeUpdated = keepOpen;
+
+// Enter in a field would press the first submit button, which may remove a list item: it checks the field instead.
+document.getElementById("run-form").addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || !event.target.matches("input:not([type=checkbox])")) return;
+  event.preventDefault();
+  event.target.dispatchEvent(new Event("change", { bubbles: true }));
+});

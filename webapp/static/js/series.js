@@ -1,0 +1,163 @@
+// One metric of one run in memory. Bounded: past LIMIT points the older half of each bucket gives way, but the lowest
+// and the highest of every bucket stay, so that no spike is lost, and a page left open for hours does not grow.
+
+export const LIMIT = 2000;
+
+export class Curve {
+  constructor() {
+    this.steps = [];
+    this.values = [];
+    this.times = []; // seconds since 1970, or null where the server did not say
+  }
+
+  get length() {
+    return this.steps.length;
+  }
+
+  /** Sets the value at `step`: a step that comes again (a resend, a resumed run) replaces the old one. */
+  set(step, value, time = null) {
+    const last = this.steps.length - 1;
+    if (last < 0 || step > this.steps[last]) {
+      this.steps.push(step);
+      this.values.push(value);
+      this.times.push(time);
+      if (this.steps.length > LIMIT) this.thin();
+      return;
+    }
+    const at = lowerBound(this.steps, step);
+    if (this.steps[at] === step) {
+      this.values[at] = value;
+      if (time !== null) this.times[at] = time;
+    } else {
+      this.steps.splice(at, 0, step);
+      this.values.splice(at, 0, value);
+      this.times.splice(at, 0, time);
+      if (this.steps.length > LIMIT) this.thin();
+    }
+  }
+
+  /** Down to half of LIMIT: of every bucket of neighbours the lowest and the highest; the first and last point stay. */
+  thin() {
+    const n = this.steps.length;
+    const buckets = LIMIT / 4;
+    const keep = new Set([0, n - 1]);
+    for (let b = 0; b < buckets; b++) {
+      const from = Math.floor((b * n) / buckets);
+      const to = Math.floor(((b + 1) * n) / buckets);
+      let low = from;
+      let high = from;
+      for (let i = from; i < to; i++) {
+        if (this.values[i] < this.values[low]) low = i;
+        if (this.values[i] > this.values[high]) high = i;
+      }
+      keep.add(low).add(high);
+    }
+    const kept = [...keep].sort((a, b) => a - b);
+    this.steps = kept.map((i) => this.steps[i]);
+    this.values = kept.map((i) => this.values[i]);
+    this.times = kept.map((i) => this.times[i]);
+  }
+
+  /** First, last, lowest and highest, or null. */
+  summary() {
+    if (!this.length) return null;
+    let low = Infinity;
+    let high = -Infinity;
+    for (const value of this.values) {
+      if (value < low) low = value;
+      if (value > high) high = value;
+    }
+    return { first: this.values[0], last: this.values.at(-1), low, high, n: this.length, step: this.steps.at(-1) };
+  }
+}
+
+/** All metrics of one run. `onchange(keys)` is called with the keys that moved. */
+export class Store {
+  constructor() {
+    this.curves = new Map();
+    this.listeners = new Set();
+  }
+
+  keys() {
+    return [...this.curves.keys()].sort();
+  }
+
+  get(key) {
+    return this.curves.get(key);
+  }
+
+  listen(listener) {
+    this.listeners.add(listener);
+  }
+
+  /** The answer of /curves: replaces nothing that is newer, since points are keyed by step. */
+  load(curves) {
+    for (const [key, curve] of Object.entries(curves)) {
+      const target = this.curve(key);
+      curve.steps.forEach((step, i) => target.set(step, curve.values[i], curve.times?.[i] ?? null));
+    }
+    this.tell(Object.keys(curves));
+  }
+
+  /** One websocket message of one step. */
+  apply(step, values, time = Date.now() / 1000) {
+    for (const [key, value] of Object.entries(values)) this.curve(key).set(step, value, time);
+    this.tell(Object.keys(values));
+  }
+
+  curve(key) {
+    if (!this.curves.has(key)) this.curves.set(key, new Curve());
+    return this.curves.get(key);
+  }
+
+  tell(keys) {
+    for (const listener of this.listeners) listener(keys);
+  }
+}
+
+export function lowerBound(sorted, x) {
+  let low = 0;
+  let high = sorted.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (sorted[middle] < x) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** Exponential moving average with the bias of its start taken out; `weight` 0 returns the values as they are. */
+export function smooth(values, weight) {
+  if (!weight) return values;
+  let average = 0;
+  let norm = 0;
+  return values.map((value) => {
+    if (value === null || value === undefined) return value;
+    average = weight * average + (1 - weight) * value;
+    norm = weight * norm + (1 - weight);
+    return average / norm;
+  });
+}
+
+/** Several curves on one horizontal axis: `[xs, ys, ys, ...]`, null where a curve has no point. */
+export function align(curves, axis, origin = 0) {
+  const at = (curve, i) => (axis === "time" ? (curve.times[i] === null ? null : curve.times[i] - origin) : curve.steps[i]);
+  const all = new Set();
+  for (const curve of curves) {
+    for (let i = 0; i < curve.length; i++) {
+      const x = at(curve, i);
+      if (x !== null) all.add(x);
+    }
+  }
+  const xs = [...all].sort((a, b) => a - b);
+  const place = new Map(xs.map((x, i) => [x, i]));
+  const columns = curves.map((curve) => {
+    const ys = new Array(xs.length).fill(null);
+    for (let i = 0; i < curve.length; i++) {
+      const x = at(curve, i);
+      if (x !== null) ys[place.get(x)] = curve.values[i];
+    }
+    return ys;
+  });
+  return [xs, ...columns];
+}

@@ -1,0 +1,81 @@
+// connect("/ws/runs/7", message => …): a websocket that comes back by itself and shows on the page whether it lives.
+//
+// handler(message)      every JSON message
+// options.resync()      after a lost connection is back: load what was missed, for example from the API
+// options.onState(s)    "connecting", "live", "lost", "refused"
+// Returns { close(), get state() }. Waits 0.5 s, 1 s, 2 s … at most 20 s, with jitter, and tries at once when the
+// browser says it is online again or the tab is looked at.
+
+const FIRST_WAIT = 500;
+const LONGEST_WAIT = 20_000;
+const REFUSED = new Set([4401, 4403, 4404]); // signed out, not a member, not there: trying again cannot help
+const sockets = new Set();
+
+function show() {
+  const element = document.getElementById("connection");
+  if (!element) return;
+  const states = [...sockets].map((socket) => socket.state);
+  const state = ["refused", "lost", "connecting"].find((bad) => states.includes(bad)) ?? "live";
+  element.hidden = sockets.size === 0;
+  element.dataset.state = state === "refused" ? "lost" : state;
+  const words = { live: "Live", connecting: "Connecting…", lost: "Reconnecting…", refused: "No live updates" };
+  const text = element.querySelector("[data-text]");
+  if (text) text.textContent = words[state];
+  element.title = state === "live" ? "This page updates itself" : "The page may be behind; it catches up when the connection is back";
+}
+
+export function connect(path, handler, { resync = null, onState = null } = {}) {
+  const url = new URL(path, location.href);
+  url.protocol = url.protocol.replace("http", "ws");
+  const self = { state: "connecting" };
+  let socket = null;
+  let wait = FIRST_WAIT;
+  let timer = 0;
+  let closed = false;
+  let wasLive = false;
+
+  function become(state) {
+    self.state = state;
+    onState?.(state);
+    show();
+  }
+
+  function open() {
+    clearTimeout(timer);
+    if (closed || socket?.readyState === WebSocket.OPEN || socket?.readyState === WebSocket.CONNECTING) return;
+    socket = new WebSocket(url);
+    socket.addEventListener("open", () => {
+      wait = FIRST_WAIT;
+      become("live");
+      if (wasLive) resync?.();
+      wasLive = true;
+    });
+    socket.addEventListener("message", (event) => handler(JSON.parse(event.data)));
+    socket.addEventListener("close", (event) => {
+      if (closed) return;
+      if (REFUSED.has(event.code)) return become("refused");
+      become("lost");
+      timer = setTimeout(open, wait * (0.75 + Math.random() / 2));
+      wait = Math.min(wait * 2, LONGEST_WAIT);
+    });
+  }
+
+  const now = () => self.state === "lost" && !document.hidden && open();
+  addEventListener("online", now);
+  document.addEventListener("visibilitychange", now);
+  addEventListener("pagehide", () => self.close(), { once: true });
+
+  self.close = () => {
+    closed = true;
+    clearTimeout(timer);
+    removeEventListener("online", now);
+    document.removeEventListener("visibilitychange", now);
+    socket?.close();
+    sockets.delete(self);
+    show();
+  };
+  sockets.add(self);
+  show();
+  open();
+  return self;
+}

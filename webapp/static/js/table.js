@@ -1,0 +1,99 @@
+// Tables people compare in. <table class="table" data-table>:
+//   <th data-sort="text|number">   its words become a sort button; cells may carry data-value
+//   <tr data-href="…">             Enter or a click opens it; j/k and the arrows move between rows
+//   [data-table-copy="csv|md"]     a button inside the same .card or .section copies what is shown
+import { copy } from "./copy.js";
+import { toast } from "./toast.js";
+
+const order = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
+const value = (cell) => cell?.dataset.value ?? cell?.textContent.trim() ?? "";
+
+/** Rows in the order of one column. Missing values stay last, whichever way it is sorted. */
+export function sorted(rows, column, kind, descending) {
+  const missing = (text) => text === "" || text === "–" || (kind === "number" && Number.isNaN(Number(text)));
+  return [...rows].sort((a, b) => {
+    const [x, y] = [value(a.cells[column]), value(b.cells[column])];
+    if (missing(x) || missing(y)) return missing(x) - missing(y);
+    const by = kind === "number" ? Number(x) - Number(y) : order.compare(x, y);
+    return descending ? -by : by;
+  });
+}
+
+function sortBy(head, button) {
+  const table = head.closest("table");
+  const descending = head.getAttribute("aria-sort") === (head.dataset.sort === "number" ? "none" : "ascending");
+  const down = head.getAttribute("aria-sort") === "descending" ? false : descending;
+  for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.setAttribute("aria-sort", "none");
+  head.setAttribute("aria-sort", down ? "descending" : "ascending");
+  for (const body of table.tBodies) body.append(...sorted(body.rows, head.cellIndex, head.dataset.sort, down));
+  button.focus();
+}
+
+function prepare(table) {
+  if (table.dataset.ready) return;
+  table.dataset.ready = "1";
+  for (const head of table.querySelectorAll("thead [data-sort]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.append(...head.childNodes);
+    head.append(button);
+    if (!head.hasAttribute("aria-sort")) head.setAttribute("aria-sort", "none");
+    button.addEventListener("click", () => sortBy(head, button));
+  }
+  const first = table.querySelector("tbody tr[data-href]");
+  if (first) first.tabIndex = 0;
+}
+
+function open(row, event) {
+  if (event.metaKey || event.ctrlKey) window.open(row.dataset.href);
+  else location.assign(row.dataset.href);
+}
+
+function move(row, step) {
+  const rows = [...row.closest("table").querySelectorAll("tbody tr[data-href]")];
+  const next = rows[rows.indexOf(row) + step];
+  if (!next) return;
+  row.tabIndex = -1;
+  next.tabIndex = 0;
+  next.focus();
+}
+
+/** The table as text: `kind` is "csv" or "md". Columns whose head is empty (buttons) are left out. */
+export function asText(table, kind) {
+  const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
+  const keep = heads.map((head, index) => (head ? index : -1)).filter((index) => index >= 0);
+  const rows = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => row.cells.length === heads.length);
+  const cells = rows.map((row) => keep.map((index) => row.cells[index].textContent.trim().replace(/\s+/g, " ")));
+  const lines = [keep.map((index) => heads[index]), ...cells];
+  if (kind === "md") {
+    const line = (parts) => `| ${parts.map((part) => part.replaceAll("|", "\\|")).join(" | ")} |`;
+    return [line(lines[0]), line(keep.map(() => "---")), ...lines.slice(1).map(line)].join("\n");
+  }
+  // A cell that starts like a formula is quoted with ', or a spreadsheet would run it.
+  const quote = (part) => `"${(/^[=+@\t]|^-(?!\d)/.test(part) ? `'${part}` : part).replaceAll('"', '""')}"`;
+  return lines.map((line) => line.map(quote).join(",")).join("\r\n");
+}
+
+document.addEventListener("click", async (event) => {
+  const button = event.target.closest("[data-table-copy]");
+  if (button) {
+    const table = button.closest(".card, .section")?.querySelector("table");
+    if (table && (await copy(asText(table, button.dataset.tableCopy))))
+      toast(`Copied ${table.tBodies[0].rows.length} rows`, { tone: "good" });
+    return;
+  }
+  const row = event.target.closest("tr[data-href]");
+  if (row && !event.target.closest("a, button, input, label, select, .clamp.is-long") && !String(getSelection())) open(row, event);
+});
+document.addEventListener("keydown", (event) => {
+  const row = event.target.closest?.("tr[data-href]");
+  if (!row || event.target !== row) return;
+  const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1 };
+  if (event.key === "Enter") open(row, event);
+  else if (event.key in steps) move(row, steps[event.key]);
+  else return;
+  event.preventDefault();
+});
+const all = () => document.querySelectorAll("table[data-table]").forEach(prepare);
+document.addEventListener("htmx:afterSettle", all);
+all();

@@ -1,0 +1,51 @@
+// <time data-ago datetime="…"> reads "3 minutes ago" and keeps moving; the exact moment is its title.
+// Observes the page, so times that arrive later (HTMX, websockets) need no call.
+
+const words = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "long" });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const units = [["year", 31536000], ["month", 2592000], ["day", 86400], ["hour", 3600], ["minute", 60]];
+
+/** "just now", "3 minutes ago", "in 2 days". `moment` is a Date, `now` for tests. */
+export function ago(moment, now = Date.now()) {
+  const seconds = (moment.getTime() - now) / 1000;
+  for (const [unit, size] of units)
+    if (Math.abs(seconds) >= size) return words.format(Math.trunc(seconds / size), unit);
+  return seconds > 5 ? "in a moment" : Math.abs(seconds) < 10 ? "just now" : `${Math.round(-seconds)} seconds ago`;
+}
+
+/** 3.2 -> "3 s", 252 -> "4:12 min", 7500 -> "2 h 05 min"; null -> "–". The same words as the template filter. */
+export function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const whole = Math.round(seconds);
+  const two = (n) => String(n).padStart(2, "0");
+  if (whole < 60) return `${whole} s`;
+  if (whole < 3600) return `${Math.floor(whole / 60)}:${two(whole % 60)} min`;
+  return `${Math.floor(whole / 3600)} h ${two(Math.floor((whole % 3600) / 60))} min`;
+}
+
+function refresh(root = document) {
+  for (const element of root.querySelectorAll("time[data-ago]")) {
+    const moment = new Date(element.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    const text = ago(moment);
+    if (element.textContent !== text) element.textContent = text;
+    element.title = exact.format(moment);
+  }
+}
+
+let waiting = false;
+const soon = () => {
+  if (waiting) return;
+  waiting = true;
+  requestAnimationFrame(() => {
+    waiting = false;
+    refresh();
+  });
+};
+new MutationObserver((changes) => {
+  const arrives = (node) => node.nodeType === 1 && (node.matches("time[data-ago]") || node.querySelector("time[data-ago]"));
+  if (changes.some((change) => [...change.addedNodes].some(arrives))) soon();
+}).observe(document.body, { childList: true, subtree: true });
+setInterval(() => document.hidden || refresh(), 10_000);
+document.addEventListener("visibilitychange", () => document.hidden || refresh());
+refresh();

@@ -1,0 +1,41 @@
+// toast("Saved"), toast("Could not stop the run", { tone: "bad", id: "…" }). Errors stay until dismissed.
+import { icon } from "./icons.js";
+
+const shapes = {
+  good: () => icon("circle-check"),
+  warn: () => icon("triangle-alert"),
+  bad: () => icon("octagon-alert"),
+  info: () => icon("info"),
+};
+const STAY = 6000;
+
+/** Show `text`. `tone`: good, warn, bad, info. `id`: what to quote when asking for help. */
+export function toast(text, { tone = "info", id = "" } = {}) {
+  const list = document.getElementById("toasts");
+  if (!list) return;
+  const same = [...list.children].find((item) => item.dataset.text === text);
+  same?.remove(); // a repeated failure is one toast, not a pile
+  const item = document.createElement("li");
+  item.className = "toast";
+  item.dataset.tone = tone;
+  item.dataset.text = text;
+  const words = Object.assign(document.createElement("div"), { textContent: text });
+  if (id) words.append(document.createElement("br"), Object.assign(document.createElement("span"), { className: "toast-id mono", textContent: `id ${id}` }));
+  const close = Object.assign(document.createElement("button"), { type: "button", className: "btn ghost small icon-only" });
+  close.dataset.dismiss = "";
+  close.setAttribute("aria-label", "Dismiss");
+  close.append(icon("x"));
+  item.append(shapes[tone](), words, close);
+  list.append(item);
+  expire(item);
+}
+
+function expire(item) {
+  if (item.dataset.tone === "bad") return;
+  let timer = setTimeout(() => item.remove(), STAY);
+  item.addEventListener("pointerenter", () => clearTimeout(timer));
+  item.addEventListener("pointerleave", () => (timer = setTimeout(() => item.remove(), STAY / 2)));
+}
+
+document.addEventListener("click", (event) => event.target.closest("[data-dismiss]")?.closest("li, .callout")?.remove());
+document.querySelectorAll("#toasts > .toast").forEach(expire);
