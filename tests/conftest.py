@@ -38,7 +38,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     if EMBEDDED in config.stash:
         server, folder = config.stash[EMBEDDED]
         server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        for written in {folder, server.root}:
+            shutil.rmtree(written, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

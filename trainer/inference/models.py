@@ -106,6 +106,8 @@ def make_tiny(directory: Path, seed: int = 0) -> bool:
         num_attention_heads=4,
         num_key_value_heads=2,
         max_position_embeddings=2048,
+        # The usual 0.02 leaves a random model's next token almost uniform, whatever its layers are trained to say.
+        initializer_range=0.1,
         tie_word_embeddings=True,
         bos_token_id=None,
         eos_token_id=tokenizer.eos_token_id,

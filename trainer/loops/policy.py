@@ -44,6 +44,7 @@ class PolicyLoop:
         self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
         self._clock = Clock(config, bool(prompts.heldout))
         self._engine_checked = False
+        self._evaluated_step = -1
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; False when there is none. Raises CheckpointInvalid or ValueError."""
@@ -52,6 +53,7 @@ class PolicyLoop:
             return False
         self.step = checkpoint.step
         self.summary = dict(checkpoint.state["summary"])
+        self._evaluated_step = checkpoint.state["evaluated_step"]
         self._order.load_state_dict(checkpoint.state["order"])
         self.parts.learner.load_state_tensors(checkpoint.tensors)
         return True
@@ -60,8 +62,8 @@ class PolicyLoop:
         """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
         self._push_weights()
         try:
-            if self.step == 0:
-                self._evaluate(0)
+            # Before the first step, or where a stop came in the middle of an evaluation.
+            self._evaluate_if_due(self.step)
             while self.step < self._config.steps:
                 self._one_step(self.step + 1)
         except StopRequested:
@@ -86,8 +88,7 @@ class PolicyLoop:
         self._push_weights()
         self._clock.step_took(time.monotonic() - started)
         self._monitor.metrics(step, {"perf/step_s": time.monotonic() - started})
-        if self._evaluation_due(step):
-            self._evaluate(step)
+        self._evaluate_if_due(step)
         if step % self._config.checkpoint.every == 0 or step == self._config.steps:
             self._save()
 
@@ -153,9 +154,14 @@ class PolicyLoop:
         records = rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report)
         self._monitor.rollouts(step, records)
 
+    def _evaluate_if_due(self, step: int) -> None:
+        every = self._config.evaluation.every
+        due = step in (0, self._config.steps) or (every > 0 and step % every == 0)
+        if due and step > self._evaluated_step and self.parts.prompts.heldout:
+            self._evaluate(step)
+            self._evaluated_step = step
+
     def _evaluate(self, step: int) -> None:
-        if not self.parts.prompts.heldout:
-            return
         started = time.monotonic()
         result = evaluate(self.parts, self._reward, step, self._watch(step, "evaluating"))
         self._clock.evaluation_took(time.monotonic() - started)
@@ -166,15 +172,15 @@ class PolicyLoop:
             self.summary.setdefault("eval/rubric_score_start", score)
             self.summary["eval/rubric_score"] = score
 
-    def _evaluation_due(self, step: int) -> bool:
-        every = self._config.evaluation.every
-        return step == self._config.steps or (every > 0 and step % every == 0)
-
     def _push_weights(self) -> None:
         self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version=self.step)
 
     def _save(self) -> None:
-        state = {"order": self._order.state_dict(), "summary": self.summary}
+        state = {
+            "order": self._order.state_dict(),
+            "summary": self.summary,
+            "evaluated_step": self._evaluated_step,
+        }
         checkpoint = checkpoints.Checkpoint(self.step, state, self.parts.learner.state_tensors())
         saved = self._monitor.patiently(
             lambda: checkpoints.save(self._checkpoint_dir, checkpoint, self._config.checkpoint.keep), self.step

@@ -131,6 +131,8 @@ def _prepare(rewards_B: Tensor, groups_B: Tensor | None) -> tuple[Tensor, Tensor
         groups_B = torch.zeros(len(rewards_B), dtype=torch.long, device=rewards_B.device)
     if groups_B.shape != rewards_B.shape:
         raise ObjectiveError("groups", f"has {len(groups_B)} values for {len(rewards_B)} rewards")
+    if torch.isinf(rewards_B).any():
+        raise ObjectiveError("rewards", f"response {int(torch.isinf(rewards_B).nonzero()[0])} has an infinite reward")
     found, group_B = torch.unique(groups_B, return_inverse=True)
     return rewards_B.detach().to(torch.float64), group_B, len(found)
 

@@ -94,7 +94,7 @@ class ObjectiveBatch:
         if value is None:
             raise ObjectiveError(name.removesuffix("_BT").removesuffix("_B"), "missing; this objective needs it")
         value = value.detach().to(self.dtype)
-        return torch.where(self.mask_BT > 0, value, 0.0) if value.dim() == 2 else value.nan_to_num()
+        return torch.where(self.mask_BT > 0, value, 0.0) if value.dim() == 2 else torch.where(value.isnan(), 0.0, value)
 
     @property
     def logp(self) -> Tensor:
@@ -113,6 +113,8 @@ class ObjectiveBatch:
                 raise ObjectiveError(short, f"has shape {tuple(value.shape)}; expected {tuple(expected)} as logp")
 
     def _fill_totals(self, included_B: Tensor) -> None:
+        if None not in (self.total_sequences, self.total_tokens, self.total_groups) and self.group_tokens_B is not None:
+            return
         assert self.groups_B is not None  # noqa: S101 - set by __post_init__
         _, group_B = torch.unique(self.groups_B, return_inverse=True)
         count = int(group_B.max()) + 1 if len(group_B) else 0

@@ -83,7 +83,7 @@ def aggregate(values_BT: Tensor, batch: ObjectiveBatch, how: AggregationName, ma
 
 def masked_mean(values_BT: Tensor, mask_BT: Tensor) -> Tensor:
     """Mean where the mask is not 0; NaN where there is nothing to average."""
-    return (values_BT * mask_BT).sum() / mask_BT.sum()
+    return torch.where(mask_BT != 0, values_BT * mask_BT, 0.0).sum() / mask_BT.sum()
 
 
 def diagnose(

@@ -77,7 +77,7 @@ class Example(models.Model):
     response_count = models.PositiveIntegerField(default=0)
     preference_count = models.PositiveIntegerField(default=0)
     verifiers = ArrayField(models.CharField(max_length=80), default=list)
-    search = SearchVectorField()
+    search = SearchVectorField(default="")  # words made by `search.document`
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

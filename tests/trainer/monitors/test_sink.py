@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from trainer.contracts import EventBatch, LogData
-from trainer.monitors import HttpSink, RunMonitor, Spool, sink as sink_module
+from trainer.monitors import HttpSink, RunMonitor, Spool
+from trainer.monitors import sink as sink_module
 
 
 class Server:
@@ -82,7 +83,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def start(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[Spool, HttpSink]]]:
     started = []
 
-    def start(token: str = "secret") -> tuple[Spool, HttpSink]:
+    def start(token: str = "secret") -> tuple[Spool, HttpSink]:  # noqa: S107
         spool = Spool(tmp_path / "events.jsonl")
         sink = HttpSink(spool, server.url, token, attempt=1)
         sink.start()
@@ -111,7 +112,9 @@ def messages(server: Server) -> list[str]:
     return [json.loads(server.stored[seq])["message"] for seq in sorted(server.stored)]
 
 
-def test_events_arrive_in_order_and_are_acknowledged(server: Server, start: Callable[..., tuple[Spool, HttpSink]]) -> None:
+def test_events_arrive_in_order_and_are_acknowledged(
+    server: Server, start: Callable[..., tuple[Spool, HttpSink]]
+) -> None:
     spool, sink = start()
     say(spool, sink, "a", "b", "c")
     assert sink.close(5.0)
@@ -119,7 +122,9 @@ def test_events_arrive_in_order_and_are_acknowledged(server: Server, start: Call
     assert spool.path.with_name("acked").read_text() == "3"
 
 
-def test_a_lost_reply_is_answered_by_sending_again(server: Server, start: Callable[..., tuple[Spool, HttpSink]]) -> None:
+def test_a_lost_reply_is_answered_by_sending_again(
+    server: Server, start: Callable[..., tuple[Spool, HttpSink]]
+) -> None:
     server.troubles = [0, 0]
     spool, sink = start()
     say(spool, sink, "a")

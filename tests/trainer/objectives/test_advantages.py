@@ -75,6 +75,11 @@ def test_a_group_without_any_reward_stays_missing() -> None:
     assert advantages.optimal_advantage(tensor([NAN, NAN])).isnan().all()
 
 
+def test_an_infinite_reward_is_refused_rather_than_turned_into_missing() -> None:
+    with pytest.raises(ObjectiveError, match="rewards: response 1 has an infinite reward"):
+        advantages.group_std(tensor([0, math.inf]))
+
+
 def test_the_soft_value_by_hand() -> None:
     # log((e^0 + e^1) / 2) = 0.6201145069582775
     assert advantages.soft_value(tensor([0, 1]), 1.0).item() == pytest.approx(0.6201145069582775, abs=1e-15)

@@ -51,7 +51,9 @@ def test_a_run_of_one_step_is_at_its_start() -> None:
     assert step_factor(Scaffold(step="linear"), 1, 1) == 1.0
 
 
-@pytest.mark.parametrize(("share", "criteria", "shown"), [(0.5, 5, 3), (0.5, 3, 2), (0.1, 5, 1), (0.09, 5, 0), (1, 7, 7)])
+@pytest.mark.parametrize(
+    ("share", "criteria", "shown"), [(0.5, 5, 3), (0.5, 3, 2), (0.1, 5, 1), (0.09, 5, 0), (1, 7, 7)]
+)
 def test_halves_are_rounded_away_from_zero(share: float, criteria: int, shown: int) -> None:
     assert shown_count(share, criteria) == shown
 

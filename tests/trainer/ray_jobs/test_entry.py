@@ -1,0 +1,124 @@
+"""The job against a server that hands out an assignment, streams examples and stores events."""
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.loops.conftest import SMALL
+from trainer.contracts import EventBatch, Example, RunEvent
+from trainer.ray_jobs.entry import job
+
+
+class Ingest:
+    """One run, number 7, with the token `t`."""
+
+    def __init__(self, examples: list[Example], model: Path, run_dir: Path) -> None:
+        self.lines = "".join(example.canonical() + "\n" for example in examples)
+        digests = sorted(example.digest() + "\n" for example in examples)
+        self.events: dict[int, RunEvent] = {}
+        self.assignment: dict[str, Any] = {
+            "run_id": 7,
+            "name": "test",
+            "recipe": "policy",
+            "config": SMALL,
+            "attempt": 1,
+            "resume": False,
+            "last_seq": 0,
+            "model_path": str(model),
+            "run_dir": str(run_dir),
+            "examples_digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
+        }
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if self.headers["Authorization"] != "Bearer t":
+                    return self.send_error(401)
+                return outer.reply(
+                    self, outer.lines if self.path.endswith("/examples") else json.dumps(outer.assignment)
+                )
+
+            def do_POST(self) -> None:
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                for event in EventBatch.model_validate_json(body).events:
+                    outer.events.setdefault(event.seq, event)
+                outer.reply(self, json.dumps({"acked": len(outer.events)}))
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.http.server_port}"
+        self.assignment["examples_url"] = f"{self.url}/api/v1/ingest/runs/7/examples"
+        threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
+
+    @staticmethod
+    def reply(handler: BaseHTTPRequestHandler, text: str) -> None:
+        handler.send_response(200)
+        handler.end_headers()
+        handler.wfile.write(text.encode())
+
+    def states(self) -> list[tuple[str, str]]:
+        kept = [self.events[seq].data for seq in sorted(self.events)]
+        return [(data.state, data.reason) for data in kept if data.kind == "state"]
+
+
+@pytest.fixture
+def server(
+    examples: list[Example], tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Ingest]:
+    server = Ingest(examples, tiny_dir, tmp_path / "runs" / "7")
+    for name, value in (("URL", server.url), ("RUN_ID", "7"), ("RUN_TOKEN", "t")):
+        monkeypatch.setenv(f"TOUCHSTONE_{name}", value)
+    monkeypatch.setattr("signal.signal", lambda *_: None)
+    yield server
+    server.http.shutdown()
+    server.http.server_close()
+
+
+def test_a_job_runs_its_assignment_and_delivers_every_event(server: Ingest, tmp_path: Path) -> None:
+    assert job([]) == 0
+    assert [name for name, _ in server.states()] == ["running", "finished"]
+    spooled = (tmp_path / "runs" / "7" / "events.jsonl").read_text().count("\n")
+    assert sorted(server.events) == list(range(1, spooled + 1))
+
+
+def test_examples_that_are_not_the_frozen_version_are_refused(server: Ingest) -> None:
+    server.assignment["examples_digest"] = "0" * 64
+    assert job([]) == 1
+    (state, reason), *_ = server.states()
+    assert state == "failed" and "not the frozen version" in reason
+
+
+def test_a_config_that_does_not_fit_fails_at_its_field(server: Ingest) -> None:
+    server.assignment["config"] = {"stepz": 3}
+    assert job([]) == 1
+    assert server.states() == [("failed", "stepz: unknown key")]
+
+
+def test_a_missing_model_is_reported(server: Ingest, tmp_path: Path) -> None:
+    server.assignment["model_path"] = str(tmp_path / "nowhere")
+    assert job([]) == 1
+    assert "no config.json here" in server.states()[-1][1]
+
+
+def test_a_refused_token_ends_the_job_at_once(
+    server: Ingest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("TOUCHSTONE_RUN_TOKEN", "old")
+    assert job([]) == 3
+    assert "HTTP 401" in capsys.readouterr().err
+
+
+def test_a_missing_variable_is_named(
+    server: Ingest, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("TOUCHSTONE_RUN_ID")
+    assert job([]) == 3
+    assert "TOUCHSTONE_RUN_ID is not set" in capsys.readouterr().err

@@ -1,0 +1,75 @@
+"""Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused.
+
+Annotators see no dataset: labels, other answers and the names of models would colour their judgement.
+"""
+
+from typing import TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
+from webapp.accounts.models import Membership, Role
+
+from .models import Dataset, DatasetVersion, Example, ImportJob
+
+Row = TypeVar("Row")
+READER = Role.REVIEWER
+WRITER = Role.RESEARCHER
+
+
+def may_read(membership: Membership) -> Membership:
+    return _at_least(membership, READER)
+
+
+def may_write(membership: Membership) -> Membership:
+    return _at_least(membership, WRITER)
+
+
+def _at_least(membership: Membership, role: Role) -> Membership:
+    if not membership.may(role):
+        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
+    return membership
+
+
+def dataset_read(membership: Membership, dataset_id: int) -> Dataset:
+    return _dataset(may_read(membership), dataset_id)
+
+
+def dataset_write(membership: Membership, dataset_id: int) -> Dataset:
+    return _dataset(may_write(membership), dataset_id)
+
+
+def version_read(membership: Membership, dataset_id: int, number: int | None = None) -> DatasetVersion:
+    """Version `number` of the dataset, without one the newest."""
+    return _version(may_read(membership), dataset_id, number)
+
+
+def version_write(membership: Membership, dataset_id: int, number: int) -> DatasetVersion:
+    return _version(may_write(membership), dataset_id, number)
+
+
+def example_read(membership: Membership, example_id: int) -> Example:
+    examples = Example.objects.filter(dataset__workspace_id=may_read(membership).workspace_id)
+    return _found(examples.select_related("dataset").filter(id=example_id).first(), "example")
+
+
+def import_read(membership: Membership, job_id: int) -> ImportJob:
+    jobs = ImportJob.objects.filter(workspace_id=may_read(membership).workspace_id)
+    return _found(jobs.select_related("version__dataset").filter(id=job_id).first(), "import")
+
+
+def _dataset(membership: Membership, dataset_id: int) -> Dataset:
+    return _found(Dataset.objects.filter(workspace_id=membership.workspace_id, id=dataset_id).first(), "dataset")
+
+
+def _version(membership: Membership, dataset_id: int, number: int | None) -> DatasetVersion:
+    versions = DatasetVersion.objects.filter(dataset__workspace_id=membership.workspace_id, dataset_id=dataset_id)
+    if number is not None:
+        versions = versions.filter(number=number)
+    return _found(versions.select_related("dataset").order_by("-number").first(), "version")
+
+
+def _found(row: Row | None, what: str) -> Row:
+    if row is None:
+        raise Http404(f"no such {what}")
+    return row

@@ -1,0 +1,24 @@
+"""Content addresses: of a version by its examples, and the side an example falls on by its key."""
+
+from collections.abc import Iterable
+from hashlib import sha256
+
+SPLIT_SALT = "touchstone-split:"
+
+
+def version_digest(example_digests: Iterable[str]) -> str:
+    """SHA-256 over the sorted example digests, each followed by a newline: the order of a file plays no part."""
+    found = sha256()
+    for digest in sorted(example_digests):
+        found.update(digest.encode() + b"\n")
+    return found.hexdigest()
+
+
+def side(key: str, heldout_share: float) -> str:
+    """`train` or `heldout`, by a hash of the key alone.
+
+    A key falls on the same side in every file, version and dataset of the same share, however many rows come beside
+    it; with a larger share, held-out examples stay held out.
+    """
+    draw = int.from_bytes(sha256((SPLIT_SALT + key).encode()).digest()[:8], "big") / 2**64
+    return "heldout" if draw < heldout_share else "train"

@@ -1,0 +1,207 @@
+"""Rows as objects, whatever holds them: JSON Lines, one JSON array, CSV or Parquet."""
+
+import codecs
+import csv
+import io
+import json
+from collections.abc import Iterator
+from typing import Any, BinaryIO
+
+from pydantic_core import from_json
+
+from .base import Row, RowProblem
+from .source import BOM, MAX_LINE_BYTES, UNPACKING_ERRORS, bounded_lines
+
+Rows = Iterator[tuple[int, "Row | RowProblem"]]
+PARQUET_MAGIC = b"PAR1"
+CHUNK = 1 << 18
+
+
+def rows(stream: BinaryIO, name: str) -> Rows:
+    """(line, object or problem) of every row. A file that breaks off midway ends with a problem, not an exception."""
+    buffered = io.BufferedReader(_Peekable(stream), CHUNK)
+    line = 0
+    try:
+        for line, row in _reader(buffered.peek(64)[:64], name)(buffered):
+            yield line, row
+    except UNPACKING_ERRORS as error:
+        yield line + 1, RowProblem(line + 1, "", f"the compressed file is damaged here: {error}")
+
+
+def _reader(head: bytes, name: str) -> Any:
+    plain = name.lower().removesuffix(".gz")
+    if head.startswith(PARQUET_MAGIC):
+        return parquet_rows
+    if plain.endswith((".csv", ".tsv")):
+        return lambda stream: csv_rows(stream, "\t" if plain.endswith(".tsv") else ",")
+    return array_rows if head.removeprefix(BOM).lstrip()[:1] == b"[" else json_rows
+
+
+class _Peekable(io.RawIOBase):
+    """Lets a gzip stream stand under a BufferedReader, which can look ahead without consuming."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return bool(self._stream.seekable())
+
+    def seek(self, offset: int, whence: int = 0) -> int:
+        return int(self._stream.seek(offset, whence))
+
+    def tell(self) -> int:
+        return int(self._stream.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read1(len(buffer))  # what can be read before a damaged place is still given
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def json_rows(stream: BinaryIO) -> Rows:
+    for number, line in bounded_lines(stream):
+        yield number, line if isinstance(line, RowProblem) else _object(number, line)
+
+
+def _object(number: int, line: bytes) -> Row | RowProblem:
+    try:
+        value = from_json(line, allow_inf_nan=False, cache_strings="keys")
+    except ValueError as error:
+        return RowProblem(number, "", _not_json(line, error))
+    if not isinstance(value, dict):
+        return RowProblem(number, "", f"expected a JSON object, found {_kind(value)}")
+    return value
+
+
+def _not_json(line: bytes, error: ValueError) -> str:
+    try:
+        line.decode()
+    except UnicodeDecodeError as wrong:
+        return f"not UTF-8 text: byte {wrong.start + 1} of the line is 0x{line[wrong.start]:02x}"
+    return f"not JSON: {error}".replace(" at line 1 column", " at column")
+
+
+def _kind(value: object) -> str:
+    names = {list: "a list", str: "a string", bool: "true or false", int: "a number", float: "a number"}
+    return names.get(type(value), "null")
+
+
+def array_rows(stream: BinaryIO) -> Rows:
+    """The elements of one top-level array, one at a time; `line` is where an element starts."""
+    text = _Text(stream)
+    text.skip("[")
+    while text.more():
+        line = text.line
+        try:
+            value = text.value()
+        except (ValueError, RecursionError) as error:
+            yield line, RowProblem(line, "", f"not JSON from here on: {error}")
+            return
+        yield (
+            line,
+            value if isinstance(value, dict) else RowProblem(line, "", f"expected an object, found {_kind(value)}"),
+        )
+    if problem := text.ending():
+        yield text.line, RowProblem(text.line, "", problem)
+
+
+class _Text:
+    """A window over decoded text that grows until one JSON value fits in it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+        self._window = ""
+        self._ended = False
+        self._json = json.JSONDecoder(parse_constant=self._refuse)
+        self.line = 1
+
+    def _grow(self) -> bool:
+        if self._ended:
+            return False
+        data = self._stream.read(CHUNK)
+        self._ended = not data
+        self._window += self._decode(data, final=self._ended)
+        return not self._ended
+
+    def _drop(self, count: int) -> None:
+        self.line += self._window.count("\n", 0, count)
+        self._window = self._window[count:]
+
+    def skip(self, extra: str = "") -> str:
+        """Moves over white space and, once, one of the characters in `extra`; returns what comes next, or ''."""
+        while True:
+            spaces = len(self._window) - len(self._window.lstrip())
+            self._drop(spaces)
+            if self._window and self._window[0] in extra:
+                self._drop(1)
+                extra = ""
+            elif self._window or not self._grow():
+                return self._window[:1]
+
+    def more(self) -> bool:
+        return self.skip(",") not in ("", "]")
+
+    def value(self) -> object:
+        while True:
+            try:
+                value, end = self._json.raw_decode(self._window)
+            except json.JSONDecodeError as error:
+                if len(self._window) > MAX_LINE_BYTES or not self._grow():
+                    raise ValueError(f"{error.msg} at column {error.colno}") from error
+                continue
+            if end == len(self._window) and self._grow():
+                continue  # a number may go on in the next chunk
+            self._drop(end)
+            return value
+
+    def ending(self) -> str:
+        if self.skip() != "]":
+            return "the list is not closed: the file breaks off"
+        self._drop(1)
+        return "text follows after the list" if self.skip() else ""
+
+    @staticmethod
+    def _refuse(name: str) -> float:
+        raise ValueError(f"{name} is not JSON")
+
+
+def csv_rows(stream: BinaryIO, delimiter: str) -> Rows:
+    """Rows by header. Cells are text; bytes that are not UTF-8 make a problem of their row."""
+    csv.field_size_limit(MAX_LINE_BYTES)
+    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
+    reader = csv.DictReader(text, delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            yield reader.line_num, _cells(reader.line_num, row)
+    except csv.Error as error:
+        yield reader.line_num, RowProblem(reader.line_num, "", f"not CSV from here on: {error}")
+
+
+def _cells(line: int, row: dict[Any, Any]) -> Row | RowProblem:
+    if None in row:
+        return RowProblem(line, "", f"more cells than the header has columns: {len(row[None])} too many")
+    lacking = [name for name, cell in row.items() if cell is None]
+    if lacking:
+        return RowProblem(line, lacking[0], "the row ends before this column")
+    for name, cell in row.items():
+        if not cell.isascii() and any("\udc80" <= letter <= "\udcff" for letter in cell):
+            return RowProblem(line, name, "not UTF-8 text")
+    return row
+
+
+def parquet_rows(stream: BinaryIO) -> Rows:
+    """Rows of a Parquet file; `line` is the row's number from 1."""
+    import pyarrow.parquet as parquet  # heavy: only who reads Parquet pays for it
+
+    number = 0
+    try:
+        for batch in parquet.ParquetFile(stream).iter_batches(batch_size=500):
+            for row in batch.to_pylist():
+                number += 1
+                yield number, row
+    except (OSError, ValueError) as error:
+        yield number + 1, RowProblem(number + 1, "", f"not Parquet from here on: {error}")

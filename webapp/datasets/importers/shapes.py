@@ -1,0 +1,66 @@
+"""Pieces that several importers share: prompts, pairs, keys."""
+
+import json
+from hashlib import sha256
+from typing import Any
+
+from .base import BadRow, Row
+
+CHOSEN_STRENGTH = -2  # "A is better": files that only say which side won do not say by how much
+
+
+def content_key(*parts: object) -> str:
+    """A key for rows without one: the same content has the same key in every file and version."""
+    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+
+
+def text_of(row: Row, field: str) -> str:
+    """The string at `field`. Raises BadRow when it is missing or something else."""
+    if field not in row or row[field] is None:
+        raise BadRow(field, "is missing")
+    value = row[field]
+    if not isinstance(value, str):
+        raise BadRow(field, f"must be text, found {type(value).__name__}")
+    return value
+
+
+def messages(value: Any, field: str) -> list[dict[str, str]]:
+    """A prompt: text becomes one user message; a list of messages may call its keys role/content or from/value."""
+    if isinstance(value, str):
+        if not value.strip():
+            raise BadRow(field, "is empty")
+        return [{"role": "user", "content": value}]
+    if not isinstance(value, list) or not value:
+        raise BadRow(field, "must be text or a list of messages" if value is not None else "is missing")
+    return [_message(item, f"{field}.{index}") for index, item in enumerate(value)]
+
+
+ROLES = {"human": "user", "gpt": "assistant", "bot": "assistant", "model": "assistant", "developer": "system"}
+
+
+def _message(item: Any, field: str) -> dict[str, str]:
+    if not isinstance(item, dict):
+        raise BadRow(field, "must be a message with role and content")
+    role = item.get("role", item.get("from"))
+    content = item.get("content", item.get("value"))
+    if not isinstance(role, str):
+        raise BadRow(f"{field}.role", "is missing")
+    if not isinstance(content, str):
+        raise BadRow(f"{field}.content", "must be text")
+    return {"role": ROLES.get(role, role), "content": content}
+
+
+def pair(chosen: str, rejected: str) -> Row:
+    """Responses a (chosen) and b (rejected) and the preference between them."""
+    if chosen == rejected:
+        raise BadRow("rejected", "is the same text as chosen, so it says nothing about which is better")
+    return {
+        "responses": [{"id": "a", "text": chosen}, {"id": "b", "text": rejected}],
+        "preferences": [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}],
+    }
+
+
+def rest(row: Row, used: set[str]) -> dict[str, Any]:
+    """Everything of the row that has no place of its own, so that nothing is lost."""
+    return {key: value for key, value in row.items() if key not in used and value is not None}

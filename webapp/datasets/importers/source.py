@@ -1,0 +1,54 @@
+"""Files as bytes: opened, unpacked where gzipped, cut into bounded lines, with the progress known."""
+
+import gzip
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from .base import RowProblem
+
+MAX_LINE_BYTES = 8_000_000
+GZIP_MAGIC = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
+UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+
+
+class Progress:
+    """How far the file on disk has been read; compressed bytes for a gzipped one."""
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+
+    @property
+    def bytes_done(self) -> int:
+        return self._raw.tell()
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[BinaryIO, Progress]]:
+    """The content of `path`, unpacked if it is gzipped whatever its name, and its progress. Raises OSError."""
+    with path.open("rb") as raw:
+        packed = raw.read(2) == GZIP_MAGIC
+        raw.seek(0)
+        yield (gzip.GzipFile(fileobj=raw) if packed else raw), Progress(raw)  # type: ignore[misc]
+
+
+def bounded_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | RowProblem]]:
+    """Every line that is not blank, without its end; a line beyond the bound is skipped and reported."""
+    number = 0
+    while line := stream.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if number == 1:
+            line = line.removeprefix(BOM)
+        if len(line) > MAX_LINE_BYTES:
+            _skip_line(stream, line)
+            yield number, RowProblem(number, "", f"the line is longer than {MAX_LINE_BYTES // 1_000_000} MB")
+        elif stripped := line.strip():
+            yield number, stripped
+
+
+def _skip_line(stream: BinaryIO, part: bytes) -> None:
+    while part and not part.endswith(b"\n"):
+        part = stream.readline(1_000_000)

@@ -1,0 +1,56 @@
+"""TRL's preference format: prompt, chosen, rejected; as text or as conversations; the prompt given or implied."""
+
+from typing import Any
+
+from .base import BadRow, Importer, Mapping, Row
+from .shapes import content_key, messages, pair, rest
+
+USED = {"prompt", "chosen", "rejected", "id", "key"}
+
+
+def knows(row: Row) -> float:
+    if not {"chosen", "rejected"} <= row.keys():
+        return 0.0
+    return 0.9 if "prompt" in row or isinstance(row["chosen"], list) else 0.0
+
+
+def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
+    prompt, chosen, rejected = _parts(row)
+    key = row.get("key") or row.get("id") or content_key(prompt, chosen, rejected)
+    return {"key": str(key), "prompt": prompt, **pair(chosen, rejected), "meta": rest(row, USED)}
+
+
+def _parts(row: Row) -> tuple[list[dict[str, str]], str, str]:
+    for field in ("chosen", "rejected"):
+        if row.get(field) is None:
+            raise BadRow(field, "is missing")
+    if row.get("prompt") is not None:
+        prompt = messages(row["prompt"], "prompt")
+        return prompt, _completion(row["chosen"], "chosen", prompt), _completion(row["rejected"], "rejected", prompt)
+    chosen, rejected = messages(row["chosen"], "chosen"), messages(row["rejected"], "rejected")
+    shared = next((i for i, (a, b) in enumerate(zip(chosen, rejected, strict=False)) if a != b), 0)
+    if not shared:
+        raise BadRow("prompt", "is missing, and chosen and rejected share no beginning that could be it")
+    prompt = chosen[:shared]
+    return prompt, _completion(chosen, "chosen", prompt), _completion(rejected, "rejected", prompt)
+
+
+def _completion(value: Any, field: str, prompt: list[dict[str, str]]) -> str:
+    """The one answer that `value` holds, with or without the prompt before it."""
+    if isinstance(value, str):
+        return value
+    turns = messages(value, field)
+    if len(turns) > len(prompt) and turns[: len(prompt)] == prompt:
+        turns = turns[len(prompt) :]
+    if len(turns) != 1 or turns[0]["role"] != "assistant":
+        raise BadRow(field, "must be text or one message of the assistant after the prompt")
+    return turns[0]["content"]
+
+
+IMPORTER = Importer(
+    name="trl_preference",
+    label="TRL preference",
+    help="Prompt, chosen and rejected, as text or as conversations, in JSON Lines or Parquet.",
+    knows=knows,
+    convert=convert,
+)

@@ -1,0 +1,79 @@
+"""Words for full-text search in any script, made in one place for rows and for queries.
+
+Postgres would cut text by the server's locale, and writes Chinese and Japanese runs as one word. Here such runs become
+overlapping pairs of characters, so that any part of a run is found; other words are folded to lower case without accents.
+"""
+
+import re
+import unicodedata
+from typing import Any
+
+from django.contrib.postgres.search import SearchVectorField
+from django.db.models import Lookup
+
+MAX_CHARACTERS = 20_000  # of an example's text are searched: prompt first, then criteria, then responses
+MAX_WORD = 64
+MAX_QUERY_WORDS = 12
+ASCII_WORDS = re.compile(r"[a-z0-9]+")
+WORDS = re.compile(r"[^\W_]+")
+# Han with its extensions, hiragana, katakana: written without spaces
+UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
+
+
+def document(text: str) -> str:
+    """The text as a tsvector literal without positions."""
+    return " ".join(_words(text[:MAX_CHARACTERS]))
+
+
+def query(text: str) -> str:
+    """What a person typed as a tsquery literal: every word must be there, and may go on. Empty: nothing to find."""
+    parts: list[str] = []
+    for word in _cut(text[:1000]):
+        if UNSPACED.fullmatch(word) and len(word) > 1:
+            parts += [f"'{word[i : i + 2]}'" for i in range(len(word) - 1)]
+        else:
+            parts.append(f"'{word[:MAX_WORD]}':*")
+    return " & ".join(dict.fromkeys(parts[:MAX_QUERY_WORDS]))
+
+
+def _words(text: str) -> set[str]:
+    if text.isascii():
+        return {word[:MAX_WORD] for word in ASCII_WORDS.findall(text.lower())}
+    found: set[str] = set()
+    for word in _cut(text):
+        if UNSPACED.fullmatch(word):
+            found.update(word[i : i + 2] for i in range(len(word)))  # the last one alone, for its prefix
+        else:
+            found.add(word[:MAX_WORD])
+    return found
+
+
+def _cut(text: str) -> list[str]:
+    """Folded words; runs without spaces stand apart from the letters around them."""
+    folded = unicodedata.normalize("NFKD", text.casefold())
+    folded = "".join(letter for letter in folded if not _is_accent(letter))
+    folded = UNSPACED.sub(lambda run: f" {run[0]} ", unicodedata.normalize("NFC", folded))
+    return WORDS.findall(folded)
+
+
+def _is_accent(letter: str) -> bool:
+    # kana's voicing marks change the sound and stay; they compose again
+    return letter > "\u02ff" and unicodedata.category(letter) == "Mn" and letter not in "\u3099\u309a"
+
+
+@SearchVectorField.register_lookup
+class Matches(Lookup):  # type: ignore[type-arg]  # not subscriptable at run time
+    """`search__matches=query(text)`: the literal is taken as it is, not cut again by the server."""
+
+    lookup_name = "matches"
+
+    def get_prep_lookup(self) -> Any:
+        return self.rhs
+
+    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, list[Any]]:
+        return "%s", [value]
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+        lhs, lhs_params = self.process_lhs(compiler, connection)
+        rhs, rhs_params = self.process_rhs(compiler, connection)
+        return f"{lhs} @@ {rhs}::tsquery", [*lhs_params, *rhs_params]

@@ -1,0 +1,173 @@
+"""All writes to datasets: imports as jobs, freezing, describing."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Protocol
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core import audit, broadcast
+from webapp.core.problems import Invalid
+from webapp.core.tasks import enqueue
+
+from . import imports
+from .importers import REGISTRY, Mapping, detect, head_of
+from .models import Dataset, DatasetVersion, ImportJob
+
+MAX_UPLOAD_BYTES = 4_000_000_000
+CHUNK = 1 << 20
+AUTO = "auto"
+QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
+
+
+class SupportsRead(Protocol):
+    def read(self, size: int, /) -> bytes: ...
+
+
+def store_upload(file_name: str, chunks: SupportsRead) -> Path:
+    """Keeps an uploaded file under var/uploads until its import is over. Raises Invalid when it is too large."""
+    folder = Path(settings.VAR) / "uploads" / uuid4().hex
+    folder.mkdir(parents=True)
+    path = folder / safe_name(file_name)
+    size = 0
+    with path.open("wb") as file:
+        while chunk := chunks.read(CHUNK):
+            size += len(chunk)
+            if size > MAX_UPLOAD_BYTES:
+                break
+            file.write(chunk)
+    if size > MAX_UPLOAD_BYTES:
+        discard_upload(path)
+        raise Invalid("The file is too large.", {"file": f"is larger than {MAX_UPLOAD_BYTES // 10**9} GB"})
+    return path
+
+
+def safe_name(name: str) -> str:
+    """The last part of the name, which readers need for its ending; never a path out of its folder."""
+    cleaned = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in Path(name).name)
+    return cleaned.lstrip(".")[-100:].encode("ascii", "replace").decode().replace("?", "_") or "upload"
+
+
+def discard_upload(path: Path) -> None:
+    """Removes an upload and its folder; a file elsewhere, such as one named on the command line, stays."""
+    if path.parent.parent == Path(settings.VAR) / "uploads":
+        path.unlink(missing_ok=True)
+        path.parent.rmdir()
+
+
+def start_import(
+    membership: Membership,
+    path: Path,
+    *,
+    name: str,
+    file_name: str = "",
+    format: str = AUTO,
+    mapping: Mapping | None = None,
+    keep_good: bool = False,
+    heldout_share: float | None = None,
+    queue: bool = True,
+) -> ImportJob:
+    """An import of the file at `path` into dataset `name`, queued for a worker (`queue=False`: the caller runs it).
+
+    Raises Invalid at `name`, `format`, `mapping`, `heldout_share` or `file`.
+    """
+    importer = _importer(path, file_name or path.name, format)
+    if heldout_share is not None and not 0 <= heldout_share < 1:
+        raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be at least 0 and below 1"})
+    with transaction.atomic():
+        job = ImportJob.objects.create(
+            workspace=membership.workspace,
+            dataset_name=_name(name),
+            file_name=(file_name or path.name)[:255],
+            file_path=str(path.resolve()),
+            format=importer,
+            mapping=_mapping(importer, mapping or {}),
+            heldout_share=heldout_share,
+            keep_good=keep_good,
+            bytes_total=path.stat().st_size,
+            created_by=membership.user,
+        )
+        audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
+        if queue:
+            enqueue("workers.imports.run", job.pk)
+    return job
+
+
+def _importer(path: Path, file_name: str, format: str) -> str:
+    if format not in (AUTO, *REGISTRY):
+        raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
+    if path.stat().st_size == 0:
+        raise Invalid("The file is empty.", {"file": "holds no bytes"})
+    return detect(head_of(path, file_name)).name if format == AUTO else format
+
+
+def _name(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or len(name) > 120 or "\0" in name:
+        raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
+    return name
+
+
+def _mapping(importer: str, mapping: Mapping) -> Mapping:
+    from .importers.table import SYNONYMS
+
+    if mapping and not REGISTRY[importer].mappable:
+        raise Invalid("This format has no column mapping.", {"mapping": f"{importer} knows its columns"})
+    for field, column in mapping.items():
+        if field not in SYNONYMS:
+            raise Invalid("The mapping names an unknown field.", {f"mapping.{field}": f"known: {', '.join(SYNONYMS)}"})
+        if not isinstance(column, str):
+            raise Invalid("The mapping must name columns.", {f"mapping.{field}": "must be a column's name"})
+    return {field: column for field, column in mapping.items() if column}
+
+
+def run_import(job_id: int) -> None:
+    """Carries out a queued import, or one whose worker died; returns at once if another worker has it."""
+    with imports.claimed(job_id) as job:
+        if job is None:
+            return
+        imports.run(job)
+        if job.state == ImportJob.State.FINISHED or job.rejected_count or job.error:
+            discard_upload(Path(job.file_path))
+
+
+def requeue_lost_imports() -> int:
+    """Queues again what no worker has told of for a while; the claim keeps a live import from running twice."""
+    quiet = timezone.now() - timedelta(seconds=QUIET_S)
+    waiting = [ImportJob.State.QUEUED, ImportJob.State.RUNNING]
+    lost = list(ImportJob.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
+    for job_id in lost:
+        enqueue("workers.imports.run", job_id)
+    ImportJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
+    return len(lost)
+
+
+@transaction.atomic
+def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
+    """Promises that this version is kept as it is. Freezing a frozen version changes nothing."""
+    changed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.DRAFT).update(
+        state=DatasetVersion.State.FROZEN, frozen_at=timezone.now()
+    )
+    if changed:
+        audit.record(membership, membership.user, "version.frozen", version, digest=version.digest)
+        message: dict[str, object] = {"type": "version", "id": version.pk, "state": "frozen"}
+        broadcast.send(f"workspace.{membership.workspace_id}", message)
+    version.refresh_from_db(fields=["state", "frozen_at"])
+    return version
+
+
+@transaction.atomic
+def describe(membership: Membership, dataset: Dataset, *, description: str, licence: str) -> Dataset:
+    """Sets what people read about the dataset. Raises Invalid at `licence` or `description`."""
+    if len(licence) > 120:
+        raise Invalid("The licence is too long.", {"licence": "must have at most 120 characters"})
+    if len(description) > 20_000:
+        raise Invalid("The description is too long.", {"description": "must have at most 20,000 characters"})
+    dataset.description, dataset.licence = description, licence
+    dataset.save(update_fields=["description", "licence"])
+    audit.record(membership, membership.user, "dataset.described", dataset)
+    return dataset
