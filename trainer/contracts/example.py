@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from .base import Record
 from .rubric import Rubric
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 Role = Literal["system", "user", "assistant", "tool"]
 Split = Literal["train", "heldout"]
 
@@ -95,9 +96,10 @@ class Example(Record):
         return self
 
     def canonical(self) -> str:
-        """JSON with sorted keys and without defaults: equal examples give equal text."""
-        data = self.model_dump(mode="json", exclude_defaults=True)
-        return json.dumps(data, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+        """JSON with sorted keys and without defaults: equal examples give equal text. Raises ValueError for an
+        infinite number in `meta`: JSON has none, and turning it into null would lose it silently."""
+        data = self.model_dump(mode="python", exclude_defaults=True)
+        return _CANONICAL.encode(data)
 
     def digest(self) -> str:
         """SHA-256 of the canonical form, hexadecimal."""

@@ -12,7 +12,7 @@ from webapp.core.problems import Invalid
 from . import search
 from .models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
-STREAM_ROWS = 1_000
+STREAM_ROWS = 500  # read at a time
 LISTED = (
     "id",
     "key",
@@ -150,4 +150,22 @@ def import_progress(job: ImportJob) -> dict[str, Any]:
         and {"id": version.pk, "dataset_id": version.dataset_id, "number": version.number, "digest": version.digest},
         "created_at": job.created_at.isoformat(),
         "finished_at": job.finished_at and job.finished_at.isoformat(),
+    }
+
+
+def import_report(job: ImportJob) -> dict[str, Any]:
+    """The outcome of an import in full: what the command prints and the API answers."""
+    version = job.version
+    return {
+        "id": version and version.dataset_id,
+        "version": version and version.number,
+        "version_id": version and version.pk,
+        "digest": version and version.digest,
+        "name": job.dataset_name,
+        "format": job.format,
+        "unchanged": job.unchanged,
+        "counts": job.counts,
+        "rejected": [{"file": job.file_name, **problem} for problem in job.rejected],
+        "rejected_count": job.rejected_count,
+        "error": job.error,
     }

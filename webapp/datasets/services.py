@@ -32,7 +32,7 @@ def store_upload(file_name: str, chunks: SupportsRead) -> Path:
     """Keeps an uploaded file under var/uploads until its import is over. Raises Invalid when it is too large."""
     folder = Path(settings.VAR) / "uploads" / uuid4().hex
     folder.mkdir(parents=True)
-    path = folder / _safe_name(file_name)
+    path = folder / safe_name(file_name)
     size = 0
     with path.open("wb") as file:
         while chunk := chunks.read(CHUNK):
@@ -46,10 +46,10 @@ def store_upload(file_name: str, chunks: SupportsRead) -> Path:
     return path
 
 
-def _safe_name(name: str) -> str:
+def safe_name(name: str) -> str:
     """The last part of the name, which readers need for its ending; never a path out of its folder."""
     cleaned = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in Path(name).name)
-    return cleaned.lstrip(".")[-100:] or "upload"
+    return cleaned.lstrip(".")[-100:].encode("ascii", "replace").decode().replace("?", "_") or "upload"
 
 
 def discard_upload(path: Path) -> None:

@@ -49,9 +49,7 @@ def icon(name: str, label: str = "", size: str = "") -> SafeString:
     href = f"{static('vendor/icons.svg')}#{name}"
     css = f"icon {size}".strip()
     if label:
-        return format_html(
-            '<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', css, label, href
-        )
+        return format_html('<svg class="{}" role="img" aria-label="{}"><use href="{}"></use></svg>', css, label, href)
     return format_html('<svg class="{}" aria-hidden="true"><use href="{}"></use></svg>', css, href)
 
 
@@ -129,7 +127,9 @@ def initials(name: str) -> str:
 def control(field: BoundField) -> SafeString:
     """A form field's widget with its class, its help and its error tied to it for screen readers."""
     widget = field.field.widget
-    kind = "textarea" if isinstance(widget, forms.Textarea) else "select" if isinstance(widget, forms.Select) else "input"
+    kind = (
+        "textarea" if isinstance(widget, forms.Textarea) else "select" if isinstance(widget, forms.Select) else "input"
+    )
     attributes = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
     described = [f"{field.auto_id}_help"] if field.help_text else []
     if field.errors:

@@ -42,7 +42,7 @@ RowReader = Callable[[BinaryIO, str], Iterator[tuple[int, "Row | RowProblem"]]]
 
 @dataclass(frozen=True)
 class Importer:
-    """`sniff` gives a confidence from 0 to 1; `convert` turns one row into the data of a `contracts.Example`.
+    """`knows` tells from 0 to 1 how surely a row is of this format; `convert` turns one row into the data of a `contracts.Example`.
 
     `splits`: "file" takes the file's split as it is, none included; "share" gives an example without a split one by
     the dataset's held-out share. `mappable` importers read their columns through a mapping.
@@ -51,11 +51,15 @@ class Importer:
     name: str
     label: str
     help: str
-    sniff: Callable[[Head], float]
+    knows: Callable[[Row], float]
     convert: Callable[[Row, Mapping], dict[str, Any]]
     splits: Splits = "share"
     mappable: bool = False
     guess: Callable[[Head], Mapping] = lambda head: {}
+
+    def sniff(self, head: Head) -> float:
+        """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""
+        return sum(map(self.knows, head.rows)) / len(head.rows) if head.rows else 0.0
 
     def read(
         self, stream: BinaryIO, name: str, mapping: Mapping | None = None

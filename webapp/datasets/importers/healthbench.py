@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from .base import BadRow, Head, Importer, Mapping, Row
+from .base import BadRow, Importer, Mapping, Row
 from .shapes import content_key, messages, rest
 
 USED = {"prompt", "prompt_id", "rubrics", "example_tags", "ideal_completions_data"}
 
 
-def sniff(head: Head) -> float:
-    return 0.98 if head.rows and all({"prompt", "rubrics"} <= row.keys() for row in head.rows) else 0.0
+def knows(row: Row) -> float:
+    return 0.98 if {"prompt", "rubrics"} <= row.keys() else 0.0
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -63,6 +63,6 @@ IMPORTER = Importer(
     name="healthbench",
     label="HealthBench rubrics",
     help="Conversations under prompt with criteria and points under rubrics.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
 )

@@ -3,17 +3,15 @@
 import re
 from typing import Any
 
-from .base import BadRow, Head, Importer, Mapping, Row
+from .base import BadRow, Importer, Mapping, Row
 from .shapes import content_key, pair, rest, text_of
 
 TURN = re.compile(r"(?:\A|\n\n)(Human|Assistant):[ ]?")
 ROLES = {"Human": "user", "Assistant": "assistant"}
 
 
-def sniff(head: Head) -> float:
-    if not head.rows:
-        return 0.0
-    return 0.97 if all(_is_transcript(row.get("chosen")) and "prompt" not in row for row in head.rows) else 0.0
+def knows(row: Row) -> float:
+    return 0.97 if _is_transcript(row.get("chosen")) and "prompt" not in row else 0.0
 
 
 def _is_transcript(value: Any) -> bool:
@@ -71,6 +69,6 @@ IMPORTER = Importer(
     name="hh_rlhf",
     label="hh-rlhf transcripts",
     help="Chosen and rejected transcripts of a human and an assistant, as JSON Lines, gzipped or not.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
 )

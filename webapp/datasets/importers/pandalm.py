@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .base import BadRow, Head, Importer, Mapping, Row
+from .base import BadRow, Importer, Mapping, Row
 from .shapes import rest, text_of
 
 STRENGTH = {0: 0, 1: -2, 2: 2}  # 0 tie, 1 the first is better, 2 the second
@@ -11,8 +11,8 @@ NEEDED = {"instruction", "response1", "response2"}
 USED = {"idx", "instruction", "input", "response1", "response2", "cmp_key", "motivation_app", *ANNOTATORS}
 
 
-def sniff(head: Head) -> float:
-    return 0.97 if head.rows and all(row.keys() >= NEEDED for row in head.rows) else 0.0
+def knows(row: Row) -> float:
+    return 0.97 if row.keys() >= NEEDED else 0.0
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -29,7 +29,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "responses": [
             {
                 "id": letter,
-                "text": text_of(row, f"response{number}"),
+                "text": _response(row, f"response{number}"),
                 "origin": origins[number - 1] if len(origins) == 2 else "",
             }
             for number, letter in ((1, "a"), (2, "b"))
@@ -37,6 +37,12 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "preferences": [_label(row, rater) for rater in ANNOTATORS if row.get(rater) is not None],
         "meta": rest(row, USED),
     }
+
+
+def _response(row: Row, field: str) -> str:
+    """The answer; the published file holds a few that its writer took for a truth value or a number."""
+    value = row.get(field)
+    return str(value) if isinstance(value, bool | int | float) else text_of(row, field)
 
 
 def _label(row: Row, rater: str) -> dict[str, Any]:
@@ -49,6 +55,6 @@ IMPORTER = Importer(
     name="pandalm",
     label="PandaLM test set",
     help="Instruction, two responses and the labels of three annotators.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
 )

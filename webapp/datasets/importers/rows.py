@@ -20,10 +20,9 @@ CHUNK = 1 << 18
 def rows(stream: BinaryIO, name: str) -> Rows:
     """(line, object or problem) of every row. A file that breaks off midway ends with a problem, not an exception."""
     buffered = io.BufferedReader(_Peekable(stream), CHUNK)
-    reader = _reader(buffered.peek(64)[:64], name)
     line = 0
     try:
-        for line, row in reader(buffered):
+        for line, row in _reader(buffered.peek(64)[:64], name)(buffered):
             yield line, row
     except UNPACKING_ERRORS as error:
         yield line + 1, RowProblem(line + 1, "", f"the compressed file is damaged here: {error}")
@@ -41,23 +40,23 @@ def _reader(head: bytes, name: str) -> Any:
 class _Peekable(io.RawIOBase):
     """Lets a gzip stream stand under a BufferedReader, which can look ahead without consuming."""
 
-    def __init__(self, stream: BinaryIO) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def readable(self) -> bool:
         return True
 
     def seekable(self) -> bool:
-        return self._stream.seekable()
+        return bool(self._stream.seekable())
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        return self._stream.seek(offset, whence)
+        return int(self._stream.seek(offset, whence))
 
     def tell(self) -> int:
-        return self._stream.tell()
+        return int(self._stream.tell())
 
     def readinto(self, buffer: Any) -> int:
-        data = self._stream.read(len(buffer))
+        data = self._stream.read1(len(buffer))  # what can be read before a damaged place is still given
         buffer[: len(data)] = data
         return len(data)
 

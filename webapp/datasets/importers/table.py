@@ -56,8 +56,8 @@ def guess(head: Head) -> Mapping:
     return found
 
 
-def sniff(head: Head) -> float:
-    return 0.3 if "prompt" in guess(head) else 0.05 if head.rows else 0.0
+def knows(row: Row) -> float:
+    return 0.3 if "prompt" in guess(Head("", (row,))) else 0.05
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -149,7 +149,7 @@ IMPORTER = Importer(
     name="table",
     label="Table with a column mapping",
     help="JSON Lines, CSV, TSV or Parquet; say which column is the prompt, the responses, the rubric.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
     mappable=True,
     guess=guess,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .base import Head, Importer, Mapping, Row
+from .base import Importer, Mapping, Row
 from .convert import with_ids
 from .shapes import messages
 
@@ -21,11 +21,10 @@ FIELDS = {
 }
 
 
-def sniff(head: Head) -> float:
-    if not head.rows or any({"key", "prompt"} - row.keys() for row in head.rows):
+def knows(row: Row) -> float:
+    if not {"key", "prompt"} <= row.keys():
         return 0.0
-    known = all(row.keys() <= FIELDS for row in head.rows)
-    return 0.95 if known else 0.6
+    return 0.95 if row.keys() <= FIELDS else 0.6
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -41,7 +40,7 @@ IMPORTER = Importer(
     name="touchstone",
     label="Touchstone",
     help="One example per line with key, prompt, rubric, responses and preferences; what the export writes.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
     splits="file",
 )

@@ -2,17 +2,16 @@
 
 from typing import Any
 
-from .base import BadRow, Head, Importer, Mapping, Row
+from .base import BadRow, Importer, Mapping, Row
 from .shapes import content_key, messages, pair, rest
 
 USED = {"prompt", "chosen", "rejected", "id", "key"}
 
 
-def sniff(head: Head) -> float:
-    if not head.rows or any({"chosen", "rejected"} - row.keys() for row in head.rows):
+def knows(row: Row) -> float:
+    if not {"chosen", "rejected"} <= row.keys():
         return 0.0
-    shaped = all("prompt" in row or isinstance(row["chosen"], list) for row in head.rows)
-    return 0.9 if shaped else 0.0
+    return 0.9 if "prompt" in row or isinstance(row["chosen"], list) else 0.0
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
@@ -52,6 +51,6 @@ IMPORTER = Importer(
     name="trl_preference",
     label="TRL preference",
     help="Prompt, chosen and rejected, as text or as conversations, in JSON Lines or Parquet.",
-    sniff=sniff,
+    knows=knows,
     convert=convert,
 )

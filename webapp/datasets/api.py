@@ -1,0 +1,313 @@
+"""Datasets over the API: list, versions, examples, import, freeze, export."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import File, Form, Query, Router, Schema, Status
+from ninja import Path as InPath
+from ninja.files import UploadedFile
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Role
+from webapp.core.paging import page
+from webapp.core.problems import Invalid
+
+from . import access, queries, services
+from .importers import REGISTRY
+from .models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
+from .preview import preview
+
+router = Router(tags=["datasets"])
+Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
+Number = Annotated[int, InPath(ge=1, le=2**31 - 1)]
+LINES_PER_READ = 500
+
+
+class VersionOut(Schema):
+    id: int
+    number: int
+    state: str
+    digest: str
+    counts: dict[str, int]
+    facets: dict[str, dict[str, int]]
+    lineage: dict[str, Any]
+    created_at: datetime
+    frozen_at: datetime | None
+
+
+class DatasetOut(Schema):
+    id: int
+    name: str
+    description: str
+    licence: str
+    heldout_share: float | None
+    created_at: datetime
+    latest: VersionOut | None
+
+    @staticmethod
+    def resolve_latest(row: Dataset) -> DatasetVersion | None:
+        latest = getattr(row, "latest", None)
+        if latest is None:
+            return queries.versions(row).first()
+        return latest[0] if latest else None
+
+
+class DatasetList(Schema):
+    items: list[DatasetOut]
+    next: str | None
+
+
+class VersionList(Schema):
+    items: list[VersionOut]
+    next: str | None
+
+
+class ExampleRow(Schema):
+    id: int
+    position: int
+    key: str
+    excerpt: str
+    split: str | None
+    domain: str
+    source: str
+    criteria: int
+    responses: int
+    preferences: int
+    verifiers: list[str]
+
+
+class ExampleList(Schema):
+    items: list[ExampleRow]
+    next: str | None
+
+
+class ExampleOut(Schema):
+    id: int
+    dataset_id: int
+    digest: str
+    content: dict[str, Any]
+    versions: list[int]
+
+
+class ImportOut(Schema):
+    id: int
+    state: str
+    dataset: str
+    file: str
+    format: str
+    keep_good: bool
+    bytes_done: int
+    bytes_total: int
+    rows_done: int
+    counts: dict[str, int]
+    rejected_count: int
+    rejected: list[dict[str, Any]]
+    unchanged: bool
+    error: str
+    version: dict[str, Any] | None
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class ImportList(Schema):
+    items: list[ImportOut]
+    next: str | None
+
+
+class ImportForm(Schema):
+    name: str = Field(min_length=1, max_length=120, description="The dataset; an existing one gets a new version")
+    format: str = Field("auto", description="An importer's name, or auto")
+    mapping: str = Field("", description='JSON object: our field -> column, such as {"prompt": "question"}')
+    keep_good: bool = Field(False, description="Import the good lines of a file with bad ones")
+    heldout_share: float | None = Field(None, ge=0, lt=1, description="Share held out of examples without a split")
+
+
+class PreviewForm(Schema):
+    format: str = "auto"
+    mapping: str = ""
+
+
+class DescribeIn(Schema):
+    description: str = Field(max_length=20_000)
+    licence: str = Field("", max_length=120)
+
+
+class ExampleFilters(Schema):
+    """What the list is narrowed by."""
+
+    q: str = Field("", max_length=500, description="Words that must occur; each may go on")
+    split: Literal["", "train", "heldout", "none"] = ""
+    domain: str = Field("", max_length=200)
+    source: str = Field("", max_length=200)
+    verifier: str = Field("", max_length=80)
+    rubric: bool | None = None
+    preferences: bool | None = None
+
+    def as_filters(self) -> queries.Filters:
+        return queries.Filters(text=self.q, **self.model_dump(exclude={"q"}))
+
+
+@router.get("/datasets", response=DatasetList, summary="The datasets of this workspace, newest first")
+def list_datasets(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+    return page(queries.datasets(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
+
+
+@router.get("/datasets/formats", summary="The formats that can be imported")
+def formats(request: HttpRequest) -> dict[str, Any]:
+    access.may_read(require(request))
+    items = [{"name": i.name, "label": i.label, "help": i.help, "mappable": i.mappable} for i in REGISTRY.values()]
+    return {"items": items, "next": None}
+
+
+@router.post("/datasets/import", response={202: ImportOut}, summary="Import a file as a new version of a dataset")
+def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
+    """Answers at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
+    membership = access.may_write(require(request))
+    path = services.store_upload(file.name or "upload", file)
+    try:
+        job = services.start_import(
+            membership,
+            path,
+            file_name=path.name,
+            name=form.name,
+            format=form.format,
+            mapping=_mapping(form.mapping),
+            keep_good=form.keep_good,
+            heldout_share=form.heldout_share,
+        )
+    except Invalid:
+        services.discard_upload(path)
+        raise
+    return Status(202, _import(job))
+
+
+@router.post("/datasets/preview", summary="The first rows of a file as they would be imported; nothing is written")
+def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[PreviewForm]) -> dict[str, Any]:
+    access.may_write(require(request))
+    path = services.store_upload(file.name or "upload", file)
+    try:
+        return preview(path, path.name, form.format, _mapping(form.mapping))
+    finally:
+        services.discard_upload(path)
+
+
+def _mapping(text: str) -> dict[str, str]:
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except ValueError as error:
+        raise Invalid("The mapping is not JSON.", {"mapping": str(error)}) from error
+    if not isinstance(found, dict) or not all(isinstance(column, str) for column in found.values()):
+        raise Invalid("The mapping is not an object.", {"mapping": "must be {our field: column}"})
+    return found
+
+
+def _import(job: ImportJob) -> dict[str, Any]:
+    return {**queries.import_progress(job), "rejected": job.rejected}
+
+
+@router.get("/imports", response=ImportList, summary="Imports, newest first, without their refused lines")
+def list_imports(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+    jobs = page(queries.imports(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
+    return {"items": [{**queries.import_progress(job), "rejected": []} for job in jobs.items], "next": jobs.next}
+
+
+@router.get("/imports/{int:job_id}", response=ImportOut, summary="An import, with the first 1,000 refused lines")
+def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    return _import(access.import_read(require(request), job_id))
+
+
+@router.get("/datasets/{int:dataset_id}", response=DatasetOut, summary="A dataset with its newest version")
+def get_dataset(request: HttpRequest, dataset_id: Id) -> Dataset:
+    return access.dataset_read(require(request), dataset_id)
+
+
+@router.patch("/datasets/{int:dataset_id}", response=DatasetOut, summary="Describe a dataset")
+def describe(request: HttpRequest, dataset_id: Id, payload: DescribeIn) -> Dataset:
+    membership = require(request, Role.RESEARCHER)
+    dataset = access.dataset_write(membership, dataset_id)
+    return services.describe(membership, dataset, description=payload.description, licence=payload.licence)
+
+
+@router.get("/datasets/{int:dataset_id}/versions", response=VersionList, summary="Versions, newest first")
+def list_versions(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+    return page(queries.versions(access.dataset_read(require(request), dataset_id)), cursor, limit, "-id")
+
+
+@router.get("/datasets/{int:dataset_id}/versions/{int:number}", response=VersionOut, summary="One version")
+def get_version(request: HttpRequest, dataset_id: Id, number: Number) -> DatasetVersion:
+    return access.version_read(require(request), dataset_id, number)
+
+
+@router.post("/datasets/{int:dataset_id}/versions/{int:number}/freeze", response=VersionOut, summary="Keep it for good")
+def freeze(request: HttpRequest, dataset_id: Id, number: Number) -> DatasetVersion:
+    membership = require(request, Role.RESEARCHER)
+    return services.freeze(membership, access.version_write(membership, dataset_id, number))
+
+
+@router.get("/datasets/{int:dataset_id}/versions/{int:number}/examples", response=ExampleList, summary="Its examples")
+def list_examples(
+    request: HttpRequest,
+    dataset_id: Id,
+    number: Number,
+    filters: Query[ExampleFilters],
+    cursor: str | None = None,
+    limit: int = 50,
+) -> dict[str, Any]:
+    version = access.version_read(require(request), dataset_id, number)
+    found = queries.examples(version, filters.as_filters(), cursor, limit)
+    return {"items": [_row(member) for member in found.items], "next": found.next}
+
+
+def _row(member: VersionMember) -> dict[str, Any]:
+    row = member.example
+    return {
+        "id": row.pk,
+        "position": member.position,
+        "key": row.key,
+        "excerpt": row.excerpt,
+        "split": row.split or None,
+        "domain": row.domain,
+        "source": row.source,
+        "criteria": row.criteria_count,
+        "responses": row.response_count,
+        "preferences": row.preference_count,
+        "verifiers": row.verifiers,
+    }
+
+
+@router.get("/examples/{int:example_id}", response=ExampleOut, summary="Everything known about one example")
+def get_example(request: HttpRequest, example_id: Id) -> dict[str, Any]:
+    row: Example = access.example_read(require(request), example_id)
+    numbers = [member.version.number for member in queries.appearances(row)]
+    shown = {"id": row.pk, "dataset_id": row.dataset_id, "digest": row.digest}
+    return {**shown, "content": row.content, "versions": numbers}
+
+
+@router.get("/datasets/{int:dataset_id}/versions/{int:number}/export", summary="Its examples as JSON Lines, streamed")
+def export(
+    request: HttpRequest, dataset_id: Id, number: Number, format: Literal["touchstone"] = "touchstone"
+) -> StreamingHttpResponse:
+    """One canonical example a line, in the version's order. Importing the file gives back the identical digest."""
+    version = access.version_read(require(request), dataset_id, number)
+    name = Path(services.safe_name(f"{version.dataset.name}-v{number}")).name
+    response = StreamingHttpResponse(_lines(version.pk), content_type="application/x-ndjson")
+    response["Content-Disposition"] = f'attachment; filename="{name}.jsonl"'
+    return response
+
+
+async def _lines(version_id: int) -> AsyncIterator[bytes]:
+    after = -1
+    while rows := await sync_to_async(_read)(version_id, after):
+        after = rows[-1][0]
+        yield "".join(line + "\n" for _, line in rows).encode()
+
+
+def _read(version_id: int, after: int) -> list[tuple[int, str]]:
+    return list(islice(queries.stream_canonical(version_id, after), LINES_PER_READ))

@@ -1,0 +1,73 @@
+"""`manage.py import_dataset FILE --name NAME`: imports a file here and now, and prints one JSON object."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.accounts.models import Membership, Role
+from webapp.core.problems import Invalid
+from webapp.datasets import queries, services
+from webapp.datasets.importers import REGISTRY
+from webapp.datasets.models import ImportJob
+
+
+class Command(BaseCommand):
+    help = "Import a file as a dataset version; exit status 1 when it is refused"
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", type=Path)
+        parser.add_argument("--name", required=True, help="the dataset's name; an existing one gets a new version")
+        parser.add_argument("--format", choices=[services.AUTO, *REGISTRY], default=services.AUTO)
+        parser.add_argument("--map", action="append", default=[], metavar="FIELD=COLUMN", help="for format table")
+        parser.add_argument("--keep-good", action="store_true", help="import the good lines of a file with bad ones")
+        parser.add_argument("--heldout-share", type=float, help="share held out of examples without a split")
+        parser.add_argument("--workspace", help="slug; needed only where there are several")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if not options["file"].is_file():
+            raise CommandError(f"{options['file']}: there is no such file.")
+        try:
+            job = services.start_import(
+                _owner(options["workspace"]),
+                options["file"],
+                name=options["name"],
+                format=options["format"],
+                mapping=dict(_pair(text) for text in options["map"]),
+                keep_good=options["keep_good"],
+                heldout_share=options["heldout_share"],
+                queue=False,
+            )
+        except Invalid as problem:
+            fields = "; ".join(f"{field}: {reason}" for field, reason in problem.fields.items())
+            raise CommandError(f"{problem.message} {fields}") from problem
+        services.run_import(job.pk)
+        job = ImportJob.objects.select_related("version").get(pk=job.pk)
+        self.stdout.write(json.dumps(queries.import_report(job), ensure_ascii=False))
+        if job.state != ImportJob.State.FINISHED:
+            sys.exit(1)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    field, _, column = text.partition("=")
+    if not column:
+        raise CommandError(f"--map {text}: write FIELD=COLUMN, such as prompt=question.")
+    return field, column
+
+
+def _owner(slug: str | None) -> Membership:
+    """On whose behalf: an owner of the workspace; without `slug` the only workspace, or the demo's."""
+    owners = Membership.objects.filter(role=Role.OWNER).select_related("user", "workspace").order_by("id")
+    if slug:
+        owners = owners.filter(workspace__slug=slug)
+    slugs = list(dict.fromkeys(owner.workspace.slug for owner in owners))
+    if not slugs:
+        raise CommandError(
+            f"There is no workspace {slug!r}." if slug else "There is no workspace yet; run make run once."
+        )
+    if len(slugs) > 1 and "demo" not in slugs:
+        raise CommandError(f"There are several workspaces; choose one with --workspace: {', '.join(slugs)}.")
+    chosen = slugs[0] if len(slugs) == 1 else "demo"
+    return next(owner for owner in owners if owner.workspace.slug == chosen)

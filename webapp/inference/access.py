@@ -1,0 +1,37 @@
+"""Fetching is authorisation: a model of the caller's workspace, or 404. Annotators never learn of models."""
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
+from webapp.accounts.models import Membership, Role
+
+from .models import RegisteredModel
+
+
+def may_read(membership: Membership) -> Membership:
+    return _at_least(membership, Role.REVIEWER)
+
+
+def may_write(membership: Membership) -> Membership:
+    return _at_least(membership, Role.RESEARCHER)
+
+
+def _at_least(membership: Membership, role: Role) -> Membership:
+    if not membership.may(role):
+        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
+    return membership
+
+
+def model_read(membership: Membership, model_id: int) -> RegisteredModel:
+    return _model(may_read(membership), model_id)
+
+
+def model_write(membership: Membership, model_id: int) -> RegisteredModel:
+    return _model(may_write(membership), model_id)
+
+
+def _model(membership: Membership, model_id: int) -> RegisteredModel:
+    found = RegisteredModel.objects.filter(workspace_id=membership.workspace_id, id=model_id).first()
+    if found is None:
+        raise Http404("no such model")
+    return found
