@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
 from tests.stack import Stack
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -33,14 +34,18 @@ def stack() -> Iterator[Stack]:
         running.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
+    """Only as long as a module needs it: Playwright keeps an event loop running in the thread of the tests, which
+    Django would take for async code, and which async tests of other modules could not share."""
     if CHROMIUM is None:
         # on CI a browser that is missing is a mistake in CI, not a reason to test less
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield browser
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+            yield browser
         browser.close()
 
 

@@ -133,6 +133,10 @@ class PolicyConfig(Section):
         for i, name in enumerate(names):
             if name in names[:i]:
                 yield FieldProblem(f"rewards.{i}.name", f"two components are called {name!r}")
+        longest = self.rollout.max_new_tokens
+        for i, part in enumerate(self.rewards):
+            if part.kind == "overlong" and part.soft_tokens >= longest:
+                yield FieldProblem(f"rewards.{i}.soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
 

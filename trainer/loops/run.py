@@ -86,9 +86,7 @@ def _settle_arithmetic() -> None:
     """The same number of threads gives the same sums: `OMP_NUM_THREADS` or all cores, and no non-deterministic kernels."""
     import torch
 
-    # Ray sets OMP_NUM_THREADS=1 for what it starts without reserving cores; TOUCHSTONE_THREADS says what is really meant.
-    threads = os.environ.get("TOUCHSTONE_THREADS") or os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1
-    torch.set_num_threads(int(threads))
+    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
     torch.use_deterministic_algorithms(True)
     # Filling fresh memory would only help to find reads of it; it costs a pass over every tensor.
     torch.utils.deterministic.fill_uninitialized_memory = False

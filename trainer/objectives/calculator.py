@@ -166,8 +166,8 @@ def _read(name: str) -> Any:
     try:
         text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ObjectiveError("FILE", f"cannot read {name}: {getattr(error, 'strerror', None) or error}") from error
+        raise ObjectiveError("FILE", f"cannot read {name!r}: {getattr(error, 'strerror', None) or error}") from error
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise ObjectiveError("FILE", f"{name} is not JSON: {error}") from error
+        raise ObjectiveError("FILE", f"{name!r} is not JSON: {error}") from error

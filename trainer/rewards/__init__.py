@@ -1,5 +1,6 @@
 """From responses to rewards: verifiers, rubric scores and their composition. Torch-free."""
 
+from .composition import Composed, Sample, compose, exclusions, overlong_penalty
 from .rubric import (
     ReportScore,
     RubricScore,
@@ -12,10 +13,15 @@ from .rubric import (
 )
 
 __all__ = [
+    "Composed",
     "ReportScore",
     "RubricScore",
+    "Sample",
     "breakdown",
+    "compose",
+    "exclusions",
     "likert_score",
+    "overlong_penalty",
     "report_score",
     "score_rubric",
     "training_score",

@@ -222,9 +222,13 @@ def rollout_facets(request: HttpRequest, run_id: RunId, step: Step | None = None
 
 @router.get("/runs/{run_id}/log", response=s.LogOut, summary="The log's newest lines, or those after one")
 def log(
-    request: HttpRequest, run_id: RunId, after_seq: Annotated[int | None, Query(lt=2**63)] = None
+    request: HttpRequest,
+    run_id: RunId,
+    after_seq: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
+    before_seq: Annotated[int | None, Query(ge=0, lt=2**63)] = None,
 ) -> dict[str, Any]:
-    return queries.log(_read(request, run_id), after_seq)
+    """`before_seq`: the lines just before that one, to read backwards."""
+    return queries.log(_read(request, run_id), after_seq, before_seq=before_seq)
 
 
 @router.get("/runs/{run_id}/artifacts", response=s.ArtifactList, summary="Checkpoints and models it left behind")

@@ -248,14 +248,18 @@ def _bounds(schema: dict[str, Any]) -> str:
     """`1 to 256`, `over 0, at most 5`: the limits in words."""
     low, high = schema.get("minimum"), schema.get("maximum")
     if low is not None and high is not None:
-        return f"{low:g} to {high:g}"
+        return f"{_limit(low)} to {_limit(high)}"
     parts = []
     for key, word in (("minimum", "at least"), ("exclusiveMinimum", "over"), ("maximum", "at most")):
         if schema.get(key) is not None:
-            parts.append(f"{word} {schema[key]:g}")
+            parts.append(f"{word} {_limit(schema[key])}")
     if schema.get("exclusiveMaximum") is not None:
-        parts.append(f"under {schema['exclusiveMaximum']:g}")
+        parts.append(f"under {_limit(schema['exclusiveMaximum'])}")
     return ", ".join(parts)
+
+
+def _limit(value: float) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:g}"
 
 
 def _value(schema: dict[str, Any], nullable: bool, text: str | None) -> Any:

@@ -60,7 +60,7 @@ FROM keys CROSS JOIN LATERAL (
 # smoothed away, and always the first and the last point.
 CURVES = """
 WITH points AS (
-    SELECT key, step, value,
+    SELECT key, step, value, extract(epoch FROM time)::float8 AS at,
         count(*) OVER whole AS n, min(step) OVER whole AS low, max(step) OVER whole AS high
     FROM experiments_metricpoint
     WHERE run_id = %(run)s AND key = ANY(%(keys)s) AND value IS NOT NULL
@@ -73,7 +73,7 @@ WITH points AS (
         row_number() OVER (PARTITION BY key, bucket ORDER BY value DESC, step) AS from_high
     FROM bucketed
 )
-SELECT key, step, value FROM ranked
+SELECT key, step, value, at FROM ranked
 WHERE n <= %(max_points)s OR from_low = 1 OR from_high = 1 OR step IN (low, high)
 ORDER BY key, step
 """
@@ -88,20 +88,25 @@ def metric_keys(run_id: int) -> tuple[list[str], list[str]]:
 
 
 def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> dict[str, Any]:
-    """`{"curves": {key: {"steps", "values"}}, "keys", "histograms", "last_seq"}`; at most `max_points` + 2 per curve.
+    """`{"curves": {key: {"steps", "values", "times"}}, "keys", "histograms", "last_seq"}`.
+
+    At most `max_points` + 2 per curve; `times` in seconds since 1970, for the time axis.
 
     Without `keys`, those of all curves. `last_seq` is read first: what arrives meanwhile comes again by websocket.
     """
     last_seq = Run.objects.values_list("last_seq", flat=True).get(id=run.id)
     known, with_histograms = metric_keys(run.id)
     wanted = [key for key in keys if key in known] if keys is not None else known
-    found: dict[str, dict[str, list[float]]] = {key: {"steps": [], "values": []} for key in wanted[:MAX_CURVES]}
+    found: dict[str, dict[str, list[float]]] = {
+        key: {"steps": [], "values": [], "times": []} for key in wanted[:MAX_CURVES]
+    }
     parameters = {"run": run.id, "keys": list(found), "max_points": max_points, "buckets": max(max_points // 2, 1)}
     with connection.cursor() as cursor:
         cursor.execute(CURVES, parameters)
-        for key, step, value in cursor.fetchall():
+        for key, step, value, at in cursor.fetchall():
             found[key]["steps"].append(step)
             found[key]["values"].append(value)
+            found[key]["times"].append(at)
     drawn = {key: curve for key, curve in found.items() if curve["steps"]}
     return {"curves": drawn, "keys": known, "histograms": with_histograms, "last_seq": last_seq}
 
@@ -134,9 +139,13 @@ def histograms(run: Run, key: str, most: int = MAX_HISTOGRAMS) -> dict[str, Any]
     return {"key": key, "steps": [{"step": step, **_json(histogram)} for step, histogram in rows]}
 
 
-def log(run: Run, after_seq: int | None = None, limit: int = MAX_LOG_LINES) -> dict[str, Any]:
-    """`{"lines": [...]}`, oldest first: the newest lines, or those that follow line `after_seq`."""
+def log(
+    run: Run, after_seq: int | None = None, limit: int = MAX_LOG_LINES, before_seq: int | None = None
+) -> dict[str, Any]:
+    """`{"lines": [...]}`, oldest first: the newest lines, those after line `after_seq`, or the newest before one."""
     lines = LogLine.objects.filter(run=run)
+    if before_seq is not None:
+        lines = lines.filter(id__lt=before_seq)
     if after_seq is None:
         rows = list(reversed(lines.order_by("-id")[:limit]))
     else:

@@ -161,6 +161,7 @@ class MetricsOut(Schema):
 class CurveOut(Schema):
     steps: list[int]
     values: list[float]
+    times: list[float] = Field(description="Seconds since 1970, one per step")
 
 
 class CurvesOut(Schema):

@@ -83,7 +83,7 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def start(server: Server, tmp_path: Path) -> Iterator[Callable[..., tuple[Spool, HttpSink]]]:
     started = []
 
-    def start(token: str = "secret") -> tuple[Spool, HttpSink]:
+    def start(token: str = "secret") -> tuple[Spool, HttpSink]:  # noqa: S107
         spool = Spool(tmp_path / "events.jsonl")
         sink = HttpSink(spool, server.url, token, attempt=1)
         sink.start()

@@ -18,7 +18,7 @@ EVERYBODY = "annotator"
 NAVIGATION = (
     {"path": "/", "label": "Home", "icon": "house", "role": EVERYBODY},
     {"path": "/datasets", "label": "Datasets", "icon": "database", "role": "reviewer"},
-    {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer"},
+    {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer", "also": "/runs"},
     {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
     {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},
 )
@@ -149,7 +149,7 @@ def navigation(context: RequestContext) -> list[dict[str, Any]]:
         return []
     here = request.path
     return [
-        {**item, "current": here == "/" if item["path"] == "/" else _under(here, item["path"])}
+        {**item, "current": here == "/" if item["path"] == "/" else _under(here, item["path"], item.get("also"))}
         for item in NAVIGATION
         if membership.may(item["role"])
     ]
@@ -161,8 +161,8 @@ def current(context: RequestContext, path: str) -> SafeString:
     return mark_safe('aria-current="page"' if _under(context["request"].path, path) else "")  # noqa: S308 - constants
 
 
-def _under(here: str, path: str) -> bool:
-    return here == path or here.startswith(path.rstrip("/") + "/")
+def _under(here: str, *paths: str | None) -> bool:
+    return any(here == path or here.startswith(path.rstrip("/") + "/") for path in paths if path)
 
 
 @register.simple_tag(takes_context=True)

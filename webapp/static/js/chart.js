@@ -64,7 +64,7 @@ export class Board {
     this.frame ||= requestAnimationFrame(() => {
       this.frame = 0;
       for (const each of this.dirty) {
-        if (!each.visible) continue;
+        if (!each.visible && each.plot) continue; // the first picture is always drawn, later ones when looked at
         this.dirty.delete(each);
         each.draw();
       }
@@ -137,7 +137,8 @@ export class Chart {
     if (!lines.length) return;
     this.shown = lines;
     const spreads = lines.filter((line) => line.spread?.length);
-    const smoothed = lines.some((line) => line.curve.length > 2) && this.board.smoothing > 0;
+    const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are shown as they are
+    const smoothed = weight > 0;
     const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.map((l) => l.spread)], this.board.axis, this.board.origin);
     const mains = ys.slice(0, lines.length);
     const bands = spreads.flatMap((line, i) => {
@@ -146,8 +147,9 @@ export class Chart {
       return [1, -1].map((sign) => middle.map((m, j) => (m === null || spread[j] === null ? null : m + sign * spread[j])));
     });
     const raws = smoothed ? mains : [];
-    const data = [xs, ...mains.map((m) => smooth(m, this.board.smoothing)), ...raws, ...bands];
+    const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
     const shape = `${lines.map((l) => l.label + l.colour).join()}|${smoothed}|${bands.length}`;
+    this.smoothed = smoothed;
     if (shape !== this.shape) this.build(lines, smoothed, spreads, shape);
     this.data = data;
     const zoom = this.board.zoom;
@@ -176,7 +178,7 @@ export class Chart {
       width: this.body.clientWidth || 300,
       height: this.body.clientHeight || 180,
       legend: { show: false },
-      padding: [8, 10, 0, 0],
+      padding: [8, 16, 0, 0],
       scales: { x: { time: false }, y: { range: (u, low, high) => comfortable(low, high) } },
       series: [{}, ...lines.map(line), ...(smoothed ? lines.map(raw) : []), ...spreads.flatMap(() => [hidden, hidden])],
       bands: spreads.map((l, i) => ({ series: [first + 2 * i, first + 2 * i + 1], fill: () => faint(l.colour, 0.14) })),
@@ -238,7 +240,7 @@ export class Chart {
     const rows = this.shown.map((line, i) => {
       const swatch = make("span", "swatch");
       swatch.style.setProperty("--series", `var(${line.colour})`);
-      const value = this.board.smoothing && this.data[1 + this.shown.length + i] ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at];
+      const value = this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at];
       const spread = line.spread ? spreadAt(line, x, this.board) : null;
       return make("div", "chart-tip-row", swatch, make("span", "", line.label), make("strong", "", exact(value ?? null) + (spread === null ? "" : ` ± ${number(spread)}`)));
     });
@@ -306,6 +308,9 @@ function labels(ticks, percent) {
   if (percent) return ticks.map((tick) => `${+(tick * 100).toFixed(1)}%`);
   const size = Math.max(...ticks.map(Math.abs));
   if (size >= 10_000) return ticks.map((tick) => `${+(tick / 1000).toFixed(1)}k`);
-  if (size !== 0 && size < 0.005) return ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(0)));
+  if (size !== 0 && size < 0.005) {
+    const write = (digits) => ticks.map((tick) => (tick === 0 ? "0" : tick.toExponential(digits)));
+    return new Set(write(0)).size === ticks.length ? write(0) : write(1);
+  }
   return ticks.map((tick) => String(+tick.toFixed(4)));
 }

@@ -4,6 +4,7 @@
 export function number(value, percent = false) {
   if (value === null || value === undefined || Number.isNaN(value)) return "–";
   if (percent) return `${(value * 100).toFixed(Math.abs(value) < 0.1 ? 1 : 0)}%`;
+  if (Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
   if (size !== 0 && size < 0.001) return value.toExponential(1);
   if (size >= 1000) return Math.round(value).toLocaleString("en");

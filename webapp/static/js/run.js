@@ -71,7 +71,7 @@ function show() {
   const [first, last] = [summary["eval/rubric_score:first"], summary["eval/rubric_score"]];
   const pair = scores(first, last);
   if (pair) bind("scores").forEach((element) => element.replaceChildren(...scores(first, last)));
-  if (pair && first !== undefined) write("gain", `${last - first >= 0 ? "+" : "−"}${Math.abs(last - first).toFixed(3)} since the untrained model`);
+  if (pair && first !== undefined) write("gain", `${last - first >= 0 ? "+" : "−"}${Math.abs(last - first).toFixed(3)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
     const value = summary[element.dataset.metric];
     if (value !== undefined) element.textContent = number(value, element.dataset.metric === "scaffold/ratio");
@@ -94,6 +94,7 @@ function tick() {
 }
 
 function hear(message) {
+  if (message.type === "resync") return catchUp(); // the server dropped what this page was too slow to hear
   if (message.type === "run") {
     const failed = message.state === "failed" && run.state !== "failed";
     run = { ...run, ...message };

@@ -62,6 +62,7 @@ if (list) {
     }
   }, 1000);
   const hear = (message) => {
+    if (message.type === "resync") return location.reload();
     if (message.type !== "run") return;
     const row = list.querySelector(`tr[data-run="${message.id}"]`);
     if (row) update(row, message);

@@ -1,0 +1,111 @@
+"""The shipped demo data is what its README says, and its rubrics cannot be won by saying nothing."""
+
+from collections import Counter
+from pathlib import Path
+from statistics import mean
+
+import pytest
+
+from trainer.contracts import Example
+from trainer.rewards import score_rubric
+from trainer.rewards.verifiers import check_spec
+
+DEMO = Path(__file__).parents[2] / "demo"
+
+
+def read(name: str) -> list[Example]:
+    return [Example.model_validate_json(line) for line in (DEMO / name).read_text(encoding="utf-8").split("\n") if line]
+
+
+PROMPTS = read("prompts.jsonl")
+JUDGED = read("judged.jsonl")
+PREFERENCES = read("preferences.jsonl")
+EMPTY_ANSWERS = (
+    "",
+    "Yes.",
+    "This is a thing.",
+    "I can help you with that.",
+    "You can do this with your own hands today.",
+    "- one\n- two\n- three",
+)
+by_key = pytest.mark.parametrize("example", PROMPTS, ids=lambda example: example.key)
+
+
+def test_eighty_prompts_train_and_forty_are_held_out():
+    assert Counter(example.split for example in PROMPTS) == {"train": 80, "heldout": 40}
+
+
+def test_no_key_and_no_prompt_occurs_twice():
+    everything = PROMPTS + JUDGED + PREFERENCES
+    assert len({example.key for example in everything}) == len(everything)
+    prompts = [" ".join(example.prompt[-1].content.casefold().split()) for example in everything]
+    assert len(set(prompts)) == len(prompts)
+
+
+def test_every_family_has_prompts_in_both_splits():
+    train = Counter(example.tags[0] for example in PROMPTS if example.split == "train")
+    heldout = Counter(example.tags[0] for example in PROMPTS if example.split == "heldout")
+    assert train.keys() == heldout.keys()
+    assert min(heldout.values()) >= 3
+
+
+def test_domains_are_varied():
+    assert len({example.domain for example in PROMPTS}) >= 12
+
+
+@by_key
+def test_rubric_has_four_to_eight_criteria_of_both_kinds_and_signs_all_with_verifiers(example):
+    criteria = example.rubric.criteria
+    assert 4 <= len(criteria) <= 8
+    assert {criterion.kind for criterion in criteria} == {"hard", "principle"}
+    assert min(criterion.points for criterion in criteria) < 0
+    for criterion in criteria:
+        assert (criterion.importance == "pitfall") == (criterion.points < 0)
+        check_spec(criterion.verifier)
+
+
+@by_key
+def test_prompt_is_short(example):
+    assert 10 <= len(example.prompt[-1].content.split()) <= 45
+
+
+@by_key
+def test_reference_scores_high_and_beats_empty_talk_and_a_copy_of_the_prompt(example):
+    reference = score_rubric(example.rubric, example.reference)
+    assert reference.score is not None
+    assert reference.score >= 0.9, [verdict for verdict in reference.verdicts if not verdict.met]
+    for text in (*EMPTY_ANSWERS, example.prompt[-1].content):
+        empty = score_rubric(example.rubric, text)
+        assert empty.score is not None
+        assert empty.score <= reference.score - 0.25, text
+
+
+@pytest.mark.parametrize("text", EMPTY_ANSWERS)
+def test_a_constant_answer_earns_little_on_average(text):
+    assert mean(score_rubric(example.rubric, text).score for example in PROMPTS) < 0.3
+
+
+def test_judged_prompts_belong_to_no_split_and_get_no_training_score():
+    for example in JUDGED:
+        assert example.split is None
+        assert score_rubric(example.rubric, "Any text.").score is None
+
+
+def test_preferences_cover_both_directions_ties_and_refusals_to_choose():
+    given = [preference for example in PREFERENCES for preference in example.preferences]
+    strengths = Counter(preference.strength for preference in given)
+    assert len(given) >= 40
+    assert {-3, -2, -1, 0, 2, 3, None} <= strengths.keys()
+    first = sum(n for strength, n in strengths.items() if strength is not None and strength < 0)
+    second = sum(n for strength, n in strengths.items() if strength is not None and strength > 0)
+    assert 0.4 <= first / (first + second) <= 0.6
+
+
+@pytest.mark.parametrize("example", PREFERENCES, ids=lambda example: example.key)
+def test_every_preference_has_reasons_whose_spans_lie_in_their_response(example):
+    texts = {response.id: response.text for response in example.responses}
+    for preference in example.preferences:
+        assert preference.reasons
+        for reason in preference.reasons:
+            if reason.end is not None:
+                assert reason.end <= len(texts[reason.response])

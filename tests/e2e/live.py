@@ -1,0 +1,114 @@
+"""A real web server in this process, and a training process that only talks: the browser tests that need no Ray."""
+
+import importlib
+import os
+import socket
+import threading
+import time
+from pathlib import Path
+
+import httpx
+import pytest
+import uvicorn
+from django.conf import settings
+
+from webapp.experiments import tokens
+from webapp.experiments.models import Run
+
+VENDOR = Path(__file__).parents[2] / "webapp" / "static" / "vendor" / "uplot.js"
+
+
+class Server:
+    """Uvicorn in a thread: `stop` breaks every connection, `start` answers at the same address again."""
+
+    def __init__(self) -> None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port = probe.getsockname()[1]
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        import webapp.asgi
+
+        app = importlib.reload(webapp.asgi).application  # with the settings of this test
+        # The pool is for a process that serves for long; the tests' own connection, from before, knows nothing of it.
+        settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
+        config = uvicorn.Config(app, port=self.port, log_level="warning", timeout_graceful_shutdown=1)
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, daemon=True)
+        self.thread.start()
+        for _ in range(200):
+            if self.server.started:
+                return
+            time.sleep(0.05)
+        raise RuntimeError("the web server did not start within 10 s")
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join(15)
+
+
+@pytest.fixture
+def server(transactional_db, settings):  # noqa: F811 - pytest-django's fixture of this name
+    if not VENDOR.exists():
+        pytest.skip("the browser libraries are not there: run `make setup`")
+    settings.WHITENOISE_USE_FINDERS = settings.WHITENOISE_AUTOREFRESH = True
+    found = Server()
+    found.start()
+    yield found
+    found.stop()
+
+
+@pytest.fixture
+def open_page(chromium, server):
+    """`open_page(client)`: a browser page with the session of a signed-in Django test client.
+
+    Whatever the page writes to its console as an error fails the test at the end.
+    """
+    contexts, errors = [], []
+
+    def _open(client, **options):
+        context = chromium.new_context(base_url=server.url, viewport={"width": 1280, "height": 800}, **options)
+        context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": server.url}])
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(15_000 if os.environ.get("CI") else 8_000)
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        return page
+
+    yield _open
+    for context in contexts:
+        context.close()
+    assert not errors
+
+
+class Process:
+    """Speaks for a training process over real HTTP, through the real ingest endpoint."""
+
+    def __init__(self, url: str, run: Run) -> None:
+        self.run_id, self.attempt, self.seq = run.id, run.attempt, run.last_seq
+        self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {tokens.run_token(run)}"})
+
+    def event(self, kind: str, step: int = 0, **data) -> dict:
+        self.seq += 1
+        return {"seq": self.seq, "time": "2026-11-21T12:00:00Z", "step": step, "data": {"kind": kind, **data}}
+
+    def post(self, *events: dict) -> None:
+        body = {"attempt": self.attempt, "events": events}
+        self.http.post(f"/api/v1/ingest/runs/{self.run_id}/events", json=body).raise_for_status()
+
+
+@pytest.fixture
+def process(server):
+    """`process(run)`: the process of `run`, after it has said that it is running."""
+    made = []
+
+    def _start(run: Run) -> Process:
+        Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
+        made.append(Process(server.url, run))
+        made[-1].post(made[-1].event("state", state="running"))
+        return made[-1]
+
+    yield _start
+    for each in made:
+        each.http.close()

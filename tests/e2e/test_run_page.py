@@ -1,0 +1,145 @@
+"""The run page as a researcher sees it: curves, rollouts and log move without a reload, and after a lost connection.
+
+`watch` is the part that does not care how the run was launched; the full-stack test gives it a run that really trains.
+"""
+
+import random
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.seed import PROMPTS, content
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments import checks, services
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def run(server, cast):
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+    )
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    return services.launch(cast.researcher, recipe="policy", config={"steps": 20}, dataset=choice)
+
+
+def step_events(process, step: int) -> list[dict]:
+    """What a trainer tells of one step."""
+    rng = random.Random(step)  # noqa: S311 - a picture, not a secret
+    values = {"reward/mean": 0.3 + step / 50, "reward/std": 0.1, "policy/ratio_raw": 1.0, "scaffold/ratio": 0.5}
+    histogram = {"edges": [0.5, 0.9, 1.1, 1.5], "counts": [3, 90, 7]}
+    rollouts = [content(step, "train", 0, index, PROMPTS[0], step / 20, rng) for index in range(2)]
+    return [
+        process.event("metrics", step, values=values, histograms={"policy/ratio_raw": histogram}),
+        process.event("rollouts", step, rollouts=rollouts),
+        process.event("log", step, level="info", message=f"step {step} done"),
+        process.event("progress", step, phase="rollouts", done=step, total=20, eta_s=60.0),
+    ]
+
+
+def watch(page, run_id: int, advance) -> None:
+    """Follows a run on its page. `advance()` returns once the run has told of at least one more step."""
+    page.goto(f"/runs/{run_id}")
+    page.wait_for_selector('#connection[data-state="live"]')
+    advance()
+    reward = page.locator("#chart-reward")
+    reward.locator("canvas").wait_for()
+    before = reward.locator(".chart-now").inner_text()
+    page.evaluate("window.notReloaded = true")
+    advance()
+    expect(reward.locator(".chart-now")).not_to_have_text(before)
+    assert page.evaluate("window.notReloaded")
+
+
+def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, as_researcher, run, process, server):
+    trainer = process(run)
+    steps = iter(range(1, 20))
+    page = open_page(as_researcher)
+    watch(page, run.id, lambda: trainer.post(*step_events(trainer, next(steps))))
+    page.locator('[data-bind="step"]', has_text="2").wait_for()
+    assert page.locator("#chart-reward .chart-now").inner_text() == "0.340"
+
+    server.stop()
+    page.wait_for_selector('#connection[data-state="lost"]')
+    server.start()
+    trainer.post(*step_events(trainer, next(steps)))  # may come before the page is back: it must not be missed
+    page.wait_for_selector('#connection[data-state="live"]', timeout=30_000)
+    expect(page.locator("#chart-reward .chart-now")).to_have_text("0.360")
+    assert page.evaluate("window.notReloaded")
+
+
+def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_researcher, run, process):
+    trainer = process(run)
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/rollouts")
+    page.get_by_text("No rollouts yet").wait_for()
+    page.wait_for_selector('#connection[data-state="live"]')
+    trainer.post(*step_events(trainer, 1))
+    page.locator(".response").nth(1).wait_for()
+    assert page.locator(".criterion-word").first.inner_text() in ("met", "not met")
+
+    trainer.post(*step_events(trainer, 2))
+    page.get_by_text("1 new step: show the newest").wait_for()
+    assert page.locator("#step-shown").inner_text() == "1"  # what is read stays
+    page.locator("#rollout-news").click()
+    expect(page.locator("#step-shown")).to_have_text("2")
+    page.keyboard.press("[")
+    expect(page.locator("#step-shown")).to_have_text("1")
+
+    page.locator("#tint").select_option("logprob")
+    page.locator(".t-logprob").first.wait_for()
+    page.locator("#verdict").select_option("missing")
+    page.get_by_text("No response of this step fits the filter").wait_for()
+    page.reload()  # the address holds the filter
+    page.get_by_text("No response of this step fits the filter").wait_for()
+
+
+def test_the_log_follows_and_waits_while_paused(open_page, as_researcher, run, process):
+    trainer = process(run)
+    trainer.post(*step_events(trainer, 1))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/log")
+    page.get_by_text("step 1 done").wait_for()
+    page.wait_for_selector('#connection[data-state="live"]')
+    page.locator("#log-pause").click()
+    trainer.post(*step_events(trainer, 2))
+    page.get_by_text("1 new line").wait_for()
+    assert page.get_by_text("step 2 done").count() == 0
+    page.locator("#log-pause").click()
+    page.get_by_text("step 2 done").wait_for()
+
+
+def test_a_wrong_field_is_named_while_one_types_and_the_run_launches_once_it_is_right(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto("/runs/new")
+    page.locator("#f-rollout-group_size").fill("1")
+    page.locator("#f-rollout-prompts_per_step").fill("6")
+    page.locator("#f-steps").focus()
+    page.get_by_text("a group of 1 gives every response the advantage 0").wait_for()
+    assert page.locator("#f-rollout-prompts_per_step").input_value() == "6"
+    page.locator("#f-rollout-group_size").fill("4")
+    page.locator("#f-steps").focus()
+    page.locator(".derived", has_text="24").wait_for()
+    page.locator(".launch").click()
+    page.wait_for_url(lambda url: url.split("/")[-1].isdecimal())
+    assert page.get_by_text("Queued").first.is_visible()
+
+
+def test_a_curve_stays_small_however_long_the_run(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    found = page.evaluate(
+        """async () => {
+            const { Curve, LIMIT } = await import("/static/js/series.js");
+            const curve = new Curve();
+            for (let i = 0; i < 50000; i++) curve.set(i, i === 31000 ? 99 : i % 7);
+            curve.set(49999, -5);
+            return { n: curve.length, limit: LIMIT, high: curve.summary().high, last: curve.values.at(-1), first: curve.steps[0],
+                     sorted: curve.steps.every((s, i) => !i || s > curve.steps[i - 1]) };
+        }"""
+    )
+    assert found["n"] <= found["limit"]
+    assert (found["high"], found["last"], found["first"], found["sorted"]) == (99, -5, 0, True)

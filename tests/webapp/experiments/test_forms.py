@@ -1,0 +1,133 @@
+"""The form of a run: drawn from the schema, read back unchanged, wrong values kept and named at their field."""
+
+import pytest
+
+from trainer.config import RECIPES, resolve
+from webapp.experiments.forms import RunForm, derived
+from webapp.experiments.formtree import Tree
+from webapp.experiments.models import Run
+
+
+@pytest.fixture
+def tree():
+    return Tree(RECIPES["policy"].schema.model_json_schema())
+
+
+def posted(group, **changes) -> dict[str, str]:
+    """What a browser sends for the group as drawn, with `changes` by path (`__` for a dot); None leaves one out."""
+    found = {}
+
+    def visit(part):
+        for item in part.inputs:
+            if item.kind != "bool" or item.checked:
+                found[item.path] = item.value
+        if part.optional and part.on:
+            found[f"{part.path}.__on"] = "on"
+        if part.is_list:
+            found[f"{part.path}.__count"] = str(len(part.items))
+        for child in [*part.groups, *part.items]:
+            visit(child)
+
+    visit(group)
+    for path, value in changes.items():
+        found[path.replace("__", ".")] = value
+    return {path: value for path, value in found.items() if value is not None}
+
+
+def test_the_defaults_survive_a_round_through_the_browser(tree):
+    defaults = tree.defaults()
+    read = tree.read(posted(tree.draw(defaults, {})))
+    assert resolve("policy", read) == resolve("policy", {})
+
+
+def test_every_default_of_the_schema_is_shown(tree):
+    assert tree.defaults() == resolve("policy", {}).model_dump(mode="json")
+
+
+def test_what_is_not_a_number_stays_as_typed_and_is_refused_at_its_field(cast, version, model, tree):
+    form = RunForm.posted(cast.researcher, posted(tree.draw(tree.defaults(), {}), optim__lr="fast", steps=""))
+    assert not form.check()
+    assert {"optim.lr", "steps"} <= set(form.problems)
+    inputs = {item.path: item for group in [form.group, *form.group.groups] for item in group.inputs}
+    assert inputs["optim.lr"].value == "fast" and inputs["optim.lr"].error
+
+
+def test_an_optional_section_is_off_when_its_switch_is(tree):
+    post = posted(tree.draw(tree.defaults(), {}))
+    del post["scaffold.__on"]
+    assert tree.read(post)["scaffold"] is None
+
+
+def test_parts_of_the_reward_are_added_and_removed(cast, tree):
+    post = posted(tree.draw(tree.defaults(), {})) | {"action": "add:rewards"}
+    more = RunForm.posted(cast.researcher, post)
+    assert len(more.raw["rewards"]) == 2
+    less = RunForm.posted(cast.researcher, posted(more.group) | {"action": "remove:rewards.0"})
+    assert len(less.raw["rewards"]) == 1
+    RunForm.posted(cast.researcher, post | {"action": "add:steps"})  # no list there: nothing happens
+    RunForm.posted(cast.researcher, post | {"action": "remove:rewards.9"})
+
+
+def test_form_and_json_hold_the_same_config(cast, tree):
+    form = RunForm.posted(cast.researcher, posted(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
+    assert form.as_json
+    back = RunForm.posted(cast.researcher, {"mode": "json", "json": form.json_text, "action": "form"})
+    assert not back.as_json and back.raw == form.raw
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[1]", "null", '{"optim": 3}', '{"rewards": [1]}', '{"scaffold": "x"}', '{"steps": NaN}']
+)
+def test_broken_json_is_a_message_and_the_text_stays(cast, version, model, text):
+    form = RunForm.posted(
+        cast.researcher, {"mode": "json", "json": text, "action": "form", "dataset": f"{version.dataset_id}:1"}
+    )
+    assert not form.check() and form.problems
+    assert form.json_text == text
+    assert form.group.errors >= 0  # even a config of the wrong shape can be drawn
+
+
+def test_derived_numbers_follow_the_config_and_admit_what_they_do_not_know(tree):
+    values = [item["value"] for item in derived(resolve("policy", {}).model_dump(mode="json"))]
+    assert values == ["32", "1", "1,280", "81,920"]
+    raw = tree.defaults() | {"optim": {"minibatch_size": 8, "epochs_per_step": 2}}
+    assert derived(raw)[1]["value"] == "8"
+    assert derived({"rollout": {"group_size": "many"}})[0]["value"] == "–"
+
+
+def test_launching_goes_to_the_run_and_the_same_form_launches_once(as_researcher, version, model, tree):
+    post = posted(tree.draw(tree.defaults(), {}), steps="3") | {
+        "dataset": f"{version.dataset_id}:1",
+        "action": "launch",
+        "key": "k1",
+    }
+    first, second = (as_researcher.post("/runs/new", post) for _ in range(2))
+    assert first["Location"] == second["Location"]
+    assert Run.objects.get().config["steps"] == 3
+
+
+def test_a_wrong_form_comes_back_with_its_errors_and_loses_nothing(as_researcher, version, model, tree):
+    post = posted(tree.draw(tree.defaults(), {}), optim__minibatch_size="5", rollout__temperature="warm")
+    answer = as_researcher.post(
+        "/runs/new", post | {"dataset": f"{version.dataset_id}:1", "name": "try", "action": "launch"}
+    )
+    shown = answer.content.decode()
+    assert answer.status_code == 422 and not Run.objects.exists()
+    assert 'value="warm"' in shown and 'value="try"' in shown and 'id="f-rollout-temperature-note"' in shown
+    fixed = as_researcher.post("/runs/new", post | {"rollout.temperature": "1", "dataset": f"{version.dataset_id}:1"})
+    assert "do not divide into mini-batches of 5" in fixed.content.decode()
+
+
+def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
+    shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
+    assert 'name="steps" value="4"' in shown and "is-changed" not in shown
+    post = posted(tree.draw(run.config, {}, run.config), steps="8") | {"dataset": f"{run.dataset_version.dataset_id}:1"}
+    assert "was 4" in as_researcher.post(f"/runs/{run.id}/fork", post).content.decode()
+    answer = as_researcher.post(f"/runs/{run.id}/fork", post | {"action": "launch"})
+    assert Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).forked_from_id == run.id
+
+
+def test_a_dataset_of_another_workspace_cannot_be_named(cast, version, model, tree):
+    post = posted(tree.draw(tree.defaults(), {})) | {"dataset": f"{version.dataset_id}:1"}
+    form = RunForm.posted(cast.outsider, post)
+    assert not form.check() and "dataset" in form.problems

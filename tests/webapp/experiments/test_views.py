@@ -1,0 +1,152 @@
+"""Pages of runs: who sees them, what they cost, and what the buttons do when pressed twice."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.e2e.seed import seed_run
+from webapp.experiments.models import LogLine, MetricPoint, Run
+
+TABS = ("", "/rollouts", "/log", "/config", "/lineage")
+
+
+@pytest.fixture
+def page(cast, as_researcher):
+    return as_researcher
+
+
+@pytest.mark.parametrize("tab", TABS)
+def test_every_tab_of_a_run_opens_for_its_workspace_and_is_not_there_for_another(run, page, as_outsider, tab):
+    assert page.get(f"/runs/{run.id}{tab}").status_code == 200
+    assert as_outsider.get(f"/runs/{run.id}{tab}").status_code == 404
+
+
+def test_annotators_must_not_see_what_models_answer(run, as_annotator):
+    for path in ("/experiments", f"/runs/{run.id}", f"/runs/compare?ids={run.id},{run.id}"):
+        assert as_annotator.get(path).status_code == 403
+
+
+def test_strangers_are_sent_to_sign_in(run, client):
+    answer = client.get(f"/runs/{run.id}")
+    assert answer.status_code == 302 and answer["Location"].startswith("/sign-in")
+
+
+def test_an_unknown_tab_is_not_there(run, page):
+    assert page.get(f"/runs/{run.id}/secrets").status_code == 404
+
+
+@pytest.mark.parametrize("action", ["stop", "resume", "rename", "delete", "fork"])
+def test_only_researchers_of_the_workspace_act(run, cast, as_outsider, as_annotator, action):
+    assert as_outsider.post(f"/runs/{run.id}/{action}").status_code == 404
+    assert as_annotator.post(f"/runs/{run.id}/{action}").status_code == 403
+    run.refresh_from_db()
+    assert run.state == "queued"
+
+
+@pytest.mark.parametrize("action", ["stop", "resume", "rename", "delete"])
+def test_actions_are_never_links(run, page, action):
+    assert page.get(f"/runs/{run.id}/{action}").status_code == 405
+
+
+def test_the_list_costs_the_same_whatever_the_number_of_runs(launch, page):
+    seed_run(launch(), steps=3)
+    page.get("/experiments")
+    with CaptureQueriesContext(
+        connection,
+    ) as few:
+        assert page.get("/experiments").status_code == 200
+    for _ in range(5):
+        seed_run(launch(), steps=3)
+    with CaptureQueriesContext(connection) as many:
+        page.get("/experiments")
+    assert len(many) == len(few)
+
+
+def test_the_list_shows_the_gain_and_filters_by_state_and_words(launch, page):
+    seed_run(launch(name="alpha"), steps=20, state="finished")
+    launch(name="beta")
+    shown = page.get("/experiments?state=finished").content.decode()
+    assert "alpha" in shown and "beta" not in shown and "0.312" in shown
+    shown = page.get("/experiments?q=BET").content.decode()
+    assert "beta" in shown and "alpha" not in shown
+    assert "No run matches" in page.get("/experiments?experiment=abc").content.decode()
+
+
+def test_an_empty_list_says_what_to_do(page):
+    assert "No runs yet" in page.get("/experiments").content.decode()
+
+
+def test_stopping_twice_stops_once(run, page):
+    for _ in range(2):
+        assert page.post(f"/runs/{run.id}/stop").status_code == 302
+    run.refresh_from_db()
+    assert run.state == "stopped"
+
+
+def test_resuming_twice_is_one_attempt(run, page):
+    page.post(f"/runs/{run.id}/stop")
+    for _ in range(2):
+        page.post(f"/runs/{run.id}/resume")
+    run.refresh_from_db()
+    assert (run.state, run.attempt) == ("queued", 2)
+
+
+def test_a_failed_run_shows_why_and_its_last_words(run, page):
+    LogLine.objects.create(run=run, time=run.created_at, level="error", message="FloatingPointError: <nan>")
+    Run.objects.filter(id=run.id).update(state="failed", state_reason="the loss is not finite", step=3)
+    shown = page.get(f"/runs/{run.id}").content.decode()
+    assert "failed at step 3" in shown and "the loss is not finite" in shown
+    assert "FloatingPointError: &lt;nan&gt;" in shown
+
+
+def test_a_run_that_is_over_can_be_deleted_and_a_live_one_cannot(run, page):
+    Run.objects.filter(id=run.id).update(state="running")
+    page.post(f"/runs/{run.id}/delete")
+    assert Run.objects.filter(id=run.id).exists()
+    Run.objects.filter(id=run.id).update(state="finished")
+    assert page.post(f"/runs/{run.id}/delete")["Location"] == "/experiments"
+    assert not Run.objects.filter(id=run.id).exists()
+
+
+def test_an_empty_name_falls_back_to_the_number(run, page):
+    page.post(f"/runs/{run.id}/rename", {"name": "best so far"})
+    assert "best so far" in page.get(f"/runs/{run.id}").content.decode()
+    page.post(f"/runs/{run.id}/rename", {"name": " "})
+    assert "run 1" in page.get(f"/runs/{run.id}").content.decode()
+
+
+def test_the_config_tab_marks_what_differs_from_the_default(run, page):
+    shown = page.get(f"/runs/{run.id}/config").content.decode()
+    row = shown[shown.index("<code>steps</code>") : shown.index("</tr>", shown.index("<code>steps</code>"))]
+    assert "changed" in row and "40" in row
+
+
+def test_lineage_shows_parent_and_fork_with_what_changed(launch, page):
+    first = launch()
+    second = launch(config={"steps": 4, "optim": {"lr": 0.001}}, forked_from=first)
+    for run, other in ((first, second), (second, first)):
+        shown = page.get(f"/runs/{run.id}/lineage").content.decode()
+        assert f'href="/runs/{other.id}"' in shown and "optim.lr" in shown
+
+
+def test_comparing_shows_only_runs_of_the_workspace(launch, page, as_outsider):
+    a, b = launch(), launch(config={"steps": 9})
+    shown = page.get(f"/runs/compare?ids={a.id}&ids={b.id}").content.decode()
+    assert "1 config field differ" in shown
+    assert as_outsider.get(f"/runs/compare?ids={a.id},{b.id}").status_code == 404
+    assert page.get("/runs/compare?ids=x,y").status_code == 404
+    assert page.get(f"/runs/compare?ids={a.id}").status_code == 302
+
+
+def test_pages_carry_no_inline_script_or_style(launch, page):
+    run = seed_run(launch(), steps=3)
+    assert MetricPoint.objects.filter(run=run).exists()
+    for path in (
+        "/experiments",
+        "/runs/new",
+        f"/runs/{run.id}/fork",
+        f"/runs/compare?ids={run.id},{launch().id}",
+        *(f"/runs/{run.id}{t}" for t in TABS),
+    ):
+        shown = page.get(path).content.decode()
+        assert " style=" not in shown and "<style" not in shown and " onclick=" not in shown, path
