@@ -62,7 +62,12 @@ def page(window: BrowserContext, stack: Stack) -> Iterator[Page]:
     page = window.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-    page.on("console", lambda message: complaints.append(message.text) if message.type == "error" else None)
+    page.on(
+        "console",
+        lambda message: (
+            complaints.append(f"{message.text} {message.location['url']}") if message.type == "error" else None
+        ),
+    )
     page.goto(stack.manage("demo", "--link"))
     page.wait_for_url(f"{stack.url}/")
     yield page
