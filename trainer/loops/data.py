@@ -42,7 +42,7 @@ class PromptSets:
 def read_examples(path: Path) -> list[Example]:
     """Raises RunFailed with the number of the line that is no example."""
     examples = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(path.read_text(encoding="utf-8").split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -76,6 +76,8 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, max_tokens: int
 def _usable(example: Example, tokenizer: Any, max_tokens: int) -> Prompt | str:
     if example.rubric is None:
         return "they have no rubric"
+    if any(criterion.verifier is None for criterion in example.rubric.criteria):
+        return "a criterion of theirs has no verifier, so no response to them could be scored"
     if not any(message.role == "user" for message in example.prompt):
         return "their prompt has no user message"
     tokens = encode_prompt(tokenizer, example.prompt)
