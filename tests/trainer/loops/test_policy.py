@@ -210,7 +210,7 @@ def test_examples_without_a_judge_for_them_are_excluded_and_counted(
         first = rubric.criteria[0].model_copy(update={"verifier": None})
         loop._rubrics[key] = rubric.model_copy(update={"criteria": (first, *rubric.criteria[1:])})
     trajectories = loop._collect(1, loop._plan(1))
-    assert {t.reward.excluded for t in trajectories} == {"no verdict for uses-e"}
+    assert {t.reward.excluded for t in trajectories} == {"rubric: no verdict for uses-e"}
     values = metrics_of(tmp_path / "run")
     assert values[1, "rollout/excluded"] == 8.0
     assert (1, "reward/mean") not in values
