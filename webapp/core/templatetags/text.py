@@ -9,6 +9,7 @@ from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 register = template.Library()
 
@@ -21,9 +22,16 @@ TAGS = {
 ATTRIBUTES = {"*": {"dir"}, "a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "div": {"class"}}
 
 
+def _math(content: str, options: dict[str, bool]) -> str:
+    """Formulas stay as their source, marked for the page's script, and readable without it."""
+    mark = "math display" if options.get("display_mode") else "math"
+    return f'<span class="{mark}">{escape(content)}</span>'
+
+
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    parser.use(dollarmath_plugin, renderer=_math, allow_space=False, double_inline=True)
     parser.disable("image")  # a picture from elsewhere would tell its host who reads what
     return parser
 

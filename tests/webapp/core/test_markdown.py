@@ -1,0 +1,33 @@
+import pytest
+
+from webapp.core.templatetags.text import markdown
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "<script>alert(1)</script>",
+        "<img src=x onerror=alert(1)>",
+        "[x](javascript:alert(1))",
+        "![x](https://evil.example/pixel.png)",
+        '<a href="x" onclick="y">z</a>',
+        "$<script>alert(1)</script>$",
+    ],
+)
+def test_nothing_of_a_strangers_text_runs_or_loads(attack):
+    html = markdown(attack)
+    assert not any(bad in html for bad in ("<script", "<img", 'href="javascript', '<a href="x" onclick'))
+
+
+def test_blocks_find_their_own_direction():
+    assert markdown("مرحبا\n\nhello").count('<p dir="auto">') == 2
+
+
+def test_code_tables_and_formulas_render():
+    html = markdown("`x<y`\n\n|a|b|\n|-|-|\n|1|2|\n\n$x^2$ costs $5 or $6")
+    assert "<code>x&lt;y</code>" in html and "<table>" in html
+    assert '<span class="math">x^2</span>' in html and "costs $5 or $6" in html
+
+
+def test_missing_text_is_nothing():
+    assert markdown(None) == "" == markdown("")

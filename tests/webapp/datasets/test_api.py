@@ -1,0 +1,145 @@
+"""Datasets over the API, and the promise that what is exported comes back as the same thing."""
+
+import json
+import tempfile
+from pathlib import Path
+
+from asgiref.sync import async_to_sync
+from django.core.files.uploadedfile import SimpleUploadedFile
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cast import ApiClient
+from trainer.contracts import Example
+from webapp.datasets import queries, services
+from webapp.datasets.models import ImportJob
+
+from .conftest import row
+
+
+def upload(api, rows, **form):
+    file = SimpleUploadedFile("rows.jsonl", "".join(json.dumps(each) + "\n" for each in rows).encode())
+    return api.client.post("/api/v1/datasets/import", {"file": file, "name": "demo", **form})
+
+
+def exported(response) -> str:
+    async def read():
+        return b"".join([part async for part in response.streaming_content])
+
+    return async_to_sync(read)().decode()
+
+
+def test_a_file_goes_in_and_comes_out(api, eager, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = upload(api, [row("e1"), row("e2", split="heldout")])
+    assert answer.status_code == 202
+    job = api.get(f"/imports/{answer.json()['id']}").json()
+    assert job["state"] == "finished" and job["counts"]["heldout"] == 1
+    dataset = job["version"]["dataset_id"]
+    assert api.get("/datasets").json()["items"][0]["latest"]["digest"] == job["version"]["digest"]
+    assert api.get(f"/datasets/{dataset}/versions").json()["items"][0]["number"] == 1
+    frozen = api.post(f"/datasets/{dataset}/versions/1/freeze").json()
+    assert frozen["state"] == "frozen" and frozen["frozen_at"]
+
+
+def test_a_refused_file_answers_with_its_lines(api, eager, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = upload(api, [row("e1"), {"key": "e2"}])
+    job = api.get(f"/imports/{answer.json()['id']}").json()
+    assert job["state"] == "failed" and job["version"] is None
+    assert job["rejected"] == [{"line": 2, "field": "prompt", "reason": "is missing"}]
+
+
+def test_wrong_requests_name_their_field(api):
+    assert upload(api, [row()], format="nope").json()["error"]["fields"][0]["path"] == "format"
+    assert upload(api, [row()], mapping="{").json()["error"]["fields"][0]["path"] == "mapping"
+    assert upload(api, [row()], mapping='{"promt": "x"}', format="table").status_code == 422
+    assert api.client.post("/api/v1/datasets/import", {"name": "x"}).status_code == 422
+    assert not ImportJob.objects.exists()
+
+
+def test_examples_are_paged_to_the_end_without_gap_or_repeat(importing, api):
+    version = importing([row(f"e{i}", split="train" if i % 2 else "heldout") for i in range(25)]).version
+    url, seen, cursor = f"/datasets/{version.dataset_id}/versions/1/examples", [], None
+    while True:
+        page = api.get(url, limit=4, split="train", **({"cursor": cursor} if cursor else {})).json()
+        seen += [item["key"] for item in page["items"]]
+        cursor = page["next"]
+        if not cursor:
+            break
+    assert seen == [f"e{i}" for i in range(1, 25, 2)]
+    assert api.get(url, cursor="x").status_code == 422
+    assert api.get(url, limit=0).status_code == 422
+
+
+def test_the_preview_writes_nothing(api):
+    file = SimpleUploadedFile("t.csv", b"question,answer\nWhy?,Because\n")
+    shown = api.client.post("/api/v1/datasets/preview", {"file": file}).json()
+    assert shown["format"] == "table" and shown["mapping"] == {"prompt": "question", "response": "answer"}
+    assert shown["examples"][0]["responses"][0]["text"] == "Because"
+    assert not ImportJob.objects.exists()
+
+
+def test_others_and_small_roles_get_nothing(importing, cast):
+    version = importing([row()]).version
+    urls = [f"/datasets/{version.dataset_id}", f"/datasets/{version.dataset_id}/versions/1/export"]
+    stranger, annotator, reviewer = map(ApiClient, (cast.outsider, cast.annotator, cast.reviewer))
+    assert [stranger.get(url).status_code for url in urls] == [404, 404]
+    assert [annotator.get(url).status_code for url in [*urls, "/datasets"]] == [403] * 3
+    assert reviewer.get(urls[0]).status_code == 200
+    assert reviewer.post(f"{urls[0]}/versions/1/freeze").status_code == 403
+    assert upload(reviewer, [row()]).status_code == 403
+
+
+texts = st.text(st.characters(blacklist_categories=["Cs"]), max_size=20)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(texts, inner, max_size=2),
+    max_leaves=4,
+)
+records = st.fixed_dictionaries(
+    {
+        "key": st.text(st.characters(blacklist_categories=["Cs", "Cc"]), min_size=1, max_size=30),
+        "prompt": st.lists(
+            st.fixed_dictionaries({"role": st.sampled_from(["user", "system"]), "content": texts}),
+            min_size=1,
+            max_size=2,
+        ),
+    },
+    optional={
+        "split": st.sampled_from(["train", "heldout"]),
+        "domain": st.text(st.characters(blacklist_categories=["Cs", "Cc"]), max_size=30),
+        "reference": texts,
+        "meta": st.dictionaries(texts, values, max_size=3),
+        "rubric": st.fixed_dictionaries(
+            {"criteria": st.just([{"text": "t", "points": 1.5}, {"text": "u", "points": -1e-7}])}
+        ),
+    },
+)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=st.lists(records, min_size=1, max_size=5, unique_by=lambda record: record["key"]))
+def test_export_and_import_give_the_identical_digest(cast, rows):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "rows.jsonl"
+
+        def imported(text, name):
+            path.write_text(text, encoding="utf-8", newline="\n")
+            job = services.start_import(cast.researcher, path, name=name, format="touchstone", queue=False)
+            services.run_import(job.pk)
+            job.refresh_from_db()
+            assert job.version, (job.error, job.rejected)
+            return job.version
+
+        first = imported("".join(json.dumps(each) + "\n" for each in rows), f"first {path}")
+        lines = "".join(line + "\n" for _, line in queries.stream_canonical(first))
+        assert imported(lines, f"second {path}").digest == first.digest
+        cast.researcher.workspace.datasets.all().delete()
+
+
+def test_the_export_streams_the_canonical_lines_in_order(importing, api):
+    version = importing([row("b"), row("a", reference="ü")]).version
+    text = exported(api.get(f"/datasets/{version.dataset_id}/versions/1/export"))
+    assert [json.loads(line)["key"] for line in text.splitlines()] == ["b", "a"]
+    assert text.splitlines()[1] == Example.model_validate(row("a", reference="ü")).canonical()
