@@ -28,7 +28,6 @@ EMPTY_ANSWERS = (
     "You can do this with your own hands today.",
     "- one\n- two\n- three",
 )
-by_key = pytest.mark.parametrize("example", PROMPTS, ids=lambda example: example.key)
 
 
 def test_eighty_prompts_train_and_forty_are_held_out():
@@ -53,31 +52,29 @@ def test_domains_are_varied():
     assert len({example.domain for example in PROMPTS}) >= 12
 
 
-@by_key
-def test_rubric_has_four_to_eight_criteria_of_both_kinds_and_signs_all_with_verifiers(example):
-    criteria = example.rubric.criteria
-    assert 4 <= len(criteria) <= 8
-    assert {criterion.kind for criterion in criteria} == {"hard", "principle"}
-    assert min(criterion.points for criterion in criteria) < 0
-    for criterion in criteria:
-        assert (criterion.importance == "pitfall") == (criterion.points < 0)
-        check_spec(criterion.verifier)
+def test_rubrics_have_four_to_eight_criteria_of_both_kinds_and_signs_all_with_verifiers():
+    for example in PROMPTS:
+        criteria = example.rubric.criteria
+        assert 4 <= len(criteria) <= 8, example.key
+        assert {criterion.kind for criterion in criteria} == {"hard", "principle"}, example.key
+        assert min(criterion.points for criterion in criteria) < 0, example.key
+        for criterion in criteria:
+            assert (criterion.importance == "pitfall") == (criterion.points < 0), (example.key, criterion.id)
+            check_spec(criterion.verifier)
 
 
-@by_key
-def test_prompt_is_short(example):
-    assert 10 <= len(example.prompt[-1].content.split()) <= 45
+def test_prompts_are_short():
+    for example in PROMPTS:
+        assert 10 <= len(example.prompt[-1].content.split()) <= 45, example.key
 
 
-@by_key
-def test_reference_scores_high_and_beats_empty_talk_and_a_copy_of_the_prompt(example):
-    reference = score_rubric(example.rubric, example.reference)
-    assert reference.score is not None
-    assert reference.score >= 0.9, [verdict for verdict in reference.verdicts if not verdict.met]
-    for text in (*EMPTY_ANSWERS, example.prompt[-1].content):
-        empty = score_rubric(example.rubric, text)
-        assert empty.score is not None
-        assert empty.score <= reference.score - 0.25, text
+def test_references_score_high_and_beat_empty_talk_and_a_copy_of_the_prompt():
+    for example in PROMPTS:
+        reference = score_rubric(example.rubric, example.reference)
+        assert reference.score is not None and reference.score >= 0.9, (example.key, reference.verdicts)
+        for text in (*EMPTY_ANSWERS, example.prompt[-1].content):
+            empty = score_rubric(example.rubric, text)
+            assert empty.score is not None and empty.score <= reference.score - 0.25, (example.key, text)
 
 
 @pytest.mark.parametrize("text", EMPTY_ANSWERS)
@@ -101,11 +98,11 @@ def test_preferences_cover_both_directions_ties_and_refusals_to_choose():
     assert 0.4 <= first / (first + second) <= 0.6
 
 
-@pytest.mark.parametrize("example", PREFERENCES, ids=lambda example: example.key)
-def test_every_preference_has_reasons_whose_spans_lie_in_their_response(example):
-    texts = {response.id: response.text for response in example.responses}
-    for preference in example.preferences:
-        assert preference.reasons
-        for reason in preference.reasons:
-            if reason.end is not None:
-                assert reason.end <= len(texts[reason.response])
+def test_every_preference_has_reasons_whose_spans_lie_in_their_response():
+    for example in PREFERENCES:
+        texts = {response.id: response.text for response in example.responses}
+        for preference in example.preferences:
+            assert preference.reasons, example.key
+            for reason in preference.reasons:
+                if reason.end is not None:
+                    assert reason.end <= len(texts[reason.response]), example.key

@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from trainer.config.policy import RewardComponent
 from trainer.contracts import Rubric
@@ -63,7 +64,7 @@ def compose(
     values: dict[str, float] = {}
     scores: list[RubricScore] = []
     for part in parts:
-        value, reason = _guarded(lambda part=part: (kinds or KINDS)[part.kind](part, sample, scores), seconds)
+        value, reason = _guarded(partial((kinds or KINDS)[part.kind], part, sample, scores), seconds)
         if value is None:
             return Composed(None, values, scores[0] if scores else None, f"{part.name}: {reason}")
         values[part.name] = value

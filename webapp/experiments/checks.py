@@ -6,6 +6,7 @@ from typing import Any
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, resolve
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
+from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, VersionMember
 from webapp.inference.models import RegisteredModel
 
@@ -47,9 +48,10 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems.append(FieldProblem("dataset", _missing(dataset)))
     elif recipe in RECIPES:
         problems += _data_problems(RECIPES[recipe], version, config.evaluation.max_examples if config else 0)
-    registered = (
-        config and RegisteredModel.objects.filter(workspace=membership.workspace, name=config.model.name).first()
-    )
+    registered = None
+    if config:
+        models = RegisteredModel.objects.filter(workspace=membership.workspace)
+        registered = models.filter(name=config.model.name).first()
     if config and registered is None:
         problems.append(FieldProblem("model.name", f"no model called {config.model.name!r} is registered"))
     if problems or config is None or version is None or registered is None:
@@ -98,8 +100,6 @@ def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
     """The version as it will stay: a draft that a run trains on is frozen with the launch."""
     if version.state == DatasetVersion.State.FROZEN:
         return version
-    from webapp.datasets import services as datasets
-
     return datasets.freeze(membership, version)
 
 

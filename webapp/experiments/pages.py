@@ -27,9 +27,17 @@ def config_rows(run: Run) -> list[ConfigRow]:
     """The resolved config by dotted path; `changed` where it differs from the recipe's default."""
     recipe = RECIPES.get(run.recipe)
     defaults = queries.flattened(Tree(recipe.schema.model_json_schema()).defaults()) if recipe else {}
+    place = {path: i for i, path in enumerate(defaults)}  # Postgres keeps JSON keys in an order of its own
+    section = {path.split(".")[0]: i for path, i in reversed(place.items())}
+    flat = queries.flattened(run.config)
+    order = sorted(
+        flat, key=lambda path: (section.get(path.split(".")[0], len(place)), place.get(path, len(place)), path)
+    )
     return [
-        ConfigRow(path, shown(value), shown(defaults.get(path)), path not in defaults or defaults[path] != value)
-        for path, value in queries.flattened(run.config).items()
+        ConfigRow(
+            path, shown(flat[path]), shown(defaults.get(path)), path not in defaults or defaults[path] != flat[path]
+        )
+        for path in order
     ]
 
 

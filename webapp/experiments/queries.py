@@ -100,7 +100,12 @@ def curves(run: Run, keys: list[str] | None = None, max_points: int = 600) -> di
     found: dict[str, dict[str, list[float]]] = {
         key: {"steps": [], "values": [], "times": []} for key in wanted[:MAX_CURVES]
     }
-    parameters = {"run": run.id, "keys": list(found), "max_points": max_points, "buckets": max(max_points // 2, 1)}
+    parameters: dict[str, Any] = {
+        "run": run.id,
+        "keys": list(found),
+        "max_points": max_points,
+        "buckets": max(max_points // 2, 1),
+    }
     with connection.cursor() as cursor:
         cursor.execute(CURVES, parameters)
         for key, step, value, at in cursor.fetchall():

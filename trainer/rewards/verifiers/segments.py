@@ -60,7 +60,7 @@ _SHORT_BEFORE_LOWER = frozenset(
 
 def words(text: str) -> list[str]:
     """Words in order, as written."""
-    return _WORD.findall(text)
+    return [found[0] for found in _WORD.finditer(text)]
 
 
 def lines(text: str) -> list[str]:

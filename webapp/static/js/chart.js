@@ -6,6 +6,8 @@ import { align, smooth } from "./series.js";
 import uPlot from "../vendor/uplot.js";
 
 const DASH = [5, 4];
+const STEPS = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7];
+const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
 
 /** Colours as the canvas needs them; read anew when the theme changes. */
 const colours = new Map();
@@ -200,7 +202,7 @@ export class Chart {
     const look = { font, stroke: () => colour("--text-3"), ticks: { show: false }, grid: { stroke: () => colour("--line-soft"), width: 1 } };
     if (vertical) return { ...look, size: 48, gap: 4, space: 32, values: (u, ticks) => labels(ticks, this.percent) };
     const words = (seconds) => (seconds >= 5400 ? `${+(seconds / 3600).toFixed(1)} h` : seconds >= 90 ? `${+(seconds / 60).toFixed(1)} m` : `${Math.round(seconds)} s`);
-    return { ...look, size: 26, gap: 4, space: 56, grid: { show: false },
+    return { ...look, size: 26, gap: 4, space: 56, grid: { show: false }, incrs: () => (this.board.axis === "time" ? SPANS : STEPS),
       values: (u, ticks) => ticks.map((t) => (this.board.axis === "time" ? words(t) : Number.isInteger(t) ? t.toLocaleString("en") : "")) };
   }
 

@@ -11,6 +11,9 @@ export function number(value, percent = false) {
   return value.toFixed(size >= 100 ? 1 : size >= 10 ? 2 : 3);
 }
 
+/** A score or reward: always three decimals, so that columns of them line up. */
+export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+
 /** All that was sent, for tooltips. */
 export const exact = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(8))));
 

@@ -2,7 +2,7 @@
 // themselves; what is being read stays where it is. Step, phase, filters, order and tint live in the address.
 import { icon } from "./icons.js";
 import { json } from "./http.js";
-import { make, number } from "./format.js";
+import { make, score } from "./format.js";
 import { register } from "./keys.js";
 import { api, onBack, onMessage } from "./run.js";
 import { LEGENDS, tinted } from "./tint.js";
@@ -156,7 +156,7 @@ function groupCard(group) {
   const rewards = group.map((row) => row.reward).filter((r) => r !== null && r !== undefined);
   if (rewards.length > 1) {
     const flat = spread(group) === 0;
-    const words = flat ? "all alike: nothing to learn from" : `S from ${number(Math.min(...rewards))} to ${number(Math.max(...rewards))}`;
+    const words = flat ? "all alike: nothing to learn from" : `S from ${score(Math.min(...rewards))} to ${score(Math.max(...rewards))}`;
     part("spread").append(flat ? icon("equal") : icon("chart-no-axes-column"), words);
   }
   part("prompt").textContent = first.prompt;
@@ -173,7 +173,7 @@ function groupCard(group) {
 function responseCard(row) {
   const [card, part] = parts("response-template");
   part("title").textContent = `Response ${row.index + 1}`;
-  const s = make("strong", "score-s", `S ${number(row.reward)}`);
+  const s = make("strong", "score-s", `S ${score(row.reward)}`);
   const a = make("span", "score-a", row.advantage === null || row.advantage === undefined ? "A –" : `A ${row.advantage >= 0 ? "+" : "−"}${Math.abs(row.advantage).toFixed(2)}`);
   a.dataset.tone = row.advantage > 0 ? "good" : row.advantage < 0 ? "bad" : "";
   part("scores").append(s, " ", a);
@@ -188,7 +188,7 @@ function responseCard(row) {
   part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", ends[row.finish_reason]].filter(Boolean).join(" · ");
   part("criteria").append(...(row.criteria ?? []).map(criterion));
   const components = Object.entries(row.components ?? {});
-  if (components.length > 1) part("components").textContent = components.map(([name, value]) => `${name} ${number(value)}`).join(" · ");
+  if (components.length > 1) part("components").textContent = components.map(([name, value]) => `${name} ${score(value)}`).join(" · ");
   else part("components").remove();
   return card;
 }

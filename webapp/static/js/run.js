@@ -4,7 +4,7 @@ import { connect } from "./socket.js";
 import { copy } from "./copy.js";
 import { icon } from "./icons.js";
 import { json } from "./http.js";
-import { number } from "./format.js";
+import { number, score } from "./format.js";
 import { duration } from "./times.js";
 import { toast } from "./toast.js";
 
@@ -40,8 +40,8 @@ export function badge(state) {
 /** "0.310 → 0.520", the first muted. */
 export function scores(first, last) {
   if (last === undefined || last === null) return null;
-  const from = Object.assign(document.createElement("span"), { className: "muted", textContent: number(first) });
-  return [from, " → ", Object.assign(document.createElement("strong"), { textContent: number(last) })];
+  const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(first) });
+  return [from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) })];
 }
 
 const bind = (name) => root.querySelectorAll(`[data-bind="${name}"]`);

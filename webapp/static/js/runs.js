@@ -1,7 +1,7 @@
 // The list of runs: rows change in place, new runs announce themselves, nothing moves under the pointer.
 import { connect } from "./socket.js";
 import { icon } from "./icons.js";
-import { number } from "./format.js";
+import { score } from "./format.js";
 import { duration } from "./times.js";
 
 const list = document.getElementById("run-list");
@@ -31,8 +31,8 @@ function update(row, run) {
   part("took").dataset.end = run.ended_at ?? "";
   const last = run.summary["eval/rubric_score"];
   if (last !== undefined) {
-    const from = Object.assign(document.createElement("span"), { className: "muted", textContent: number(run.summary["eval/rubric_score:first"]) });
-    part("scores").replaceChildren(from, " → ", Object.assign(document.createElement("strong"), { textContent: number(last) }));
+    const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(run.summary["eval/rubric_score:first"]) });
+    part("scores").replaceChildren(from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) }));
   }
 }
 

@@ -1,0 +1,120 @@
+"""The pages of datasets: what they show, to whom, and at what cost."""
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from webapp.datasets.models import Dataset, Example, ImportJob
+from webapp.datasets.services import freeze
+
+from .conftest import row
+
+
+def upload(text='{"prompt": "Hi", "chosen": "a", "rejected": "b"}\n', name="pairs.jsonl"):
+    return SimpleUploadedFile(name, text.encode())
+
+
+def test_an_empty_workspace_says_what_to_do(as_researcher):
+    assert b"Import a file" in as_researcher.get("/datasets").content
+
+
+def test_the_preview_shows_rows_and_problems_and_writes_nothing(as_researcher, settings):
+    page = as_researcher.post(
+        "/datasets/import/preview", {"file": upload('{"prompt": "Hi <b>", "chosen": "a", "rejected": "b"}\n{"x\n')}
+    )
+    assert b"TRL preference" in page.content and b"Hi &lt;b&gt;" in page.content and b"line 2" in page.content
+    assert not ImportJob.objects.exists()
+    assert not list((settings.VAR / "uploads").iterdir())
+
+
+def test_an_upload_becomes_a_dataset(as_researcher, eager, django_capture_on_commit_callbacks, settings):
+    with django_capture_on_commit_callbacks(execute=True):
+        answer = as_researcher.post("/datasets/import", {"file": upload(), "name": "Pairs", "format": "auto"})
+    job = ImportJob.objects.get()
+    assert answer.url == f"/imports/{job.pk}"
+    assert b"Version 1" in as_researcher.get(answer.url).content
+    assert not list((settings.VAR / "uploads").iterdir())
+    assert Dataset.objects.get().name == "Pairs"
+
+
+def test_an_empty_file_is_refused_at_its_field(as_researcher):
+    answer = as_researcher.post("/datasets/import", {"file": upload(""), "name": "Pairs"})
+    assert answer.status_code == 422 and b"empty" in answer.content
+
+
+def test_examples_are_searched_and_filtered(importing, as_researcher):
+    version = importing(
+        [row("e1", domain="maths", prompt="Integrate gently"), row("e2", prompt="用中文写一首诗")]
+    ).version
+    url = f"/datasets/{version.dataset_id}"
+    assert b"Integrate" in as_researcher.get(url, {"q": "INTEG"}).content
+    assert "一首诗" in as_researcher.get(url, {"q": "一首"}).content.decode()
+    assert b"No example matches" in as_researcher.get(url, {"q": "absent"}).content
+    assert b"e2</a>" not in as_researcher.get(url, {"domain": "maths"}).content
+    assert as_researcher.get(url, {"cursor": "zz"}).status_code == 302
+
+
+def test_an_example_shows_all_that_is_known(importing, as_researcher):
+    importing(
+        [
+            row(
+                rubric={
+                    "criteria": [
+                        {
+                            "text": "Names <i>red</i>",
+                            "points": 3,
+                            "verifier": {"name": "word_count", "args": {"max": 9}},
+                        }
+                    ]
+                },
+                responses=[{"id": "a", "text": "**bold** <script>alert(1)</script>"}, {"id": "b", "text": "مرحبا"}],
+                preferences=[
+                    {
+                        "a": "a",
+                        "b": "b",
+                        "strength": 2,
+                        "reasons": [{"text": "kinder", "response": "b", "start": 0, "end": 3}],
+                    }
+                ],
+                meta={"seen": "twice"},
+            )
+        ]
+    )
+    page = as_researcher.get(f"/examples/{Example.objects.get().pk}").content.decode()
+    for wanted in ("+3", "word_count", "<strong>bold</strong>", "b is better than a", "kinder", "twice", 'dir="auto"'):
+        assert wanted in page
+    assert "<script>alert" not in page and "<i>red" not in page
+
+
+def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider, as_annotator, cast):
+    job = importing([row()])
+    example = Example.objects.get()
+    urls = [f"/datasets/{job.version.dataset_id}", f"/examples/{example.pk}", f"/imports/{job.pk}"]
+    assert [as_outsider.get(url).status_code for url in urls] == [404] * 3
+    assert [as_annotator.get(url).status_code for url in [*urls, "/datasets", "/models"]] == [403] * 5
+    assert as_outsider.post(f"/datasets/{job.version.dataset_id}/versions/1/freeze").status_code == 404
+
+
+def test_a_version_is_frozen_once(importing, as_researcher, cast):
+    version = importing([row()]).version
+    as_researcher.post(f"/datasets/{version.dataset_id}/versions/1/freeze")
+    version.refresh_from_db()
+    stamp = version.frozen_at
+    assert version.state == "frozen" and freeze(cast.researcher, version).frozen_at == stamp
+
+
+@pytest.mark.parametrize("url", ["/datasets", "/datasets/{id}"])
+def test_the_number_of_queries_stays_flat_as_rows_double(importing, as_researcher, django_assert_max_num_queries, url):
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    def cost():
+        dataset = Dataset.objects.order_by("id").first()
+        with CaptureQueriesContext(connection) as captured:
+            assert as_researcher.get(url.format(id=dataset.pk)).status_code == 200
+        return len(captured)
+
+    importing([row(f"e{i}") for i in range(5)], name="one")
+    before = cost()
+    importing([row(f"e{i}") for i in range(10)], name="one")
+    importing([row(f"e{i}") for i in range(10)], name="two")
+    assert cost() == before

@@ -1,0 +1,80 @@
+import json
+
+import pytest
+
+from webapp.inference.models import RegisteredModel
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"], "hidden_size": 64}))
+    (tmp_path / "model.safetensors").write_bytes(b"\0" * 10)
+    (tmp_path / "tokenizer.json").write_text("{}")
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps({"chat_template": "{{ messages }}"}))
+    return tmp_path
+
+
+def post(client, path, **extra):
+    return client.post("/models/new", {"name": "tiny", "source": "local", "path": str(path), **extra})
+
+
+def test_a_whole_directory_is_registered_with_its_facts(as_researcher, folder):
+    assert post(as_researcher, folder).status_code == 302
+    model = RegisteredModel.objects.get()
+    assert model.facts == {"architecture": "LlamaForCausalLM", "hidden_size": 64, "weight_bytes": 10}
+    assert b"LlamaForCausalLM" in as_researcher.get("/models").content
+
+
+@pytest.mark.parametrize(
+    ("lacking", "words"),
+    [
+        ("config.json", b"holds no config.json"),
+        ("model.safetensors", b"safetensors"),
+        ("tokenizer.json", b"holds no tokenizer"),
+        ("tokenizer_config.json", b"holds no tokenizer_config.json"),
+    ],
+)
+def test_what_a_directory_lacks_is_said_at_the_field(as_researcher, folder, lacking, words):
+    (folder / lacking).unlink()
+    answer = post(as_researcher, folder)
+    assert answer.status_code == 422 and words in answer.content
+    assert not RegisteredModel.objects.exists()
+
+
+def test_a_tokenizer_without_a_chat_template_is_refused(as_researcher, folder):
+    (folder / "tokenizer_config.json").write_text("{}")
+    assert b"chat template" in post(as_researcher, folder).content
+
+
+def test_hub_ids_are_checked_for_their_form(api):
+    body = {"name": "hub", "source": "hub", "path": "owner/name"}
+    assert api.post("/models", body).status_code == 201
+    refused = api.post("/models", {**body, "name": "other", "path": "../etc"})
+    assert refused.json()["error"]["fields"][0]["path"] == "path"
+    assert api.post("/models", body).json()["error"]["fields"][0]["path"] == "name"
+
+
+def test_an_unused_model_is_taken_off_the_list(api, cast):
+    made = api.post("/models", {"name": "hub", "source": "hub", "path": "owner/name"}).json()
+    assert api.get(f"/models/{made['id']}").json()["name"] == "hub"
+    assert api.delete(f"/models/{made['id']}").status_code == 204
+    assert api.get(f"/models/{made['id']}").status_code == 404
+
+
+def test_models_of_others_are_not_there(as_outsider, api):
+    made = api.post("/models", {"name": "hub", "source": "hub", "path": "owner/name"}).json()
+    assert as_outsider.get(f"/models/{made['id']}").status_code == 404
+
+
+def test_every_verifier_is_listed_with_its_arguments_and_examples(as_annotator, api):
+    assert b"word_count" in as_annotator.get("/verifiers").content
+    listed = {each["name"]: each for each in api.get("/verifiers").json()["items"]}
+    assert "max" in listed["word_count"]["schema"]["properties"] and listed["word_count"]["examples"]
+
+
+def test_a_verifier_can_be_tried(api, as_annotator):
+    assert api.post("/verifiers/word_count/try", {"text": "a b", "args": {"max": 3}}).json()["met"] is True
+    wrong = api.post("/verifiers/word_count/try", {"text": "a", "args": {"mx": 3}})
+    assert wrong.status_code == 422 and wrong.json()["error"]["fields"][0]["path"] == "args.mx"
+    assert b"not met" in as_annotator.post("/verifiers/word_count/try", {"text": "a b", "args": '{"max": 1}'}).content
+    assert as_annotator.post("/verifiers/word_count/try", {"text": "a", "args": "{"}).status_code == 422

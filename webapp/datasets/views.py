@@ -1,0 +1,180 @@
+"""Pages of datasets. Reading needs the role reviewer, changing anything researcher; foreign rows are 404."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core.paging import page
+from webapp.core.problems import Invalid
+
+from . import access, queries, services
+from .forms import ImportForm
+from .importers.table import SYNONYMS
+from .models import ImportJob
+from .preview import preview
+
+PAGE = 50
+COUNTED = 1_000  # matches are counted up to here: people do not need the rest, and the page stays quick
+YES_NO = {"yes": True, "no": False}
+
+
+@member(access.READER)
+@require_GET
+def datasets(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request)
+    try:
+        found = page(queries.datasets(membership.workspace_id), request.GET.get("cursor"), PAGE, "-id")
+    except Invalid:
+        return redirect("datasets")
+    running = queries.imports(membership.workspace_id).filter(state__in=["queued", "running"]).order_by("-id")[:5]
+    context = {
+        "rows": found.items,
+        "next": found.next,
+        "imports": running,
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    return render(request, "datasets/datasets.html", context)
+
+
+@member(access.WRITER)
+@require_http_methods(["GET", "POST"])
+def import_new(request: HttpRequest) -> HttpResponseBase:
+    """The form; posted, it stores the file, queues the import and goes to its page."""
+    if request.method == "GET":
+        return render(
+            request, "datasets/import_new.html", {"form": ImportForm(initial={"name": request.GET.get("name")})}
+        )
+    form = ImportForm(request.POST, request.FILES)
+    if form.is_valid():
+        job = _start(request, form)
+        if job:
+            return redirect("import_job", job.pk)
+    return render(request, "datasets/import_new.html", {"form": form}, status=422)
+
+
+def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
+    """The queued import, or None with what is wrong written into the form."""
+    data = form.cleaned_data
+    percent = data["heldout_percent"]
+    path = services.store_upload(data["file"].name, data["file"])
+    try:
+        return services.start_import(
+            require(request),
+            path,
+            file_name=path.name,
+            name=data["name"],
+            format=data["format"] or services.AUTO,
+            mapping=_mapping(request.POST),
+            keep_good=data["keep_good"],
+            heldout_share=None if percent is None else percent / 100,
+        )
+    except Invalid as problem:
+        services.discard_upload(path)
+        for field, reason in problem.fields.items():
+            form.add_error(field if field in form.fields else None, reason)
+        return None
+
+
+def _mapping(posted: QueryDict) -> dict[str, str]:
+    return {field: posted[f"map-{field}"] for field in SYNONYMS if posted.get(f"map-{field}")}
+
+
+@member(access.WRITER)
+@require_POST
+def import_preview(request: HttpRequest) -> HttpResponseBase:
+    """A fragment: the first rows as they would be imported. The upload is read and thrown away."""
+    upload = request.FILES.get("file")
+    if upload is None:
+        return HttpResponse("")
+    path = services.store_upload(upload.name or "upload", upload)
+    try:
+        shown = preview(path, path.name, request.POST.get("format") or services.AUTO, _mapping(request.POST))
+    except Invalid as problem:
+        return render(request, "datasets/_preview.html", {"problem": problem}, status=422)
+    finally:
+        services.discard_upload(path)
+    return render(request, "datasets/_preview.html", {"shown": shown, "fields": _fields(shown)})
+
+
+def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"name": field, "column": shown["mapping"].get(field, "")} for field in SYNONYMS]
+
+
+@member(access.READER)
+@require_GET
+def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
+    job = access.import_read(require(request), job_id)
+    template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
+    return render(request, template, {"job": job, "may_write": require(request).may(Role.RESEARCHER)})
+
+
+@member(access.READER)
+@require_GET
+def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) -> HttpResponseBase:
+    """One version (the newest without a number): what it holds, and its examples, searched and filtered."""
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
+    given = request.GET
+    filters = queries.Filters(
+        text=given.get("q", "")[:500].replace("\0", ""),
+        split=given.get("split", ""),
+        domain=given.get("domain", ""),
+        source=given.get("source", ""),
+        verifier=given.get("verifier", ""),
+        rubric=YES_NO.get(given.get("rubric", "")),
+        preferences=YES_NO.get(given.get("preferences", "")),
+    )
+    try:
+        found = queries.examples(version, filters, given.get("cursor"), PAGE)
+    except Invalid:  # a cursor or split typed by hand: begin at the beginning
+        return redirect("dataset_version", dataset_id, version.number)
+    rest = given.copy()
+    rest["cursor"] = found.next or ""
+    narrowed = filters != queries.Filters()
+    context = {
+        "dataset": version.dataset,
+        "version": version,
+        "rows": found.items,
+        "filters": filters,
+        "narrowed": narrowed,
+        "next": rest.urlencode() if found.next else "",
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    if request.headers.get("HX-Request") and given.get("cursor"):
+        return render(request, "datasets/_rows.html", context)
+    context["versions"] = list(queries.versions(version.dataset)[:50])
+    if narrowed:
+        context["matches"] = queries.count_up_to(version, filters, COUNTED + 1)
+        context["counted"] = COUNTED
+    return render(request, "datasets/dataset.html", context)
+
+
+@member(access.WRITER)
+@require_POST
+def freeze(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    membership = require(request)
+    version = services.freeze(membership, access.version_write(membership, dataset_id, number))
+    messages.success(request, f"Version {version.number} is frozen: it stays as it is.")
+    return redirect("dataset_version", dataset_id, number)
+
+
+@member(access.READER)
+@require_GET
+def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
+    row = access.example_read(require(request), example_id)
+    record = row.record
+    texts = {response.id: response for response in record.responses}
+    preferences = [{"row": each, "a": texts[each.a], "b": texts[each.b]} for each in record.preferences]
+    context = {
+        "row": row,
+        "record": record,
+        "preferences": preferences,
+        "meta": record.model_dump(mode="json")["meta"],
+        "appearances": list(queries.appearances(row)[:50]),
+    }
+    return render(request, "datasets/example.html", context)

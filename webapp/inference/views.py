@@ -1,0 +1,123 @@
+"""Pages of the model registry and of the verifiers."""
+
+import json
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from trainer.contracts import VerifierSpec
+from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core.paging import page
+from webapp.core.problems import Conflict, Invalid
+
+from . import access, queries, services
+from .forms import ModelForm
+
+MAX_TRIED = 100_000  # characters
+
+
+@member(Role.REVIEWER)
+@require_GET
+def models(request: HttpRequest) -> HttpResponseBase:
+    membership = require(request)
+    try:
+        found = page(queries.models(membership.workspace_id), request.GET.get("cursor"), 50, "-id")
+    except Invalid:
+        return redirect("models")
+    context = {"rows": found.items, "next": found.next, "may_write": membership.may(Role.RESEARCHER)}
+    return render(request, "models/models.html", context)
+
+
+@member(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def model_new(request: HttpRequest) -> HttpResponseBase:
+    form = ModelForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            model = services.register(require(request), **form.cleaned_data)
+        except Invalid as problem:
+            for field, reason in problem.fields.items():
+                form.add_error(field, reason)
+        else:
+            messages.success(request, f"{model.name} is registered; runs can start from it.")
+            return redirect("model", model.pk)
+    return render(request, "models/model_new.html", {"form": form}, status=422 if form.is_bound else 200)
+
+
+@member(Role.REVIEWER)
+@require_GET
+def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    membership = require(request)
+    row = access.model_read(membership, model_id)
+    context = {"model": row, "run_count": row.runs.count(), "may_write": membership.may(Role.RESEARCHER)}
+    return render(request, "models/model.html", context)
+
+
+@member(Role.RESEARCHER)
+@require_POST
+def model_delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    try:
+        services.delete(membership, row)
+    except Conflict as problem:
+        messages.error(request, problem.message)
+        return redirect("model", model_id)
+    messages.success(request, f"{row.name} is off the list; its files stay where they are.")
+    return redirect("models")
+
+
+@member(Role.ANNOTATOR)
+@require_GET
+def verifiers(request: HttpRequest) -> HttpResponseBase:
+    return render(request, "verifiers/verifiers.html", {"verifiers": [_described(each) for each in REGISTRY.values()]})
+
+
+def _described(verifier: Verifier) -> dict[str, Any]:
+    schema = verifier.args.model_json_schema()
+    required = schema.get("required", [])
+    arguments = [
+        {"name": name, "required": name in required, "help": field.get("description", ""), "type": _type(field)}
+        for name, field in schema.get("properties", {}).items()
+    ]
+    examples = [
+        {"text": e.text, "args": json.dumps(e.args, ensure_ascii=False), "met": e.met} for e in verifier.examples
+    ]
+    return {
+        "verifier": verifier,
+        "arguments": arguments,
+        "examples": examples,
+        "first": examples[0] if examples else None,
+    }
+
+
+def _type(field: dict[str, Any]) -> str:
+    choices = field.get("enum")
+    if choices:
+        return " or ".join(map(str, choices))
+    kinds = [field, *field.get("anyOf", [])]
+    return " or ".join(str(kind["type"]) for kind in kinds if kind.get("type") not in (None, "null"))
+
+
+@member(Role.ANNOTATOR)
+@require_POST
+def verifier_try(request: HttpRequest, name: str) -> HttpResponseBase:
+    """A fragment with the finding, or with what is wrong with the arguments (422)."""
+    if name not in REGISTRY:
+        raise Http404("no such verifier")
+    try:
+        args = json.loads(request.POST.get("args") or "{}")
+        if not isinstance(args, dict):
+            raise ValueError("must be an object")
+        spec = VerifierSpec(name=name, args=args)
+        finding = verify(spec, request.POST.get("text", "")[:MAX_TRIED])
+    except VerifierError as error:
+        return render(request, "verifiers/_finding.html", {"error": f"{error.field}: {error.message}"}, status=422)
+    except (ValueError, RecursionError) as error:
+        return render(request, "verifiers/_finding.html", {"error": f"args: not a JSON object: {error}"}, status=422)
+    return render(request, "verifiers/_finding.html", {"finding": finding})
