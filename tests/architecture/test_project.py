@@ -72,7 +72,7 @@ def test_the_trainer_only_list_names_pinned_packages():
     assert listed <= pinned
 
 
-SECRET = re.compile(r"(\bts_[\w-]{40,}|-----BEGIN [A-Z ]*PRIVATE KEY-----|AKIA[0-9A-Z]{16}|hf_[A-Za-z0-9]{30,})")
+SECRET = re.compile(r"((?<!\w)ts_[\w-]{40,}|-----BEGIN [A-Z ]*PRIVATE KEY-----|AKIA[0-9A-Z]{16}|hf_[A-Za-z0-9]{30,})")
 
 
 def test_no_secret_is_committed():

@@ -191,5 +191,7 @@ class Supervisor:
 
 def _exit_reason(code: int, child: Child, log: Path) -> str:
     ended = f"killed by signal {-code}" if code < 0 else f"exit code {code}"
-    lines = [line for line in child.output().splitlines() if line.strip()]
-    return f"{ended}: {lines[-1][:200]} (see {log})" if lines else f"{ended} (see {log})"
+    lines = [line for line in child.output().splitlines() if line.strip() and not line[0].isspace()]
+    # the line that names the error, where there is one: a database adds lines of its own below it
+    telling = next((line for line in reversed(lines[-6:]) if "rror" in line), lines[-1] if lines else "")
+    return f"{ended}: {telling[:200]} (see {log})" if telling else f"{ended} (see {log})"
