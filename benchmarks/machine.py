@@ -1,4 +1,4 @@
-"""One line that says where a number was measured."""
+"""The machine that a measurement was taken on, in one line."""
 
 import os
 import platform
@@ -6,16 +6,14 @@ from pathlib import Path
 
 
 def describe() -> str:
-    """Processor, cores, memory, system and Python of this machine."""
+    """Processor, cores this process may use, memory, present load, versions of kernel and Python."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    return (
-        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, "
-        f"{platform.system()} {platform.release()}, Python {platform.python_version()}"
-    )
+    cores = len(os.sched_getaffinity(0))
+    parts = [_processor(), f"{cores} cores", f"{memory:.0f} GiB", f"load {os.getloadavg()[0]:.1f}"]
+    return ", ".join([*parts, f"Linux {platform.release()}", f"Python {platform.python_version()}"])
 
 
 def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.machine()
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()

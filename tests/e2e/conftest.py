@@ -50,8 +50,8 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def window(chromium: Browser) -> Iterator[BrowserContext]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+def window(chromium: Browser, stack: Stack) -> Iterator[BrowserContext]:
+    context = chromium.new_context(base_url=stack.url, viewport={"width": 1280, "height": 800})
     yield context
     context.close()
 
