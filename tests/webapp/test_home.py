@@ -78,3 +78,9 @@ def test_the_queries_do_not_grow_with_the_rows(as_researcher, cast, launch):  # 
         launch()
         Run.objects.filter(id=launch().id).update(state="finished")
     assert queries() == few
+
+
+def test_a_page_that_does_not_exist_is_drawn_like_the_others(as_researcher):
+    answer = as_researcher.get("/nowhere")
+    assert answer.status_code == 404
+    assert b"Nothing here" in answer.content and b"css/components" in answer.content
