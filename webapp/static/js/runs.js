@@ -1,25 +1,16 @@
 // The list of runs: rows change in place, new runs announce themselves, nothing moves under the pointer.
 import { connect } from "./socket.js";
-import { icon } from "./icons.js";
-import { score } from "./format.js";
+import { badge, scores } from "./badge.js";
 import { duration } from "./times.js";
 
 const list = document.getElementById("run-list");
-const SHAPES = {
-  queued: () => icon("clock"), starting: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
-  stopped: () => icon("circle-stop"), finished: () => icon("circle-check"), failed: () => icon("circle-x"),
-};
 const fresh = new Set();
 
 function update(row, run) {
   const part = (name) => row.querySelector(`[data-bind="${name}"]`);
   const state = part("state");
   if (state.firstElementChild?.dataset.state !== run.state) {
-    const span = document.createElement("span");
-    span.className = "state";
-    span.dataset.state = run.state;
-    span.append(SHAPES[run.state]?.() ?? Object.assign(document.createElement("span"), { className: "live-dot" }), run.state[0].toUpperCase() + run.state.slice(1));
-    state.replaceChildren(span);
+    state.replaceChildren(badge(run.state));
   }
   part("name").textContent = run.name;
   part("bar").value = run.progress.fraction;
@@ -29,11 +20,8 @@ function update(row, run) {
   part("left").textContent = run.progress.eta_s !== null && !run.ended_at ? ` · ${duration(run.progress.eta_s)} left` : "";
   if (run.started_at) part("took").dataset.start = run.started_at;
   part("took").dataset.end = run.ended_at ?? "";
-  const last = run.summary["eval/rubric_score"];
-  if (last !== undefined) {
-    const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(run.summary["eval/rubric_score:first"]) });
-    part("scores").replaceChildren(from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) }));
-  }
+  const pair = scores(run.summary["eval/rubric_score:first"], run.summary["eval/rubric_score"]);
+  if (pair) part("scores").replaceChildren(...pair);
 }
 
 function announce() {
