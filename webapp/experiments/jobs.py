@@ -115,7 +115,7 @@ def stop(run_id: int) -> None:
     """A run that was never submitted is over at once. Otherwise its process hears of it with its next heartbeat."""
     run = Run.objects.with_names().filter(id=run_id, state=State.STOPPING, ray_job_id="").first()
     if run:
-        move(run, State.STOPPED, reason="stopped before it started")
+        move(run, State.STOPPED, reason="Stopped before it started")
 
 
 def remove_folder(run_id: int) -> None:
