@@ -159,3 +159,9 @@ class PolicyConfig(Section):
         scaffold = self.scaffold
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
             yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")
+        if scaffold and scaffold.ratio_mode == "corrected" and self.rollout.top_p < 1:
+            yield FieldProblem(
+                "scaffold.ratio_mode",
+                "'corrected' divides by what the sampler recorded, which with rollout.top_p below 1 is not the whole "
+                "distribution; set rollout.top_p to 1",
+            )

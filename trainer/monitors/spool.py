@@ -59,7 +59,13 @@ class Spool:
 
     def pause(self, step: int) -> None:
         """Say that the disk is full, as well as that can be done: in memory if it does not fit on the disk."""
-        self._queue(StateData(state="paused", reason=f"No space left on the disk of {self._path.parent}. Free some and it goes on by itself"), step)
+        self._queue(
+            StateData(
+                state="paused",
+                reason=f"No space left on the disk of {self._path.parent}. Free some and it goes on by itself",
+            ),
+            step,
+        )
         self._flush()
 
     def unpause(self, step: int) -> None:

@@ -49,7 +49,9 @@ def _problem(request: HttpRequest, status: int, title: str, message: str) -> Htt
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     if isinstance(exception, DisallowedHost):
-        message = "The server does not answer to this address. Whoever runs it can set PUBLIC_URL to the address you used."
+        message = (
+            "The server does not answer to this address. Whoever runs it can set PUBLIC_URL to the address you used."
+        )
         return _problem(request, 400, "Wrong address", message)
     return _problem(request, 400, "That request makes no sense", "Go back and try again.")
 

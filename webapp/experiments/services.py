@@ -58,7 +58,9 @@ def launch(
         if key and (earlier := _launched(membership, key)):
             return earlier
         if key and Run.objects.filter(created_by=membership.user, launch_key=key).exists():
-            raise Conflict("You used this key for a run of another workspace. Send another key.", "key_in_use") from None
+            raise Conflict(
+                "You used this key for a run of another workspace. Send another key.", "key_in_use"
+            ) from None
         raise
     return run
 
