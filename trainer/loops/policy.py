@@ -149,7 +149,8 @@ class PolicyLoop:
             raise self._diverged(step, error, trajectories, advantages_B) from error
         values, histograms = update_metrics(report)
         values["optim/lr"] = learning_rate(self._config, step)
-        values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
+        if report.tokens:  # with every response excluded nothing was trained, which is not a speed of 0
+            values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
         self._monitor.metrics(step, values, histograms)
         records = rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report)
         self._monitor.rollouts(step, records)

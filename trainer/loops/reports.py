@@ -46,11 +46,11 @@ def verifier_rates(trajectories: Sequence[Trajectory], rubrics: Mapping[str, Rub
 
 
 def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Histogram]]:
-    """Means over generated tokens of the responses that were trained on."""
+    """Means over generated tokens of the responses that were trained on; loss and norm are means over the updates."""
     ratio, weight = _flat(report.ratio), _flat(report.weight)
     kept = ratio[weight > 0]
     values = {
-        "policy/loss": report.loss,
+        "policy/loss": _mean(report.losses),
         "policy/grad_norm": _mean(report.grad_norms),
         "policy/entropy": _tensor_mean(_flat(report.entropy)),
         "policy/kl_old": _tensor_mean(_flat(report.kl_old)),

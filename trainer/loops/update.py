@@ -27,7 +27,8 @@ class NotFinite(ArithmeticError):
 class UpdateReport:
     """What happened, by response (row of the step) where lists; all detached."""
 
-    loss: float = 0.0
+    losses: list[float] = field(default_factory=list)
+    """One for each optimiser update, as are the norms."""
     grad_norms: list[float] = field(default_factory=list)
     ratio: dict[int, Tensor] = field(default_factory=dict)
     weight: dict[int, Tensor] = field(default_factory=dict)
@@ -86,6 +87,7 @@ class Updater:
         for parameter in self._learner.parameters.values():
             parameter.grad = torch.zeros_like(parameter)
         batch = step.batch(rows)
+        report.losses.append(0.0)
         for micro in step.micro_batches(rows):
             scored = step.score(micro)
             step.fill_old(micro, scored)
@@ -194,7 +196,7 @@ class _Step:
 
     def note(self, report: UpdateReport, rows: list[int], scored: list[Scored], result: ObjectiveResult) -> None:
         """Later passes over the same response overwrite earlier ones, except for the entropy."""
-        report.loss += float(result.loss.detach())
+        report.losses[-1] += float(result.loss.detach())
         for row, (b, part) in enumerate(zip(rows, scored, strict=True)):
             length = len(part.logp_T)
             report.ratio[b] = result.ratio[row, :length]

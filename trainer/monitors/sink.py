@@ -22,6 +22,8 @@ _HEARTBEAT_S = 2.0
 _LINGER_S = 0.2
 _BACKOFF_MAX_S = 15.0
 _TIMEOUT = httpx.Timeout(20.0, connect=5.0)
+DELIVERY_S = 1800.0
+"""How long a run that has ended waits for a server that is away: longer than a restart or a repair of the database."""
 _GONE = {401, 403, 404, 410}
 
 
@@ -58,7 +60,7 @@ class HttpSink:
         """There is something new in the spool."""
         self._wake.set()
 
-    def close(self, timeout_s: float = 60.0) -> bool:
+    def close(self, timeout_s: float = DELIVERY_S) -> bool:
         """Wait until everything is acknowledged, at most `timeout_s`; True when it was."""
         deadline = time.monotonic() + timeout_s
         while self.acked < self._spool.last_seq and self.command != "abandon" and time.monotonic() < deadline:

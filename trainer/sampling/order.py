@@ -1,6 +1,7 @@
 """In which order the training prompts are visited."""
 
 import random
+from functools import lru_cache
 from typing import Any
 
 from trainer.seeding import derive_seed
@@ -37,10 +38,11 @@ class DataOrder:
 
     def _at(self, position: int) -> int:
         epoch, place = divmod(position, self._count)
-        return self._permutation(epoch)[place]
+        return _permutation(self._count, derive_seed(self._seed, "order", epoch))[place] if self._shuffle else place
 
-    def _permutation(self, epoch: int) -> list[int]:
-        order = list(range(self._count))
-        if self._shuffle:
-            random.Random(derive_seed(self._seed, "order", epoch)).shuffle(order)  # noqa: S311 - order, not secrecy
-        return order
+
+@lru_cache(maxsize=2)  # a step lies within one pass or spans two; shuffling 100,000 prompts for each draw would show
+def _permutation(count: int, seed: int) -> list[int]:
+    order = list(range(count))
+    random.Random(seed).shuffle(order)  # noqa: S311 - order, not secrecy
+    return order

@@ -62,7 +62,7 @@ def _is_accent(letter: str) -> bool:
 
 
 @SearchVectorField.register_lookup
-class Matches(Lookup):  # type: ignore[type-arg]  # not subscriptable at run time
+class Matches(Lookup):
     """`search__matches=query(text)`: the literal is taken as it is, not cut again by the server."""
 
     lookup_name = "matches"
@@ -70,10 +70,10 @@ class Matches(Lookup):  # type: ignore[type-arg]  # not subscriptable at run tim
     def get_prep_lookup(self) -> Any:
         return self.rhs
 
-    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, list[Any]]:
+    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, Any]:
         return "%s", [value]
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, list[Any]]:
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         lhs, lhs_params = self.process_lhs(compiler, connection)
         rhs, rhs_params = self.process_rhs(compiler, connection)
         return f"{lhs} @@ {rhs}::tsquery", [*lhs_params, *rhs_params]

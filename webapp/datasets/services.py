@@ -1,7 +1,9 @@
 """All writes to datasets: imports as jobs, freezing, describing."""
 
 from datetime import timedelta
+from errno import EDQUOT, ENOSPC
 from pathlib import Path
+from shutil import rmtree
 from typing import Protocol
 from uuid import uuid4
 
@@ -29,21 +31,31 @@ class SupportsRead(Protocol):
 
 
 def store_upload(file_name: str, chunks: SupportsRead) -> Path:
-    """Keeps an uploaded file under var/uploads until its import is over. Raises Invalid when it is too large."""
-    folder = Path(settings.VAR) / "uploads" / uuid4().hex
-    folder.mkdir(parents=True)
-    path = folder / safe_name(file_name)
+    """Keeps an uploaded file under var/uploads until its import is over.
+
+    Raises Invalid at `file` when it is too large or the disk is full; then nothing of it is kept.
+    """
+    path = Path(settings.VAR) / "uploads" / uuid4().hex / safe_name(file_name)
+    try:
+        path.parent.mkdir(parents=True)
+        _write(path, chunks)
+    except BaseException as error:
+        discard_upload(path)
+        if isinstance(error, OSError) and error.errno in (ENOSPC, EDQUOT):
+            reason = "cannot be stored: the server's disk is full. Free some space, then send it again"
+            raise Invalid("The server's disk is full.", {"file": reason}) from error
+        raise
+    return path
+
+
+def _write(path: Path, chunks: SupportsRead) -> None:
     size = 0
     with path.open("wb") as file:
         while chunk := chunks.read(CHUNK):
             size += len(chunk)
             if size > MAX_UPLOAD_BYTES:
-                break
+                raise Invalid("The file is too large.", {"file": f"is larger than {MAX_UPLOAD_BYTES // 10**9} GB"})
             file.write(chunk)
-    if size > MAX_UPLOAD_BYTES:
-        discard_upload(path)
-        raise Invalid("The file is too large.", {"file": f"is larger than {MAX_UPLOAD_BYTES // 10**9} GB"})
-    return path
 
 
 def safe_name(name: str) -> str:
@@ -55,8 +67,7 @@ def safe_name(name: str) -> str:
 def discard_upload(path: Path) -> None:
     """Removes an upload and its folder; a file elsewhere, such as one named on the command line, stays."""
     if path.parent.parent == Path(settings.VAR) / "uploads":
-        path.unlink(missing_ok=True)
-        path.parent.rmdir()
+        rmtree(path.parent, ignore_errors=True)
 
 
 def start_import(

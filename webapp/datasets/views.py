@@ -61,8 +61,9 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
     """The queued import, or None with what is wrong written into the form."""
     data = form.cleaned_data
     percent = data["heldout_percent"]
-    path = services.store_upload(data["file"].name, data["file"])
+    path = None
     try:
+        path = services.store_upload(data["file"].name, data["file"])
         return services.start_import(
             require(request),
             path,
@@ -74,7 +75,8 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
             heldout_share=None if percent is None else percent / 100,
         )
     except Invalid as problem:
-        services.discard_upload(path)
+        if path:
+            services.discard_upload(path)
         for field, reason in problem.fields.items():
             form.add_error(field if field in form.fields else None, reason)
         return None
@@ -91,13 +93,15 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
     upload = request.FILES.get("file")
     if upload is None:
         return HttpResponse("")
-    path = services.store_upload(upload.name or "upload", upload)
+    path = None
     try:
+        path = services.store_upload(upload.name or "upload", upload)
         shown = preview(path, path.name, request.POST.get("format") or services.AUTO, _mapping(request.POST))
     except Invalid as problem:
         return render(request, "datasets/_preview.html", {"problem": problem}, status=422)
     finally:
-        services.discard_upload(path)
+        if path:
+            services.discard_upload(path)
     return render(request, "datasets/_preview.html", {"shown": shown, "fields": _fields(shown)})
 
 

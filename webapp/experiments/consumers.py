@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import json
+import time
 from collections import deque
+from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 
+from channels.auth import get_user
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
@@ -14,12 +17,14 @@ from django.urls import path
 
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
+from webapp.core.views import DATABASE_AWAY
 
 from . import access, broadcasts
 from .models import Run
 
 MOST_WAITING = 500  # messages kept for a client that reads slowly
-RECHECK_S = 60  # how soon a person who was removed stops hearing
+RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
+TRY_AGAIN = 1013
 RESYNC = json.dumps({"type": "resync"})
 
 
@@ -66,12 +71,15 @@ class Feed(AsyncWebsocketConsumer):
         self.news.set()
 
     async def send_waiting(self) -> None:
+        checked = time.monotonic()
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self.news.wait(), RECHECK_S)
-            if not self.news.is_set() and await self.allowed_group() != self.group:
-                await self.close(4403)
-                return
+            # by the clock, not only in silence: a run that is under way is never silent
+            if time.monotonic() - checked >= RECHECK_S:
+                if not await self.may_go_on():
+                    return
+                checked = time.monotonic()
             self.news.clear()
             while self.waiting:
                 await self.send(text_data=self.waiting.popleft())
@@ -83,9 +91,25 @@ class Feed(AsyncWebsocketConsumer):
         trusted = getattr(settings, "CSRF_TRUSTED_ORIGINS", [])
         return bool(origin) and (urlsplit(origin).netloc == host or origin in trusted)
 
+    async def may_go_on(self) -> bool:
+        """Whether this person may still listen; if not, or if nobody can tell, the connection is closed."""
+        try:
+            allowed = await self.allowed_group() == self.group
+        except DATABASE_AWAY:
+            await self.close(TRY_AGAIN)  # the page connects again, and is asked again
+            return False
+        if not allowed:
+            await self.close(4403)
+        return allowed
+
     async def allowed_group(self) -> str | None:
-        """The group this person may hear, asked of the database; None refuses."""
-        return await database_sync_to_async(self.group_of)(self.scope["user"])
+        """The group this person may hear, asked of the database; None refuses.
+
+        The session is read afresh: the one in the scope does not know that somebody has signed out since.
+        """
+        session = import_module(settings.SESSION_ENGINE).SessionStore(self.scope["session"].session_key)
+        user = await get_user({"session": session})
+        return await database_sync_to_async(self.group_of)(user)
 
     def group_of(self, user: Any) -> str | None:
         raise NotImplementedError

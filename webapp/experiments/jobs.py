@@ -179,7 +179,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     try:
         client = ray_client.client()
         job = client.job(run.ray_job_id)
-    except RayAway as error:
+    except (RayAway, RayRefused) as error:  # refused: another cluster, another token; the run must still end
         logger.warning("cannot ask for job %s: %s", run.ray_job_id, error)
     if job and job.has_ended:
         _end(run, _death(job), client)
@@ -193,7 +193,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
 
 def _death(job: Job) -> str:
     if job.status == "UNKNOWN":
-        return "Its process is gone: Ray no longer knows the job, perhaps because Ray was restarted"
+        return "Its process is gone: Ray no longer knows the job, perhaps because Touchstone or Ray was restarted"
     return f"Its process ended without a last word (Ray: {job.status.lower()})"
 
 

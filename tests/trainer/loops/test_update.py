@@ -1,5 +1,6 @@
 """The update: micro-batches add up, old log-probabilities, gradients that are not finite."""
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 import torch
 
 from trainer.config import PolicyConfig
+from trainer.loops.reports import update_metrics
 from trainer.loops.update import NotFinite, Updater
 from trainer.rollouts import Trajectory
 
@@ -88,6 +90,22 @@ def test_excluded_responses_take_no_part(collected: Any) -> None:
     advantages_B[1] = torch.nan
     report = loop._updater.run(trajectories, advantages_B)
     assert sorted(report.ratio) == [0, 2, 3, 4, 5, 6, 7]
+
+
+def test_the_loss_shown_is_the_mean_over_the_updates(collected: Any) -> None:
+    config = small_config(**WIDE, optim={"lr": 1e-9, "minibatch_size": 4})
+    loop, trajectories, advantages_B = collected(config)
+    advantages_B = torch.tensor([1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 0.5, 0.5, 0.5, 0.5])
+    report = Updater(loop.parts.learner, config).run(trajectories, advantages_B)
+    assert report.losses == pytest.approx([-1.0, 1.0, -0.5], abs=1e-4)  # on policy: minus the mean advantage
+    assert update_metrics(report)[0]["policy/loss"] == pytest.approx(-0.5 / 3, abs=1e-4)
+
+
+def test_a_step_whose_responses_are_all_excluded_has_no_loss_rather_than_zero(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config())
+    report = loop._updater.run(trajectories, torch.full_like(advantages_B, torch.nan))
+    values, histograms = update_metrics(report)
+    assert all(math.isnan(value) for value in values.values()) and not histograms
 
 
 def test_a_step_without_signal_changes_nothing_but_is_reported(collected: Any) -> None:

@@ -3,7 +3,8 @@
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ class Ingest:
         self.lines = "".join(example.canonical() + "\n" for example in examples)
         digests = sorted(example.digest() + "\n" for example in examples)
         self.events: dict[int, RunEvent] = {}
+        self.away: Callable[[], bool] | None = None
         self.assignment: dict[str, Any] = {
             "run_id": 7,
             "name": "test",
@@ -45,10 +47,12 @@ class Ingest:
                 )
 
             def do_POST(self) -> None:
+                if outer.away and outer.away():
+                    return self.send_error(503)
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 for event in EventBatch.model_validate_json(body).events:
                     outer.events.setdefault(event.seq, event)
-                outer.reply(self, json.dumps({"acked": len(outer.events)}))
+                return outer.reply(self, json.dumps({"acked": len(outer.events)}))
 
             def log_message(self, *_: object) -> None:
                 pass
@@ -87,6 +91,20 @@ def test_a_job_runs_its_assignment_and_delivers_every_event(server: Ingest, tmp_
     assert [name for name, _ in server.states()] == ["running", "finished"]
     spooled = (tmp_path / "runs" / "7" / "events.jsonl").read_text().count("\n")
     assert sorted(server.events) == list(range(1, spooled + 1))
+
+
+def test_a_run_that_ends_while_the_database_is_away_still_delivers_its_end(server: Ingest, tmp_path: Path) -> None:
+    spool = tmp_path / "runs" / "7" / "events.jsonl"
+    ended_at: list[float] = []
+
+    def away() -> bool:
+        if not ended_at and '"finished"' in spool.read_text():
+            ended_at.append(time.monotonic())
+        return not ended_at or time.monotonic() < ended_at[0] + 1.0
+
+    server.away = away
+    assert job([]) == 0
+    assert server.states()[-1][0] == "finished"
 
 
 def test_examples_that_are_not_the_frozen_version_are_refused(server: Ingest) -> None:

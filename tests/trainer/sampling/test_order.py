@@ -2,12 +2,12 @@
 
 import pytest
 
-from trainer.sampling import DataOrder
+from trainer.sampling import DataOrder, order
 
 
 def test_every_pass_visits_every_prompt_once_in_an_order_of_its_own() -> None:
-    order = DataOrder(10, seed=3)
-    first, second = order.take(10), order.take(10)
+    visits = DataOrder(10, seed=3)
+    first, second = visits.take(10), visits.take(10)
     assert sorted(first) == sorted(second) == list(range(10))
     assert first != second
 
@@ -39,3 +39,9 @@ def test_a_state_of_other_data_is_refused() -> None:
         DataOrder(8, seed=5).load_state_dict(DataOrder(7, seed=5).state_dict())
     with pytest.raises(ValueError, match="no training prompt"):
         DataOrder(0, seed=0)
+
+
+def test_a_pass_is_shuffled_once_and_not_for_each_draw() -> None:
+    order._permutation.cache_clear()
+    DataOrder(1_000, seed=1).take(64)
+    assert order._permutation.cache_info().misses == 1

@@ -1,8 +1,11 @@
 """The pages of datasets: what they show, to whom, and at what cost."""
 
+from errno import ENOSPC
+
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from webapp.datasets import services
 from webapp.datasets.models import Dataset, Example, ImportJob
 from webapp.datasets.services import freeze
 
@@ -39,6 +42,25 @@ def test_an_upload_becomes_a_dataset(as_researcher, eager, django_capture_on_com
 def test_an_empty_file_is_refused_at_its_field(as_researcher):
     answer = as_researcher.post("/datasets/import", {"file": upload(""), "name": "Pairs"})
     assert answer.status_code == 422 and b"empty" in answer.content
+
+
+@pytest.mark.parametrize("url", ["/datasets/import", "/datasets/import/preview"])
+def test_a_file_that_is_too_large_is_refused_and_not_kept(as_researcher, settings, monkeypatch, url):
+    monkeypatch.setattr(services, "MAX_UPLOAD_BYTES", 10)
+    answer = as_researcher.post(url, {"file": upload(), "name": "Pairs"})
+    assert answer.status_code == 422 and b"larger than" in answer.content
+    assert not list((settings.VAR / "uploads").iterdir())
+
+
+def test_a_full_disk_is_named_and_nothing_is_left_on_it(as_researcher, settings, monkeypatch):
+    def full(path, chunks):
+        path.write_bytes(b"half")
+        raise OSError(ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(services, "_write", full)
+    answer = as_researcher.post("/datasets/import", {"file": upload(), "name": "Pairs"})
+    assert answer.status_code == 422 and b"disk is full" in answer.content
+    assert not list((settings.VAR / "uploads").iterdir())
 
 
 def test_examples_are_searched_and_filtered(importing, as_researcher):

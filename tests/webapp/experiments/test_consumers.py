@@ -1,8 +1,12 @@
 """What an open page hears, and who may listen."""
 
+import asyncio
+
 import pytest
 from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
+from django.contrib.sessions.models import Session
+from django.db import OperationalError
 
 from tests.cast import browser, make_cast
 from webapp.asgi import application
@@ -135,3 +139,47 @@ async def test_who_leaves_the_workspace_stops_hearing(scene, monkeypatch):
     assert accepted
     await sync_to_async(cast.reviewer.delete)()
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
+
+
+async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.3)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await sync_to_async(cast.reviewer.delete)()
+    message = {"type": "broadcast", "message": {"type": "log", "lines": []}}
+    kinds = []
+    for _ in range(50):
+        await get_channel_layer().group_send(broadcasts.run_group(run.id), message)
+        kinds.append((await socket.receive_output(timeout=5))["type"])
+        if kinds[-1] == "websocket.close":
+            break
+        await asyncio.sleep(0.05)
+    assert kinds[-1] == "websocket.close"
+
+
+async def test_who_signs_out_stops_hearing(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await sync_to_async(Session.objects.all().delete)()
+    assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
+
+
+async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, monkeypatch):
+    cast, run, _ = scene
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+
+    async def away(feed):
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    monkeypatch.setattr(consumers.Feed, "allowed_group", away)
+    await get_channel_layer().group_send(
+        broadcasts.run_group(run.id), {"type": "broadcast", "message": {"type": "log", "lines": []}}
+    )
+    while (output := await socket.receive_output(timeout=5))["type"] != "websocket.close":
+        pass
+    assert output["code"] == 1013

@@ -216,6 +216,14 @@ def test_a_silent_run_ends_also_while_ray_is_away(live, run, ray):
     assert fresh(run).state == "failed"
 
 
+def test_a_silent_run_ends_also_when_ray_refuses_us(live, run, ray):
+    ray.token = "changed"
+    set_row(run, heartbeat_at=ago(61))
+    watch_for(600)
+    assert fresh(run).state == "failed"
+    assert LogLine.objects.filter(message__contains="401").exists(), "why there are no last lines is said"
+
+
 def test_a_process_may_take_long_to_load(run, ray):
     jobs.launch(run.id)
     set_row(run, state_at=ago(200))
