@@ -59,11 +59,11 @@ class Spool:
 
     def pause(self, step: int) -> None:
         """Say that the disk is full, as well as that can be done: in memory if it does not fit on the disk."""
-        self._queue(StateData(state="paused", reason=f"no space left on the disk of {self._path.parent}"), step)
+        self._queue(StateData(state="paused", reason=f"No space left on the disk of {self._path.parent}. Free some and it goes on by itself"), step)
         self._flush()
 
     def unpause(self, step: int) -> None:
-        self._queue(StateData(state="running", reason="there is space on the disk again"), step)
+        self._queue(StateData(state="running", reason="There is space on the disk again"), step)
         self._flush()
 
     def tail(self) -> list[str]:
