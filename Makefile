@@ -45,11 +45,11 @@ format: setup  ## Bring the code into its one format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: setup  ## Measure launch, ingest, sampling and training; prints a table and one JSON line
-	$(PY) -m tests.bench
+bench: setup  ## Measure launch, ingest, datasets, sampling and training; prints a table and one JSON line
+	$(PY) -m benchmarks
 
 screenshot: setup  ## Take the README's picture from the running product
-	$(PY) scripts/screenshot.py
+	@$(PY) -m scripts.screenshot
 
 clean:  ## Remove what can be made again; data under var/ stays
 	rm -rf $(VENV) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis

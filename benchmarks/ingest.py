@@ -9,7 +9,6 @@ broker share the machine's cores.
 import contextlib
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,7 @@ from pathlib import Path
 
 import httpx
 
+from benchmarks.machine import describe
 from webapp.localstack.ports import free_port
 from webapp.localstack.postgres import Postgres
 from webapp.localstack.processes import Child
@@ -34,7 +34,7 @@ TIME = "2026-11-21T12:00:00Z"
 def main() -> None:
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
         rows = [(label, *measure(address, runs)) for runs, label in SETTINGS]
-    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(describe())
     print(f"{'':20}{'events/s':>12}{'points/s':>12}{'p50 ms/post':>14}{'p95 ms/post':>14}")
     for label, events, points, p50, p95 in rows:
         print(f"{label:20}{events:12,.0f}{points:12,.0f}{p50:14.1f}{p95:14.1f}")

@@ -1,26 +1,14 @@
 """A running stack and a browser to look at it with."""
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
 from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
 from tests.stack import Stack
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-HOW_TO_GET_IT = "no Chromium on this machine; on Debian and Ubuntu: sudo apt-get install chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")
@@ -50,8 +38,8 @@ def chromium() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def window(chromium: Browser) -> Iterator[BrowserContext]:
-    context = chromium.new_context(viewport={"width": 1280, "height": 800})
+def window(chromium: Browser, stack: Stack) -> Iterator[BrowserContext]:
+    context = chromium.new_context(base_url=stack.url, viewport={"width": 1280, "height": 800})
     yield context
     context.close()
 

@@ -11,6 +11,7 @@ from webapp.core.problems import Invalid
 
 from . import search
 from .models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
+from .staging import FACET_VALUES
 
 STREAM_ROWS = 500  # read at a time
 LISTED = (
@@ -69,6 +70,8 @@ def examples(version: DatasetVersion, filters: Filters, cursor: str | None = Non
     """The version's examples after `cursor`. Raises Invalid at `cursor`, `limit` or `split`."""
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
+    if _surely_none(version, filters):
+        return ExamplePage([], None)
     members = _filtered(VersionMember.objects.filter(version=version), filters)
     if cursor:
         members = members.filter(position__gt=_position(cursor))
@@ -77,6 +80,18 @@ def examples(version: DatasetVersion, filters: Filters, cursor: str | None = Non
         members.select_related("example").only("position", "version_id", *listed).order_by("position")[: limit + 1]
     )
     return ExamplePage(rows[:limit], str(rows[limit - 1].position) if len(rows) > limit else None)
+
+
+def _surely_none(version: DatasetVersion, filters: Filters) -> bool:
+    """Whether the version's own facets rule every example out: else a filter without a match walks them all.
+
+    Facets keep the commonest values only, so a missing value proves something only where the list is not full.
+    """
+    for facet, value in (("domain", filters.domain), ("source", filters.source), ("verifier", filters.verifier)):
+        known = version.facets.get(facet)
+        if value and known is not None and value not in known and len(known) < FACET_VALUES:
+            return True
+    return False
 
 
 def _position(cursor: str) -> int:

@@ -78,6 +78,22 @@ def rows(workspace_id: int, filters: Filters, cursor: str | None) -> tuple[list[
     return [Row(run, sparks.get(run.id, []), queries.eval_scores(run)) for run in shown.items], shown.next
 
 
+# The order in which active runs are worth looking at.
+URGENCY = {Run.State.RUNNING: 0, Run.State.STARTING: 1, Run.State.PAUSED: 2, Run.State.STOPPING: 3}
+MOST_ACTIVE = 6
+
+
+def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
+    """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
+    found = queries.runs(workspace_id).order_by("-id")
+    active = sorted(found.filter(state__in=STATES["active"])[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
+    active = active[:MOST_ACTIVE]
+    rest = list(found.exclude(state__in=STATES["active"])[:recent])
+    sparks = sparklines([run.id for run in (*active, *rest)])
+    shown = {run.id: Row(run, sparks.get(run.id, []), queries.eval_scores(run)) for run in (*active, *rest)}
+    return [shown[run.id] for run in active], [shown[run.id] for run in rest]
+
+
 def sparklines(run_ids: list[int], key: str = SPARK, most: int = SPARK_POINTS) -> dict[int, list[float]]:
     """run id -> at most `most` + 1 values of `key` in the order of steps."""
     if not run_ids:

@@ -72,6 +72,12 @@ def test_examples_are_paged_to_the_end_without_gap_or_repeat(importing, api):
     assert api.get(url, limit=0).status_code == 422
 
 
+def test_a_filter_on_a_value_the_version_lacks_finds_nothing(importing):
+    version = importing([row("e1", domain="maths"), row("e2")]).version
+    found = [queries.examples(version, queries.Filters(domain=name)).items for name in ("maths", "history")]
+    assert list(map(len, found)) == [1, 0]
+
+
 def test_the_preview_writes_nothing(api):
     file = SimpleUploadedFile("t.csv", b"question,answer\nWhy?,Because\n")
     shown = api.client.post("/api/v1/datasets/preview", {"file": file}).json()

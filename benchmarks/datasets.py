@@ -1,0 +1,136 @@
+"""Import speed and search latency: `python -m benchmarks.datasets [ROWS]`.
+
+Starts a Postgres of its own in a temporary folder, imports ROWS (100,000) synthetic preference pairs of about 100 words
+each, then times reads as a page makes them: first page, a page deep inside, searches for rare, common and half-typed
+words, and filters. Importer and database share the machine's cores.
+"""
+
+import json
+import os
+import platform
+import random
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from webapp.localstack.postgres import Postgres
+
+ROWS = 100_000
+VOCABULARY = 20_000
+READS = 30  # of each kind
+
+
+def main() -> None:
+    rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
+        var = Path(folder)
+        var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
+        postgres = Postgres(var)
+        postgres.start()
+        os.environ.update(
+            DJANGO_SETTINGS_MODULE="webapp.settings",
+            TOUCHSTONE_VAR=str(var),
+            DATABASE_URL=postgres.url(),
+            REDIS_URL="redis://127.0.0.1:1/0",  # nobody listens: nothing here is broadcast
+            LOG_LEVEL="ERROR",
+        )
+        try:
+            subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
+            report(rows, *measure(var, rows))
+        finally:
+            postgres.stop()
+
+
+def report(rows: int, speed: float, cpu_share: float, reads: dict[str, list[float]]) -> None:
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    load = os.getloadavg()[0]
+    print(f"{platform.processor() or platform.machine()}, {os.cpu_count()} cores, load {load:.1f}")
+    print(f"import of {rows:,} pairs: {speed:,.0f} rows/s, {cpu_share:.0%} of a core in Python, peak {peak:,.0f} MB")
+    print(f"{'read':24}{'p50 ms':>10}{'p95 ms':>10}")
+    for name, took in reads.items():
+        print(f"{name:24}{quantile(took, 0.5):10.1f}{quantile(took, 0.95):10.1f}")
+    everything = [ms for took in reads.values() for ms in took]
+    results = (("dataset_import", speed, "rows/s"), ("dataset_reads_p95", quantile(everything, 0.95), "ms"))
+    print(json.dumps({n: {"ours": round(v, 1), "peer": None, "unit": u, "ratio": None} for n, v, u in results}))
+
+
+def quantile(values: list[float], share: float) -> float:
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def measure(var: Path, rows: int) -> tuple[float, float, dict[str, list[float]]]:
+    """(rows/s, share of one core that Python used meanwhile, milliseconds of each read by kind)."""
+    import django
+
+    django.setup()
+    from webapp.accounts import services as accounts
+    from webapp.accounts.models import User
+    from webapp.datasets import services
+
+    words = write(var / "pairs.jsonl", rows)
+    membership = accounts.create_workspace("Bench", User.objects.create_user("bench@localhost"))
+    job = services.start_import(membership, var / "pairs.jsonl", name="bench", queue=False)
+    started, cpu = time.perf_counter(), time.process_time()
+    services.run_import(job.pk)
+    took, cpu = time.perf_counter() - started, time.process_time() - cpu
+    job.refresh_from_db()
+    if not job.version:
+        raise RuntimeError(job.error)
+    return rows / took, cpu / took, time_reads(job.version, rows, words)
+
+
+def write(path: Path, rows: int) -> list[str]:
+    """The file; returns its vocabulary, commonest word first (word frequencies fall as in natural text)."""
+    draw = random.Random(0)  # noqa: S311  data, not secrets
+    words = [f"{draw.choice('abcdefghijklmnoprst')}{draw.choice('aeiou')}{i:x}" for i in range(VOCABULARY)]
+    weights = [1 / (rank + 3) for rank in range(VOCABULARY)]
+    pool = draw.choices(words, weights, k=200_000)
+
+    def text(count: int) -> str:
+        start = draw.randrange(len(pool) - count)
+        return " ".join(pool[start : start + count])
+
+    with path.open("w") as file:
+        for i in range(rows):
+            pair = {"prompt": text(20), "chosen": text(40), "rejected": text(40), "row": i}
+            file.write(json.dumps(pair) + "\n")
+    return words
+
+
+def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[float]]:
+    from webapp.datasets import queries
+    from webapp.datasets.models import DatasetVersion
+
+    assert isinstance(version, DatasetVersion)  # noqa: S101  imported late
+    draw = random.Random(1)  # noqa: S311
+    rare, common = words[2_000:], words[:20]
+
+    def searched(vocabulary: list[str], cut: int = 99) -> Callable[[], object]:
+        return lambda: queries.examples(version, queries.Filters(text=draw.choice(vocabulary)[:cut]))
+
+    kinds: dict[str, Callable[[], object]] = {
+        "first page": lambda: queries.examples(version, queries.Filters()),
+        "page deep inside": lambda: queries.examples(version, queries.Filters(), str(draw.randrange(rows))),
+        "rare word": searched(rare),
+        "common word": searched(common),
+        "half-typed word": searched(rare, 3),
+        "two words": lambda: queries.examples(version, queries.Filters(text=" ".join(draw.sample(words[:500], 2)))),
+        "held out": lambda: queries.examples(version, queries.Filters(split="heldout"), str(draw.randrange(rows))),
+        "filter without match": lambda: queries.examples(version, queries.Filters(verifier="word_count")),
+        "count of a rare word": lambda: queries.count_up_to(version, queries.Filters(text=draw.choice(rare))),
+    }
+    return {name: [timed(read) for _ in range(READS)] for name, read in kinds.items()}
+
+
+def timed(read: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    read()
+    return (time.perf_counter() - started) * 1000
+
+
+if __name__ == "__main__":
+    main()

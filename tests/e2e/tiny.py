@@ -1,0 +1,42 @@
+"""A random model of two layers, and the two ways to it that tests of the whole product share."""
+
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import httpx
+
+from tests.stack import ROOT, Stack
+
+T = TypeVar("T")
+
+
+def make_model(stack: Stack) -> Path:
+    """The model's directory, beside the stack's other data; made once."""
+    directory = stack.var / "models" / "tiny"
+    subprocess.run([sys.executable, "-m", "trainer", "models", "tiny", "--dir", str(directory)], cwd=ROOT, check=True)
+    return directory
+
+
+def import_examples(api: httpx.Client, stack: Stack, name: str, examples: Iterable[dict[str, Any]]) -> None:
+    """By the importer people use, through a worker; returns when the dataset can be trained on."""
+    lines = "".join(json.dumps(example) + "\n" for example in examples)
+    response = api.post("datasets/import", data={"name": name}, files={"file": ("examples.jsonl", lines.encode())})
+    assert response.status_code == 202, response.text
+    address = f"imports/{response.json()['id']}"
+    done = eventually(lambda: api.get(address).json(), lambda job: job["state"] not in ("queued", "running"), stack)
+    assert done["state"] == "finished", done
+
+
+def eventually(read: Callable[[], T], reached: Callable[[T], bool], stack: Stack, timeout_s: float = 60) -> T:
+    """What `read` gives once `reached` holds of it; after `timeout_s` an AssertionError with the services' logs."""
+    deadline = time.monotonic() + timeout_s
+    while not reached(found := read()):
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout_s:.0f} s in vain: {found}\n{stack.logs()}")
+        time.sleep(0.1)
+    return found
