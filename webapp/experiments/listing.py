@@ -15,7 +15,7 @@ PAGE = 50
 SPARK_POINTS = 40
 HEADLINE = "eval/rubric_score"
 SPARK = "reward/mean"
-STATES = {
+STATES: dict[str, list[str]] = {
     "active": [Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING],
     **{state: [state] for state in Run.State.values},
 }
