@@ -68,7 +68,7 @@ def _build(
     prompts = prepare_prompts(rows, tokenizer, config.data.max_prompt_tokens, config.evaluation.max_examples)
     for line in prompts.left_out:
         monitor.log(line, level="warning")
-    if not prompts.heldout:
+    if not prompts.heldout and config.evaluation.max_examples:
         monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner = Learner(load_model(model_dir, config.model.dtype), config)
     sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)

@@ -14,6 +14,7 @@ from trainer.config import ConfigInvalid, resolve
         ({"optim": {"minibatch_size": 5}}, "optim.minibatch_size", "do not divide"),
         ({"rollout": {"group_size": 1}}, "rollout.group_size", "use at least 2"),
         ({"rewards": [{"name": "a"}, {"name": "a"}]}, "rewards.1.name", "two components"),
+        ({"rewards": [{"name": "std"}]}, "rewards.0.name", "choose another"),
         ({"rewards": [{"kind": "overlong", "soft_tokens": 64}]}, "rewards.0.soft_tokens", "not below"),
         ({"steps": 4, "optim": {"warmup_steps": 5}}, "optim.warmup_steps", "longer than the run"),
         ({"scaffold": {"group": "binary", "binary_n": 9}}, "scaffold.binary_n", "larger than the group"),
