@@ -83,7 +83,7 @@ def next_steps(membership: Membership, runs: list[Run], any_dataset: bool) -> li
 def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool) -> list[NextStep]:
     steps = []
     if not any_dataset:
-        text = "Prompts with rubrics teach a model; preferences compare its answers. JSONL or CSV."
+        text = "Prompts with rubrics teach a model; preferences compare its answers. JSONL, CSV or Parquet."
         steps.append(NextStep(icon="upload", title="Import a dataset", text=text, href=_at("import_new")))
     if not runs:
         if not RegisteredModel.objects.filter(workspace=membership.workspace).exists():

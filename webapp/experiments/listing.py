@@ -15,9 +15,9 @@ PAGE = 50
 SPARK_POINTS = 40
 HEADLINE = "eval/rubric_score"
 SPARK = "reward/mean"
-STATES: dict[str, list[str]] = {
+STATES: dict[str, list[Run.State]] = {
     "active": [Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING],
-    **{state: [state] for state in Run.State.values},
+    **{state.value: [state] for state in Run.State},
 }
 
 # Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
