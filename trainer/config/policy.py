@@ -134,7 +134,9 @@ class PolicyConfig(Section):
             if name in names[:i]:
                 yield FieldProblem(f"rewards.{i}.name", f"two components are called {name!r}")
             if name in ("mean", "std"):
-                yield FieldProblem(f"rewards.{i}.name", f"reward/{name} is a metric of the whole reward; choose another")
+                yield FieldProblem(
+                    f"rewards.{i}.name", f"reward/{name} is a metric of the whole reward; choose another"
+                )
         longest = self.rollout.max_new_tokens
         for i, part in enumerate(self.rewards):
             if part.kind == "overlong" and part.soft_tokens >= longest:
