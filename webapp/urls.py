@@ -6,9 +6,11 @@ from webapp import reference
 from webapp.api import api
 from webapp.experiments import consumers
 from webapp.home import home
+from webapp.search import search
 
 urlpatterns = [
     path("", home, name="home"),
+    path("search.json", search, name="search"),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.datasets.urls")),
