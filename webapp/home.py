@@ -1,25 +1,133 @@
-"""The first page: what goes on in this workspace, and where to begin when nothing does."""
+"""The first page: what runs now, what it has come to, and what to do next."""
+
+from dataclasses import dataclass
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from webapp.accounts import queries as accounts
 from webapp.accounts.models import Membership, Role
-from webapp.datasets.models import Dataset
-from webapp.experiments import queries as experiments
+from webapp.datasets import queries as datasets
+from webapp.experiments import listing
+from webapp.experiments.models import Run
+from webapp.inference.models import RegisteredModel
 
 RECENT = 6
+MOST_STEPS = 4
 
 
+@dataclass(frozen=True)
+class NextStep:
+    """Something worth doing now: where it is done, and why it helps."""
+
+    icon: str
+    title: str
+    text: str
+    href: str
+
+
+@never_cache
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Template `home.html` gets `runs` and `datasets`, newest first; both are empty for annotators."""
+    """Reviewers and above see runs and datasets; annotators a page of their own. The queries do not grow with rows."""
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         return redirect("workspaces")
-    context: dict[str, object] = {"membership": membership, "may_launch": membership.may(Role.RESEARCHER)}
-    if membership.may(Role.REVIEWER):
-        workspace_id = membership.workspace.pk
-        context["runs"] = experiments.runs(workspace_id).order_by("-id")[:RECENT]
-        context["datasets"] = Dataset.objects.filter(workspace_id=workspace_id).order_by("-id")[:RECENT]
+    if not membership.may(Role.REVIEWER):
+        return render(request, "home_annotator.html", {"membership": membership})
+    workspace_id = membership.workspace.pk
+    active, recent = listing.overview(workspace_id, RECENT)
+    found = list(datasets.datasets(workspace_id).order_by("-id")[:RECENT])
+    runs = [row.run for row in (*active, *recent)]
+    context = {
+        "membership": membership,
+        "may_launch": membership.may(Role.RESEARCHER),
+        "active": active,
+        "recent": recent,
+        "datasets": found,
+        "steps": next_steps(membership, runs, bool(found))[:MOST_STEPS],
+    }
     return render(request, "home.html", context)
+
+
+def next_steps(membership: Membership, runs: list[Run], any_dataset: bool) -> list[NextStep]:
+    """What helps most comes first. Only what this role may do."""
+    steps: list[NextStep] = []
+    if membership.may(Role.RESEARCHER):
+        steps += _to_the_first_run(membership, runs, any_dataset)
+    steps += _with_results(membership, runs)
+    if membership.may(Role.OWNER) and accounts.members(membership).count() == 1:
+        steps.append(
+            NextStep(
+                icon="users",
+                title="Invite someone",
+                text="A link brings a colleague or an annotator into this workspace.",
+                href=_at("members"),
+            )
+        )
+    if not accounts.my_tokens(membership).exists():
+        steps.append(
+            NextStep(
+                icon="key-round",
+                title="Make an API token",
+                text="Whatever these pages do, a script can do too.",
+                href=_at("tokens"),
+            )
+        )
+    return steps
+
+
+def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool) -> list[NextStep]:
+    steps = []
+    if not any_dataset:
+        text = "Prompts with rubrics teach a model; preferences compare its answers. JSONL, CSV or Parquet."
+        steps.append(NextStep(icon="upload", title="Import a dataset", text=text, href=_at("import_new")))
+    if not runs:
+        if not RegisteredModel.objects.filter(workspace=membership.workspace).exists():
+            text = "A folder on the server or a name on the Hugging Face hub: what your runs start from."
+            steps.append(NextStep(icon="box", title="Register a model", text=text, href=_at("model_new")))
+        if any_dataset:
+            text = "The defaults show a gain within minutes; change what you like before it starts."
+            steps.append(NextStep(icon="play", title="Start the first run", text=text, href=_at("run_new")))
+    return steps
+
+
+def _with_results(membership: Membership, runs: list[Run]) -> list[NextStep]:
+    """For the newest run that failed since the last finished one, and for the newest finished one."""
+    steps = []
+    newest = next((run for run in runs if run.state in (Run.State.FINISHED, Run.State.FAILED)), None)
+    finished = next((run for run in runs if run.state == Run.State.FINISHED), None)
+    if newest is not None and newest.state == Run.State.FAILED:
+        text = newest.state_reason or "The last lines of its log say what happened."
+        steps.append(
+            NextStep(
+                icon="circle-x",
+                title=f"See why {_named(newest)} failed",
+                text=text,
+                href=_at("run_tab", newest.pk, "log"),
+            )
+        )
+    if finished is not None:
+        text = "Scores can rise for the wrong reason. Read a few answers beside the criteria they were graded by."
+        href = _at("run_tab", finished.pk, "rollouts")
+        steps.append(
+            NextStep(icon="text-search", title=f"Read the rollouts of {_named(finished)}", text=text, href=href)
+        )
+        if membership.may(Role.RESEARCHER):
+            text = "The form opens filled in as it was; what you change is marked."
+            href = _at("run_fork", finished.pk)
+            steps.append(
+                NextStep(icon="git-fork", title=f"Repeat {_named(finished)} with changes", text=text, href=href)
+            )
+    return steps
+
+
+def _named(run: Run) -> str:
+    return f"{run} of {run.experiment.name}"
+
+
+def _at(name: str, *parts: object) -> str:
+    return reverse(name, args=parts)

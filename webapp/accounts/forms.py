@@ -16,7 +16,6 @@ class PasswordForm(forms.Form):
 
     current = forms.CharField(
         label="Current password",
-        required=False,
         widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
     )
     new = forms.CharField(label="New password", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))

@@ -28,12 +28,15 @@ class UserManager(BaseUserManager["User"]):
 
 
 class User(AbstractBaseUser):
+    class Theme(models.TextChoices):
+        SYSTEM = "system", "System"
+        LIGHT = "light", "Light"
+        DARK = "dark", "Dark"
+
     email = models.EmailField(unique=True)
     name = models.CharField(max_length=120, blank=True)
     is_active = models.BooleanField(default=True)
-    theme = models.CharField(
-        max_length=8, choices=[("system", "System"), ("light", "Light"), ("dark", "Dark")], default="system"
-    )
+    theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
     date_joined = models.DateTimeField(auto_now_add=True)
 
     USERNAME_FIELD = "email"
@@ -47,7 +50,7 @@ class Workspace(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    members = models.ManyToManyField(  # type: ignore[attr-defined]  # the checker takes our relation `models` for this
+    members = models.ManyToManyField(  # type: ignore[attr-defined, unused-ignore]  # the checker takes our relation `models` for this
         User, through="Membership", related_name="workspaces"
     )
 

@@ -174,7 +174,7 @@ def set_password(user: User, password: str) -> None:
 
 def set_theme(user: User, theme: str) -> None:
     """`system`, `light` or `dark`."""
-    if theme not in ("system", "light", "dark"):
+    if theme not in User.Theme.values:
         raise Invalid("Unknown theme.", {"theme": "must be system, light or dark"})
     User.objects.filter(pk=user.pk).update(theme=theme)
 

@@ -133,7 +133,7 @@ def workspaces(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("current", "new")
 @require_http_methods(["GET", "POST"])
 def profile(request: HttpRequest) -> HttpResponse:
-    """Name, theme and password."""
+    """Theme and password."""
     user = cast(User, request.user)
     form = PasswordForm(user, request.POST or None)
     if form.is_valid():
@@ -141,7 +141,8 @@ def profile(request: HttpRequest) -> HttpResponse:
         update_session_auth_hash(request, user)  # this browser stays signed in; all others are signed out
         messages.success(request, "Password changed.")
         return redirect("profile")
-    return render(request, "accounts/profile.html", {"form": form}, status=422 if form.errors else 200)
+    context = {"form": form, "themes": User.Theme.choices}
+    return render(request, "accounts/profile.html", context, status=422 if form.errors else 200)
 
 
 @require_POST
@@ -165,7 +166,9 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
     if form.is_valid():
         _, secret = services.create_token(membership, form.cleaned_data["name"], form.cleaned_data["scope"])
         form = TokenForm()
-    context = {"form": form, "tokens": queries.my_tokens(membership), "secret": secret, "address": public_url()}
+    context: dict[str, object] = {"form": form, "tokens": queries.my_tokens(membership), "secret": secret}
+    if secret:
+        context["example"] = f'curl -H "Authorization: Bearer {secret}" {public_url()}/api/v1/me'
     return render(request, "accounts/tokens.html", context)
 
 

@@ -37,11 +37,14 @@ class RunForm:
     forked_from: Run | None = None
 
     @classmethod
-    def blank(cls, membership: Membership, recipe: str = "policy") -> "RunForm":
+    def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
+        """With the defaults, and the newest version of the dataset called `dataset` where there is one."""
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
         form.raw = form.tree.defaults()
         datasets, models = form.dataset_choices, form.model_choices
-        form.dataset = datasets[0][0] if datasets else ""
+        wanted = DatasetVersion.objects.filter(dataset__workspace=membership.workspace, dataset__name=dataset)
+        newest = wanted.order_by("-number").first() if dataset else None
+        form.dataset = f"{newest.dataset_id}:{newest.number}" if newest else datasets[0][0] if datasets else ""
         if models and form.raw["model"]["name"] not in models:
             form.raw["model"] = {**form.raw["model"], "name": models[0]}
         return form

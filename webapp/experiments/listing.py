@@ -13,11 +13,10 @@ from .models import Experiment, Run
 
 PAGE = 50
 SPARK_POINTS = 40
-HEADLINE = "eval/rubric_score"
 SPARK = "reward/mean"
-STATES = {
+STATES: dict[str, list[Run.State]] = {
     "active": [Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING],
-    **{state: [state] for state in Run.State.values},
+    **{state.value: [state] for state in Run.State},
 }
 
 # Every n-th point of each run, n chosen so that at most `most` remain; the newest is always among them.
@@ -76,6 +75,22 @@ def rows(workspace_id: int, filters: Filters, cursor: str | None) -> tuple[list[
     shown = page(found, cursor, PAGE)
     sparks = sparklines([run.id for run in shown.items])
     return [Row(run, sparks.get(run.id, []), queries.eval_scores(run)) for run in shown.items], shown.next
+
+
+# The order in which active runs are worth looking at.
+URGENCY = {Run.State.RUNNING: 0, Run.State.STARTING: 1, Run.State.PAUSED: 2, Run.State.STOPPING: 3}
+MOST_ACTIVE = 6
+
+
+def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
+    """At most `MOST_ACTIVE` active runs, running ones first, and the `recent` newest of the others. Three queries."""
+    found = queries.runs(workspace_id).order_by("-id")
+    active = sorted(found.filter(state__in=STATES["active"])[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
+    active = active[:MOST_ACTIVE]
+    rest = list(found.exclude(state__in=STATES["active"])[:recent])
+    sparks = sparklines([run.id for run in (*active, *rest)])
+    shown = {run.id: Row(run, sparks.get(run.id, []), queries.eval_scores(run)) for run in (*active, *rest)}
+    return [shown[run.id] for run in active], [shown[run.id] for run in rest]
 
 
 def sparklines(run_ids: list[int], key: str = SPARK, most: int = SPARK_POINTS) -> dict[int, list[float]]:

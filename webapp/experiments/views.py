@@ -52,7 +52,9 @@ def run_new(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     if request.method == "POST":
         return _submitted(request, RunForm.posted(membership, request.POST))
-    form = RunForm.blank(membership, request.GET.get("recipe", "policy"))
+    form = RunForm.blank(
+        membership, request.GET.get("recipe", "policy"), request.GET.get("dataset", "")[:120].replace("\0", "")
+    )
     form.experiment = request.GET.get("experiment", "")[:120]
     return render(request, "experiments/run_new.html", {"form": form})
 

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.e2e.seed import seed_run
+from tests.webapp.experiments.conftest import make_version
 from webapp.experiments.models import LogLine, MetricPoint, Run
 
 TABS = ("", "/rollouts", "/log", "/config", "/lineage")
@@ -150,3 +151,10 @@ def test_pages_carry_no_inline_script_or_style(launch, page):
     ):
         shown = page.get(path).content.decode()
         assert " style=" not in shown and "<style" not in shown and " onclick=" not in shown, path
+
+
+def test_the_new_run_form_takes_the_dataset_that_one_came_from(cast, page, version, model):
+    other = make_version(cast.owner, name="zebras & co")  # would not be the first of the list
+    assert page.get("/runs/new").context["form"].dataset == f"{version.dataset_id}:1"
+    assert page.get("/runs/new", {"dataset": "zebras & co"}).context["form"].dataset == f"{other.dataset_id}:1"
+    assert page.get("/runs/new", {"dataset": "gone"}).context["form"].dataset == f"{version.dataset_id}:1"

@@ -1,5 +1,6 @@
 """Template tags every page may use: icons, navigation, times, numbers, states."""
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -117,6 +118,12 @@ def percent(fraction: float | None) -> str:
 
 
 @register.filter
+def as_json(value: Any) -> str:
+    """A setting as JSON writes it: true, ["a", "b"]; for people, not for scripts."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
 def initials(name: str) -> str:
     """Two letters for an avatar: of the first and last word, or the first two of an address."""
     words = name.split("@")[0].replace(".", " ").replace("_", " ").split()
@@ -130,7 +137,7 @@ def control(field: BoundField) -> SafeString:
     kind = (
         "textarea" if isinstance(widget, forms.Textarea) else "select" if isinstance(widget, forms.Select) else "input"
     )
-    attributes = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
+    attributes: dict[str, str | bool] = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
     described = [f"{field.auto_id}_help"] if field.help_text else []
     if field.errors:
         attributes["aria-invalid"] = "true"
@@ -153,6 +160,13 @@ def navigation(context: RequestContext) -> list[dict[str, Any]]:
         for item in NAVIGATION
         if membership.may(item["role"])
     ]
+
+
+@register.simple_tag(takes_context=True)
+def may(context: RequestContext, role: str) -> bool:
+    """Whether the current membership carries the rights of `role`: for showing links, never for allowing anything."""
+    membership = getattr(context["request"], "membership", None)
+    return bool(membership and membership.may(role))
 
 
 @register.simple_tag(takes_context=True)

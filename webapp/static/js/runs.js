@@ -1,46 +1,7 @@
 // The list of runs: rows change in place, new runs announce themselves, nothing moves under the pointer.
-import { connect } from "./socket.js";
-import { icon } from "./icons.js";
-import { score } from "./format.js";
-import { duration } from "./times.js";
+import { follow, tick } from "./runrow.js";
 
 const list = document.getElementById("run-list");
-const SHAPES = {
-  queued: () => icon("clock"), starting: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
-  stopped: () => icon("circle-stop"), finished: () => icon("circle-check"), failed: () => icon("circle-x"),
-};
-const fresh = new Set();
-
-function update(row, run) {
-  const part = (name) => row.querySelector(`[data-bind="${name}"]`);
-  const state = part("state");
-  if (state.firstElementChild?.dataset.state !== run.state) {
-    const span = document.createElement("span");
-    span.className = "state";
-    span.dataset.state = run.state;
-    span.append(SHAPES[run.state]?.() ?? Object.assign(document.createElement("span"), { className: "live-dot" }), run.state[0].toUpperCase() + run.state.slice(1));
-    state.replaceChildren(span);
-  }
-  part("name").textContent = run.name;
-  part("bar").value = run.progress.fraction;
-  part("bar").dataset.state = run.state;
-  part("step").textContent = run.progress.step;
-  part("steps").textContent = run.progress.steps_total;
-  part("left").textContent = run.progress.eta_s !== null && !run.ended_at ? ` · ${duration(run.progress.eta_s)} left` : "";
-  if (run.started_at) part("took").dataset.start = run.started_at;
-  part("took").dataset.end = run.ended_at ?? "";
-  const last = run.summary["eval/rubric_score"];
-  if (last !== undefined) {
-    const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(run.summary["eval/rubric_score:first"]) });
-    part("scores").replaceChildren(from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) }));
-  }
-}
-
-function announce() {
-  const news = list.querySelector("[data-news]");
-  news.hidden = !fresh.size;
-  news.textContent = `${fresh.size} new run${fresh.size === 1 ? "" : "s"}: show`;
-}
 
 if (list) {
   const chosen = () => list.querySelectorAll('input[name="ids"]:checked');
@@ -56,18 +17,6 @@ if (list) {
     else count();
   });
   count();
-  setInterval(() => {
-    for (const cell of list.querySelectorAll('[data-bind="took"][data-end=""]')) {
-      if (cell.dataset.start) cell.textContent = duration((Date.now() - Date.parse(cell.dataset.start)) / 1000);
-    }
-  }, 1000);
-  const hear = (message) => {
-    if (message.type === "resync") return location.reload();
-    if (message.type !== "run") return;
-    const row = list.querySelector(`tr[data-run="${message.id}"]`);
-    if (row) update(row, message);
-    else if (message.state === "queued") fresh.add(message.id);
-    announce();
-  };
-  connect(list.dataset.ws, hear, { resync: () => location.reload() });
+  tick(list);
+  follow(list);
 }

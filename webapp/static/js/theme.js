@@ -50,6 +50,8 @@ async function choose(theme) {
 dark.addEventListener("change", announce);
 document.addEventListener("click", (event) => {
   const button = event.target.closest("[data-theme-switch] button");
-  if (button) choose(button.dataset.value);
+  if (!button) return;
+  event.preventDefault(); // on the profile page it also submits a form, for browsers without scripts
+  choose(button.dataset.value);
 });
 mark();

@@ -1,0 +1,84 @@
+"""Every page with axe-core, light and dark, and the ways that need no mouse."""
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.seed import seed_run
+from tests.webapp.experiments.conftest import make_version
+from webapp.experiments import checks, services
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+PAGES = (
+    "/",
+    "/experiments",
+    "/runs/{run}",
+    "/runs/{run}/rollouts",
+    "/runs/new",
+    "/datasets",
+    "/datasets/{dataset}",
+    "/datasets/import",
+    "/examples/{example}",
+    "/models",
+    "/verifiers",
+    "/settings/profile",
+    "/settings/tokens",
+    "/settings/members",
+    "/settings/audit",
+    "/workspaces",
+)
+LOOK = """async () => (await axe.run(document, { resultTypes: ["violations"] })).violations
+  .filter((found) => ["serious", "critical"].includes(found.impact))
+  .flatMap((found) => found.nodes.map((node) => `${found.id}: ${node.target.join(" ")}: ${node.failureSummary}`))"""
+
+
+@pytest.fixture
+def addresses(server, cast) -> list[str]:
+    """`PAGES` of a workspace in which one run is under way."""
+    version = make_version(cast.owner)
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    run = seed_run(services.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
+    known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
+    return [page.format(**known) for page in PAGES]
+
+
+def violations(page, address: str) -> list[str]:
+    page.goto(address)
+    page.wait_for_load_state("networkidle")
+    page.evaluate(AXE.read_text())  # and not a script element, which the pages' policy would refuse
+    return [f"{address}: {found}" for found in page.evaluate(LOOK)]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_no_page_has_a_serious_violation(theme, open_page, as_owner, addresses):
+    if not AXE.exists():
+        pytest.skip("axe-core is not there: run `make setup`")
+    page = open_page(as_owner, color_scheme=theme, reduced_motion="reduce")
+    found = [each for address in addresses for each in violations(page, address)]
+    page.context.clear_cookies()
+    found += violations(page, "/sign-in")
+    assert not found, "\n".join(found)
+
+
+def test_the_first_stop_of_the_keyboard_skips_to_the_content(open_page, as_owner):
+    page = open_page(as_owner)
+    page.goto("/")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.locator("#content")).to_be_focused()
+
+
+def test_the_palette_opens_and_closes_from_the_keyboard_and_gives_the_focus_back(open_page, as_owner):
+    page = open_page(as_owner)
+    page.goto("/")
+    page.locator(".rail-item[href='/datasets']").focus()
+    page.keyboard.press("Control+k")
+    expect(page.locator("dialog[open] input")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(page.locator("dialog[open]")).to_have_count(0)
+    expect(page.locator(".rail-item[href='/datasets']")).to_be_focused()

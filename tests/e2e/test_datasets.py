@@ -1,0 +1,34 @@
+"""From a file on somebody's disk to a page of examples, in a browser."""
+
+import json
+
+import pytest
+from playwright.sync_api import expect
+
+from webapp.datasets import services
+from webapp.datasets.models import ImportJob
+
+pytestmark = pytest.mark.browser
+
+
+def test_a_file_is_shown_before_it_has_a_name_then_imported_and_read_page_by_page(open_page, as_researcher, tmp_path):
+    rows = [{"prompt": f"Question {i}", "chosen": "Yes.", "rejected": "No."} for i in range(70)]
+    file = tmp_path / "questions.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    page = open_page(as_researcher)
+    page.goto("/datasets/import")
+    page.set_input_files("#id_file", file)
+    expect(page.locator("#preview h2")).to_have_text("TRL preference")
+    expect(page.locator("#preview")).to_contain_text("Question 4")
+
+    page.fill("#id_name", "Questions")
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.wait_for_url("**/imports/*")
+    services.run_import(ImportJob.objects.get().pk)  # as the worker does
+    page.get_by_role("link", name="Open the dataset").click()
+    shown = page.locator("tbody tr[data-href]")
+    expect(shown).to_have_count(50)
+    page.get_by_text("Load more").click()
+    expect(shown).to_have_count(70)
+    page.get_by_role("link", name="Train on it").click()
+    expect(page.locator("#f-dataset option:checked")).to_contain_text("Questions")

@@ -1,0 +1,80 @@
+"""The first page: who sees what on it, what it proposes, and that its cost does not grow."""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401 - fixtures
+from webapp.accounts import services as accounts
+from webapp.datasets.models import Dataset
+from webapp.experiments.models import Run
+
+pytestmark = pytest.mark.django_db
+
+
+def steps(client) -> list[str]:
+    return [step.title for step in client.get("/").context["steps"]]
+
+
+def test_an_empty_workspace_leads_to_its_first_dataset_and_model(as_researcher):
+    assert steps(as_researcher)[:2] == ["Import a dataset", "Register a model"]
+
+
+def test_with_data_and_a_model_the_first_run_comes_first(as_researcher, version, model):  # noqa: F811
+    assert steps(as_researcher)[0] == "Start the first run"
+
+
+def test_a_finished_run_leads_to_its_rollouts_and_to_the_next_run(as_researcher, launch):  # noqa: F811
+    run = launch()
+    Run.objects.filter(id=run.id).update(state="finished")
+    proposed = as_researcher.get("/").context["steps"]
+    assert [step.href for step in proposed[:2]] == [f"/runs/{run.id}/rollouts", f"/runs/{run.id}/fork"]
+
+
+def test_a_failure_is_explained_until_a_later_run_finishes(as_researcher, launch):  # noqa: F811
+    first = launch()
+    Run.objects.filter(id=first.id).update(state="failed", state_reason="The disk is full.")
+    assert b"The disk is full." in as_researcher.get("/").content
+    Run.objects.filter(id=launch().id).update(state="finished")
+    assert b"The disk is full." not in as_researcher.get("/").content
+
+
+def test_running_runs_come_before_queued_and_ended_ones(as_researcher, launch):  # noqa: F811
+    running, queued, ended = launch(), launch(), launch()
+    Run.objects.filter(id=running.id).update(state="running")
+    Run.objects.filter(id=ended.id).update(state="stopped")
+    context = as_researcher.get("/").context
+    assert [row.run.id for row in context["active"]] == [running.id, queued.id]
+    assert [row.run.id for row in context["recent"]] == [ended.id]
+
+
+def test_proposals_follow_the_role(cast, as_researcher, as_outsider, client):
+    client.force_login(cast.reviewer.user, backend="django.contrib.auth.backends.ModelBackend")
+    assert steps(client) == ["Make an API token"]
+    accounts.create_token(cast.reviewer, "mine", "read")
+    assert steps(client) == []
+    assert "Invite someone" in steps(as_outsider)  # alone in a workspace of their own
+    assert "Invite someone" not in steps(as_researcher)
+
+
+def test_annotators_see_no_runs_and_no_datasets(as_annotator, launch):  # noqa: F811
+    page = as_annotator.get("/")
+    assert page.status_code == 200
+    assert b"/runs" not in page.content and b"/datasets" not in page.content
+
+
+def test_the_queries_do_not_grow_with_the_rows(as_researcher, cast, launch):  # noqa: F811
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            as_researcher.get("/")
+        return len(seen)
+
+    Run.objects.filter(id=launch().id).update(state="finished")
+    launch()
+    few = queries()
+    for number in range(5):
+        Dataset.objects.create(workspace=cast.workspace, name=f"more {number}")
+        make_version(cast.owner, name=f"data {number}")
+        launch()
+        Run.objects.filter(id=launch().id).update(state="finished")
+    assert queries() == few
