@@ -49,7 +49,7 @@ bench: setup  ## Measure launch, ingest, datasets, sampling and training; prints
 	$(PY) -m benchmarks
 
 screenshot: setup  ## Take the README's picture from the running product
-	$(PY) scripts/screenshot.py
+	@$(PY) -m scripts.screenshot
 
 clean:  ## Remove what can be made again; data under var/ stays
 	rm -rf $(VENV) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -38,7 +38,11 @@ def main() -> None:
         )
     gains = [found["gain"] for found in results.values()]
     print(f"gain: mean {sum(gains) / len(gains):+.3f}, least {min(gains):+.3f}, over {len(gains)} seeds")
-    print(json.dumps({name: {"ours": v["gain"], "peer": None, "unit": "score", "ratio": None} for name, v in results.items()}))
+    print(
+        json.dumps(
+            {name: {"ours": v["gain"], "peer": None, "unit": "score", "ratio": None} for name, v in results.items()}
+        )
+    )
 
 
 def _run(seed: int, model: Path) -> dict[str, float]:

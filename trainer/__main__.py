@@ -1,6 +1,7 @@
 """`python -m trainer COMMAND`: each command is named with its function, imported when it is called."""
 
 import importlib
+import os
 import sys
 
 COMMANDS = {
@@ -16,6 +17,9 @@ def main(arguments: list[str]) -> int:
         lines = [f"  {name:10} {text}" for name, (_, _, text) in COMMANDS.items()]
         print("usage: python -m trainer COMMAND ...\n" + "\n".join(lines), file=sys.stderr)
         return 2
+    # OpenMP reads this when torch is loaded. By default a thread that waits for the others spins; on cores shared with
+    # the product's own services that keeps the awaited thread from running, and steps take several times as long.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     module, function, _ = COMMANDS[arguments[0]]
     return int(getattr(importlib.import_module(module), function)(arguments[1:]))
 

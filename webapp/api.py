@@ -3,32 +3,27 @@
 import json
 import logging
 from collections.abc import Callable
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
-from django.db import DataError, InterfaceError, OperationalError
+from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
 from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.parser import Parser
 from ninja.types import DictStrAny
-from psycopg_pool import PoolTimeout
 
 from trainer.config.errors import ConfigInvalid
+from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
 from webapp.core.problems import Problem
+from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
+from webapp.datasets.api import router as datasets
+from webapp.experiments.api import router as experiments
+from webapp.experiments.ingest import router as ingest
+from webapp.inference.api import router as models
 
 logger = logging.getLogger(__name__)
-ROUTERS = (
-    "webapp.accounts.api",
-    "webapp.datasets.api",
-    "webapp.inference.api",
-    "webapp.experiments.api",
-    "webapp.experiments.ingest",
-)
-RETRY_AFTER_S = 5
 
 
 class StrictParser(Parser):
@@ -156,6 +151,6 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 
 _catch(_unstorable, DataError)
-_catch(_away, OperationalError, InterfaceError, PoolTimeout)
-for module in filter(find_spec, ROUTERS):
-    api.add_router("", import_module(module).router)
+_catch(_away, *DATABASE_AWAY)
+for router in (accounts, datasets, models, experiments, ingest):
+    api.add_router("", router)

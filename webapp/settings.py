@@ -189,8 +189,6 @@ DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_SOCKET = socket_path(VAR, "redis.sock")
 REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
-RAY_ADDRESS = ENV.ray_address or facts(VAR, "ray").get("address", "http://127.0.0.1:8265")
-RAY_TOKEN_FILE = ENV.ray_token_file or VAR / "ray_token"
 # Ray would give a job that reserves no CPU one thread; the trainer chooses for itself. A cluster on other machines needs
 # the trainer installed there, and TRAINER_COMMAND says how it is started.
 TRAINER_COMMAND = ENV.trainer_command or (
@@ -236,7 +234,6 @@ STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # served as they lie in the tree: one copy, no collecting step
 STATICFILES_DIRS = [BASE_DIR / "webapp" / "static"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
-FILE_UPLOAD_TEMP_DIR = None
 
 LOGGING = {
     "version": 1,

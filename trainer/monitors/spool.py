@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import BinaryIO
 
 from trainer.contracts import RunEvent, StateData
 from trainer.contracts.events import EventData
 
+_BLOCK = 1 << 16
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 
 
@@ -59,11 +61,17 @@ class Spool:
 
     def pause(self, step: int) -> None:
         """Say that the disk is full, as well as that can be done: in memory if it does not fit on the disk."""
-        self._queue(StateData(state="paused", reason=f"no space left on the disk of {self._path.parent}"), step)
+        self._queue(
+            StateData(
+                state="paused",
+                reason=f"No space left on the disk of {self._path.parent}. Free some and it goes on by itself",
+            ),
+            step,
+        )
         self._flush()
 
     def unpause(self, step: int) -> None:
-        self._queue(StateData(state="running", reason="there is space on the disk again"), step)
+        self._queue(StateData(state="running", reason="There is space on the disk again"), step)
         self._flush()
 
     def tail(self) -> list[str]:
@@ -102,13 +110,27 @@ class Spool:
 
 
 def _repair(path: Path) -> tuple[int, int]:
-    """Cut off a torn last line; (bytes kept, number of the last event)."""
+    """Cut off a torn last line; (bytes kept, number of the last event). Reads only the end: a spool may be gigabytes."""
     if not path.exists():
         return 0, 0
     with path.open("rb+") as file:
-        data = file.read()
-        kept = data.rfind(b"\n") + 1
-        if kept < len(data):
+        end = file.seek(0, os.SEEK_END)
+        kept = _line_start(file, end)
+        if kept < end:
             file.truncate(kept)
-    last = data[:kept].rstrip(b"\n").rpartition(b"\n")[2]
-    return kept, int(json.loads(last)["seq"]) if last else 0
+        if not kept:
+            return 0, 0
+        file.seek(_line_start(file, kept - 1))
+        return kept, int(json.loads(file.readline())["seq"])
+
+
+def _line_start(file: BinaryIO, end: int) -> int:
+    """The position behind the last line break before `end`; 0 where there is none."""
+    while end > 0:
+        start = max(0, end - _BLOCK)
+        file.seek(start)
+        found = file.read(end - start).rfind(b"\n")
+        if found >= 0:
+            return start + found + 1
+        end = start
+    return 0

@@ -14,6 +14,7 @@ import httpx
 
 from trainer.config import ConfigInvalid, resolve
 from trainer.contracts import RunAssignment
+from trainer.inference.models import ModelInvalid, model_directory
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
@@ -63,13 +64,14 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
     """Config and examples first: a mistake in them needs no model to be found."""
     try:
         config = resolve(assignment.recipe, dict(assignment.config))
-        examples = fetch_examples(client, assignment, run_dir)
-    except (ConfigInvalid, JobError, OSError) as error:
+        examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)
+        model = model_directory(assignment.model_path)
+    except (ConfigInvalid, JobError, ModelInvalid, OSError) as error:
         monitor.state("failed", str(error))
         return False
     from trainer.loops.run import run_policy
 
-    return run_policy(config, examples, Path(assignment.model_path), run_dir, monitor, assignment.resume)
+    return run_policy(config, examples, model, run_dir, monitor, assignment.resume)
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
+from webapp.core.addresses import public_url
 from webapp.core.paging import page
 
 from . import access, queries, services
@@ -124,7 +125,7 @@ def members(request: HttpRequest, cursor: str | None = None, limit: int = 50) ->
 @router.post("/members/invite", response={201: InviteOut}, summary="Invite someone; the link works once")
 def invite(request: HttpRequest, payload: InviteIn) -> Status[dict[str, str]]:
     secret = services.invite(access.require(request, Role.OWNER), payload.email, payload.role)
-    return Status(201, {"url": request.build_absolute_uri(f"/invite/{secret}")})
+    return Status(201, {"url": f"{public_url()}/invite/{secret}"})
 
 
 @router.patch("/members/{int:member_id}", response=MemberOut, summary="Change a member's role")

@@ -50,7 +50,7 @@ class Workspace(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    members = models.ManyToManyField(  # type: ignore[attr-defined]  # the checker takes our relation `models` for this
+    members = models.ManyToManyField(  # type: ignore[attr-defined, unused-ignore]  # the checker takes our relation `models` for this
         User, through="Membership", related_name="workspaces"
     )
 

@@ -5,6 +5,7 @@ import sys
 import redis
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -47,6 +48,11 @@ def _problem(request: HttpRequest, status: int, title: str, message: str) -> Htt
 
 
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
+    if isinstance(exception, DisallowedHost):
+        message = (
+            "The server does not answer to this address. Whoever runs it can set PUBLIC_URL to the address you used."
+        )
+        return _problem(request, 400, "Wrong address", message)
     return _problem(request, 400, "That request makes no sense", "Go back and try again.")
 
 

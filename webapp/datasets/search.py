@@ -62,7 +62,7 @@ def _is_accent(letter: str) -> bool:
 
 
 @SearchVectorField.register_lookup
-class Matches(Lookup):
+class Matches(Lookup):  # type: ignore[type-arg, unused-ignore]  # not subscriptable at run time
     """`search__matches=query(text)`: the literal is taken as it is, not cut again by the server."""
 
     lookup_name = "matches"
@@ -70,10 +70,10 @@ class Matches(Lookup):
     def get_prep_lookup(self) -> Any:
         return self.rhs
 
-    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, Any]:
-        return "%s", [value]
+    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
+        return "%s", (value,)
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
         lhs, lhs_params = self.process_lhs(compiler, connection)
         rhs, rhs_params = self.process_rhs(compiler, connection)
-        return f"{lhs} @@ {rhs}::tsquery", [*lhs_params, *rhs_params]
+        return f"{lhs} @@ {rhs}::tsquery", (*lhs_params, *rhs_params)

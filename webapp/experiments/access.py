@@ -1,11 +1,11 @@
-"""Fetching is authorisation: a run or experiment of the caller's workspace, or 404; too small a role is refused."""
+"""Fetching is authorisation: a run of the caller's workspace, or 404; too small a role is refused."""
 
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
 from webapp.accounts.models import Membership, Role
 
-from .models import Experiment, Run
+from .models import Run
 from .queries import runs
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
@@ -28,14 +28,6 @@ def run_write(membership: Membership, run_id: int) -> Run:
     return _run(may_write(membership), run_id)
 
 
-def experiment_read(membership: Membership, experiment_id: int) -> Experiment:
-    return _experiment(may_read(membership), experiment_id)
-
-
-def experiment_write(membership: Membership, experiment_id: int) -> Experiment:
-    return _experiment(may_write(membership), experiment_id)
-
-
 def _at_least(membership: Membership, role: Role) -> Membership:
     if not membership.may(role):
         raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
@@ -46,11 +38,4 @@ def _run(membership: Membership, run_id: int) -> Run:
     found = runs(membership.workspace_id).filter(id=run_id).first()
     if found is None:
         raise Http404("no such run")
-    return found
-
-
-def _experiment(membership: Membership, experiment_id: int) -> Experiment:
-    found = Experiment.objects.filter(workspace_id=membership.workspace_id, id=experiment_id).first()
-    if found is None:
-        raise Http404("no such experiment")
     return found

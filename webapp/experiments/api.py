@@ -52,7 +52,7 @@ def check_config(request: HttpRequest, name: str, payload: s.CheckIn) -> dict[st
 def experiments(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
     membership = access.may_read(require(request))
     found = page(queries.experiments(membership.workspace_id), cursor, limit)
-    return {"items": [shapes.experiment(row, row.run_count) for row in found.items], "next": found.next}
+    return {"items": [shapes.experiment(row, row.run_count) for row in found.items], "next": found.next}  # type: ignore[attr-defined]
 
 
 @router.post("/experiments", response={201: s.ExperimentOut}, summary="Make an experiment", tags=["experiments"])

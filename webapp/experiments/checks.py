@@ -90,6 +90,11 @@ def _data_problems(recipe: Recipe, version: DatasetVersion, heldout_wanted: int)
     found = []
     if not usable.exists():
         found.append(FieldProblem("dataset", f"{version} has no {what}, which {recipe.title!r} needs"))
+    elif "rubric" in recipe.needs and version.counts.get("verifiable_criteria") == 0:
+        reason = (
+            f"no criterion of {version} has a verifier, so no response could be scored; add verifiers to its rubrics"
+        )
+        found.append(FieldProblem("dataset", reason))
     if heldout_wanted and not members.filter(example__split="heldout").exists():
         reason = f"{version} has no held-out examples to evaluate on; add some or set this to 0"
         found.append(FieldProblem("evaluation.max_examples", reason))

@@ -171,6 +171,6 @@ def _follow(run: Run, time: datetime, data: StateData) -> bool:
     """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
     if data.state in OVER and run.attempt > 1 and time < run.attempt_at:
         return False  # how an earlier attempt ended, spooled while nobody heard it; this attempt only delivers it
-    if data.state == State.RUNNING and run.started_at is None:
+    if data.state == State.RUNNING.value and run.started_at is None:
         return move(run, State.RUNNING, started_at=timezone.now())
     return move(run, data.state, reason=data.reason)

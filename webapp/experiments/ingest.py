@@ -26,8 +26,8 @@ class RunToken(HttpBearer):
     """`Authorization: Bearer <run token>`, checked against the run in the path. Leaves the run on `request.auth`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> tuple[Run, str] | None:
-        run_id = request.resolver_match.kwargs["run_id"] if request.resolver_match else None
-        run = Run.objects.with_names().filter(id=run_id).first()
+        match = request.resolver_match
+        run = Run.objects.with_names().filter(id=match.kwargs["run_id"]).first() if match else None
         return (run, token) if run and tokens.fits(token, run) else None
 
 

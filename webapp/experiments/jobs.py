@@ -29,8 +29,8 @@ LEASE = timedelta(seconds=60)  # how long one try to submit may take before anot
 LOST = timedelta(seconds=20)  # a launch this long overdue has lost its task
 LONGEST_WAIT_S = 30
 QUIET = timedelta(seconds=8)  # four missed signs of life: worth asking Ray
-SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one: given up
-LOADING = timedelta(minutes=5)  # before its first sign of life a process loads torch, perhaps from a slow disk
+SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one, and no word from Ray: given up
+STALLED = timedelta(minutes=5)  # the same where it may well live: it loads torch, its machine swaps, its network is cut
 STOP_GRACE = timedelta(minutes=2)  # time to finish the step and write a checkpoint
 DEAF_AFTER_S = 30  # a gap between two rounds of `watch` during which we may have missed signs of life
 HEARING_KEY = "experiments:hearing"
@@ -115,7 +115,7 @@ def stop(run_id: int) -> None:
     """A run that was never submitted is over at once. Otherwise its process hears of it with its next heartbeat."""
     run = Run.objects.with_names().filter(id=run_id, state=State.STOPPING, ray_job_id="").first()
     if run:
-        move(run, State.STOPPED, reason="stopped before it started")
+        move(run, State.STOPPED, reason="Stopped before it started")
 
 
 def remove_folder(run_id: int) -> None:
@@ -186,7 +186,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     elif overdue:
         _kill(client, run)
         _end(run, "It did not stop by itself and was killed; its last checkpoint remains", client)
-    elif now - max(run.heartbeat_at or run.state_at, since) > (SILENT if run.heartbeat_at else LOADING):
+    elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
         _end(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
 

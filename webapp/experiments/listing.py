@@ -13,7 +13,6 @@ from .models import Experiment, Run
 
 PAGE = 50
 SPARK_POINTS = 40
-HEADLINE = "eval/rubric_score"
 SPARK = "reward/mean"
 STATES: dict[str, list[Run.State]] = {
     "active": [Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING],

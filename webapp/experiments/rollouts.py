@@ -55,7 +55,7 @@ def rollouts(
     found = found.annotate(score=Coalesce(F("reward"), Value(missing), output_field=FloatField()))
     if cursor:
         found = found.filter(_after(columns, _decode(cursor, order, columns)))
-    rows = list(found.order_by(*columns)[: limit + 1])
+    rows: list[Rollout] = list(found.order_by(*columns)[: limit + 1])
     more, rows = len(rows) > limit, rows[:limit]
     return Page(rows, _encode(order, columns, rows[-1]) if more else None)
 
@@ -85,6 +85,7 @@ def _encode(order: str, columns: tuple[str, ...], row: Rollout) -> str:
 
 
 def _decode(cursor: str, order: str, columns: tuple[str, ...]) -> list[Any]:
+    values: list[Any]
     try:
         made_for, *values = json.loads(urlsafe_b64decode(cursor.encode()))
         kinds = [str if column.endswith("phase") else (int, float) for column in columns]
@@ -104,7 +105,8 @@ def facets(run: Run, step: int | None = None) -> dict[str, Any]:
     places = Rollout.objects.filter(run=run).values("step", "phase").annotate(count=Count("id"))
     steps = list(places.order_by("-step", "-phase")[:MAX_STEPS])[::-1]
     chosen = step if step is not None else (steps[-1]["step"] if steps else None)
-    return {"steps": steps, "criteria": _criteria(Rollout.objects.filter(run=run, step=chosen))}
+    rows = Rollout.objects.none() if chosen is None else Rollout.objects.filter(run=run, step=chosen)
+    return {"steps": steps, "criteria": _criteria(rows)}
 
 
 def _criteria(rows: QuerySet[Rollout]) -> list[dict[str, Any]]:

@@ -57,6 +57,10 @@ def launch(
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
         if key and (earlier := _launched(membership, key)):
             return earlier
+        if key and Run.objects.filter(created_by=membership.user, launch_key=key).exists():
+            raise Conflict(
+                "You used this key for a run of another workspace. Send another key.", "key_in_use"
+            ) from None
         raise
     return run
 
@@ -151,7 +155,7 @@ def move_queued_to_stopped(membership: Membership, run: Run) -> bool:
     with transaction.atomic():
         if not Run.objects.select_for_update().filter(id=run.id, state=State.QUEUED, attempt=run.attempt).exists():
             return False
-        return move(run, State.STOPPED, actor=membership.user, reason="stopped before it started")
+        return move(run, State.STOPPED, actor=membership.user, reason="Stopped before it started")
 
 
 def resume(membership: Membership, run: Run) -> Run:

@@ -2,9 +2,11 @@
 
 import json
 import shutil
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
+from huggingface_hub.errors import LocalEntryNotFoundError
 
 from trainer.contracts import Message
 from trainer.inference import models
@@ -57,6 +59,30 @@ def test_weights_of_another_model_are_noticed(copy: Path) -> None:
     (copy / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3}))
     with pytest.raises(models.ModelInvalid, match="tensors are missing"):
         models.load_model(copy)
+
+
+def test_a_hub_id_is_fetched_without_pickled_weights(tiny_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetch(repo: str, allow_patterns: list[str]) -> str:
+        asked.append((repo, allow_patterns))
+        return str(tiny_dir)
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    assert models.model_directory("owner/name") == tiny_dir
+    assert models.model_directory(str(tiny_dir)) == tiny_dir
+    ((repo, patterns),) = asked
+    assert repo == "owner/name" and not any(fnmatch("pytorch_model.bin", pattern) for pattern in patterns)
+    assert all(any(fnmatch(file.name, pattern) for pattern in patterns) for file in tiny_dir.iterdir())
+
+
+def test_a_hub_that_does_not_answer_is_named_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fetch(repo: str, allow_patterns: list[str]) -> str:
+        raise LocalEntryNotFoundError("cannot reach the hub")
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    with pytest.raises(models.ModelInvalid, match="owner/name: .*cannot reach the hub.*register a local directory"):
+        models.model_directory("owner/name")
 
 
 def test_prompts_end_where_the_assistant_speaks(tiny_dir: Path) -> None:

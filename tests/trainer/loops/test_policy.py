@@ -133,6 +133,28 @@ def test_a_stop_during_sampling_repeats_that_step_later(make_loop: Callable[...,
     assert metrics_of(tmp_path / "run") == metrics_of(tmp_path / "straight")
 
 
+@pytest.mark.parametrize("step", [0, 1])
+def test_a_stop_between_sampling_and_update_repeats_that_step_later(
+    step: int, make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    loop = make_loop(small_config(steps=3))
+    weigh = loop._advantages
+
+    def stop_once_sampled(trajectories: Any) -> Any:
+        if loop.step == step:
+            loop.parts.monitor.request_stop()
+        return weigh(trajectories)
+
+    loop._advantages = stop_once_sampled
+    with pytest.raises(StopRequested):
+        loop.run()
+    again, straight = make_loop(small_config(steps=3)), make_loop(small_config(steps=3), tmp_path / "straight")
+    assert again.resume() and again.step == step
+    again.run()
+    straight.run()
+    assert metrics_of(tmp_path / "run") == metrics_of(tmp_path / "straight")
+
+
 def test_an_evaluation_that_was_stopped_is_made_up_for(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     loop = make_loop(small_config(steps=3))
     sample = loop.parts.sampler.sample

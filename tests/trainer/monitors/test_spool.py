@@ -42,6 +42,26 @@ def test_a_lost_folder_goes_on_from_what_the_server_knows(path: Path) -> None:
     assert Spool(path, last_seq=57).append(note("a")).seq == 58
 
 
+@pytest.mark.parametrize("length", [1, 65_000, 65_536, 200_000])
+@pytest.mark.parametrize("torn", ["", "{", "x" * 70_000])
+def test_a_restart_finds_the_last_whole_line_however_long_lines_are(path: Path, length: int, torn: str) -> None:
+    first = Spool(path)
+    first.append(note("a"))
+    first.append(note("b" * length))
+    with path.open("a") as file:
+        file.write(torn)
+    Spool(path).append(note("c"))
+    assert [event.seq for event in events(path)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("content", ["", "{", "x" * 70_000])
+def test_a_spool_without_a_whole_line_begins_anew(path: Path, content: str) -> None:
+    path.parent.mkdir()
+    path.write_text(content)
+    Spool(path).append(note("a"))
+    assert [event.seq for event in events(path)] == [1]
+
+
 def test_a_line_torn_by_a_kill_is_cut_off(path: Path) -> None:
     Spool(path).append(note("a"))
     with path.open("a") as file:

@@ -7,7 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
-from tests.cast import browser
+from tests.cast import ApiClient, browser
 from webapp.accounts import services
 from webapp.accounts.models import Invite, Membership, Role, SignInLink, User
 
@@ -19,6 +19,12 @@ PASSWORD = "correct horse battery"
 def person(cast):
     services.set_password(cast.researcher.user, PASSWORD)
     return cast.researcher.user
+
+
+def test_the_api_gives_links_to_where_people_reach_the_server(cast, monkeypatch):
+    monkeypatch.setattr("webapp.accounts.api.public_url", lambda: "https://touchstone.example.org")
+    answer = ApiClient(cast.owner).post("/members/invite", {"email": "new@example.org"})
+    assert answer.json()["url"].startswith("https://touchstone.example.org/invite/")
 
 
 def signed_in(client: Client) -> bool:

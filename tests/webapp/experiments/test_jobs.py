@@ -185,13 +185,14 @@ def test_a_run_that_speaks_is_left_alone(live, run, ray):
     assert fresh(run).state == "running"
 
 
-def test_a_silent_process_is_killed_after_a_minute(live, run, ray):
+def test_a_silent_process_that_lives_is_killed_after_five_minutes(live, run, ray):
+    set_row(run, heartbeat_at=ago(295))
     watch_for(600)
-    assert fresh(run).state == "running"
-    set_row(run, heartbeat_at=ago(61))
+    assert fresh(run).state == "running", "Ray says that it runs: it may only be cut off, and it spools what it does"
+    set_row(run, heartbeat_at=ago(301))
     watch_for(600)
     assert fresh(run).state == "failed"
-    assert "No sign of life for 61 s" in fresh(run).state_reason
+    assert "No sign of life for 301 s" in fresh(run).state_reason
     assert ray.stopped == [f"run-{run.id}-1"]
 
 

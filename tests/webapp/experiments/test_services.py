@@ -164,6 +164,22 @@ def test_a_double_click_launches_one_run(launch):
     assert Run.objects.count() == 1
 
 
+def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(launch, version):
+    version.counts = {"examples": 5, "criteria": 5, "verifiable_criteria": 0}
+    version.save()
+    with pytest.raises(ConfigInvalid) as caught:
+        launch()
+    assert [(p.path, "verifier" in p.message) for p in caught.value.problems] == [("dataset", True)]
+    assert not Run.objects.exists()
+
+
+def test_a_key_of_another_workspace_is_refused_with_what_to_do(launch, cast, run):
+    Run.objects.filter(id=run.id).update(launch_key="nightly")
+    Experiment.objects.filter(id=run.experiment_id).update(workspace=cast.outsider.workspace)
+    with pytest.raises(Conflict, match="Send another key"):
+        launch(key="nightly")
+
+
 @pytest.mark.django_db(transaction=True)
 def test_two_tabs_resume_a_run_once(run, cast):
     services.stop(cast.researcher, run)

@@ -137,7 +137,7 @@ def control(field: BoundField) -> SafeString:
     kind = (
         "textarea" if isinstance(widget, forms.Textarea) else "select" if isinstance(widget, forms.Select) else "input"
     )
-    attributes = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
+    attributes: dict[str, str | bool] = {"class": f"{kind} {widget.attrs.get('class', '')}".strip()}
     described = [f"{field.auto_id}_help"] if field.help_text else []
     if field.errors:
         attributes["aria-invalid"] = "true"

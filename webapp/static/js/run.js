@@ -1,10 +1,10 @@
 // The frame of a run's page, the same on every tab: state, progress, headline numbers, menus. Other modules listen to
 // the messages of the one websocket through `onMessage` and `onBack`.
 import { connect } from "./socket.js";
+import { badge, scores } from "./badge.js";
 import { copy } from "./copy.js";
-import { icon } from "./icons.js";
 import { json } from "./http.js";
-import { number, score } from "./format.js";
+import { number } from "./format.js";
 import { duration } from "./times.js";
 import { toast } from "./toast.js";
 
@@ -13,10 +13,6 @@ export const api = root.dataset.api;
 export const runId = Number(root.dataset.run);
 export let run = JSON.parse(document.getElementById("run-data").textContent);
 
-const SHAPES = {
-  queued: () => icon("clock"), starting: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
-  stopped: () => icon("circle-stop"), finished: () => icon("circle-check"), failed: () => icon("circle-x"),
-};
 const listeners = new Map();
 const backs = new Set();
 
@@ -26,23 +22,6 @@ export function onMessage(type, listener) {
 }
 export const onBack = (listener) => backs.add(listener);
 export const isOver = () => ["stopped", "finished", "failed"].includes(run.state);
-
-/** The state badge as the server draws it. */
-export function badge(state) {
-  const span = document.createElement("span");
-  span.className = "state";
-  span.dataset.state = state;
-  const shape = SHAPES[state]?.() ?? Object.assign(document.createElement("span"), { className: "live-dot" });
-  span.append(shape, state[0].toUpperCase() + state.slice(1));
-  return span;
-}
-
-/** "0.310 → 0.520", the first muted. */
-export function scores(first, last) {
-  if (last === undefined || last === null) return null;
-  const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(first) });
-  return [from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) })];
-}
 
 const bind = (name) => root.querySelectorAll(`[data-bind="${name}"]`);
 const write = (name, text) => bind(name).forEach((element) => element.textContent !== text && (element.textContent = text));

@@ -1,13 +1,7 @@
 // One run in a list, as a table row or a card: its parts carry data-bind, and change in place.
-import { icon } from "./icons.js";
-import { score } from "./format.js";
+import { badge, scores } from "./badge.js";
 import { connect } from "./socket.js";
 import { duration } from "./times.js";
-
-const SHAPES = {
-  queued: () => icon("clock"), starting: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
-  stopped: () => icon("circle-stop"), finished: () => icon("circle-check"), failed: () => icon("circle-x"),
-};
 
 /** Shows in `row` what the message `run` of /ws/workspace says. A list need not have every part. */
 export function update(row, run) {
@@ -17,12 +11,7 @@ export function update(row, run) {
   };
   const text = (name, value) => bind(name, (part) => (part.textContent = value));
   bind("state", (part) => {
-    if (part.firstElementChild?.dataset.state === run.state) return;
-    const span = document.createElement("span");
-    span.className = "state";
-    span.dataset.state = run.state;
-    span.append(SHAPES[run.state]?.() ?? Object.assign(document.createElement("span"), { className: "live-dot" }), run.state[0].toUpperCase() + run.state.slice(1));
-    part.replaceChildren(span);
+    if (part.firstElementChild?.dataset.state !== run.state) part.replaceChildren(badge(run.state));
   });
   text("name", run.name);
   bind("bar", (part) => {
@@ -36,12 +25,8 @@ export function update(row, run) {
     if (run.started_at) part.dataset.start = run.started_at;
     part.dataset.end = run.ended_at ?? "";
   });
-  const last = run.summary["eval/rubric_score"];
-  if (last === undefined) return;
-  bind("scores", (part) => {
-    const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(run.summary["eval/rubric_score:first"]) });
-    part.replaceChildren(from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) }));
-  });
+  const pair = scores(run.summary["eval/rubric_score:first"], run.summary["eval/rubric_score"]);
+  if (pair) bind("scores", (part) => part.replaceChildren(...pair));
 }
 
 /** Keeps the times of runs that have not ended moving. */

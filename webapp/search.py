@@ -1,0 +1,74 @@
+"""What the command palette finds beyond the pages: runs, datasets and models by name."""
+
+from django.db.models import Q
+from django.http import HttpRequest, JsonResponse
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from webapp.accounts.models import Membership, Role
+from webapp.datasets.models import Dataset
+from webapp.experiments import queries as experiments
+from webapp.inference.models import RegisteredModel
+
+MOST_OF_A_KIND = 6
+LONGEST_QUERY = 100  # characters; no name is longer than 120
+
+
+@never_cache
+@require_safe
+def search(request: HttpRequest) -> JsonResponse:
+    """`{"items": [{"kind", "label", "note", "url"}]}`, newest first in each kind; without `q` the newest of all.
+
+    Only what lies in the current workspace. Annotators find nothing: names of runs tell what models they judge.
+    """
+    membership: Membership | None = getattr(request, "membership", None)
+    if membership is None or not membership.may(Role.REVIEWER):
+        return JsonResponse({"items": []})
+    words = request.GET.get("q", "")[:LONGEST_QUERY].split()
+    workspace_id = membership.workspace.pk
+    return JsonResponse(
+        {"items": _runs(workspace_id, words) + _datasets(workspace_id, words) + _models(workspace_id, words)}
+    )
+
+
+def _every(words: list[str], *fields: str) -> Q:
+    """Each word appears in one of the fields."""
+    found = Q()
+    for word in words:
+        anywhere = Q()
+        for field in fields:
+            anywhere |= Q(**{f"{field}__icontains": word})
+        found &= anywhere
+    return found
+
+
+def _runs(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
+    """A run without a name is "run 7": words that are "run" or numbers find it as well."""
+    named = Q()
+    for word in words:
+        one = _every([word], "name", "experiment__name")
+        if word.isdecimal() and len(word) < 10:
+            one |= Q(number=int(word))
+        if "run".startswith(word.lower()):
+            one |= Q(name="")
+        named &= one
+    rows = experiments.runs(workspace_id).filter(named).order_by("-id")[:MOST_OF_A_KIND]
+    return [
+        _item("run", str(run), f"{run.experiment.name} · {run.get_state_display()}", reverse("run", args=[run.pk]))
+        for run in rows
+    ]
+
+
+def _datasets(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
+    rows = Dataset.objects.filter(_every(words, "name"), workspace_id=workspace_id).order_by("-id")[:MOST_OF_A_KIND]
+    return [_item("dataset", row.name, "dataset", reverse("dataset", args=[row.pk])) for row in rows]
+
+
+def _models(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
+    rows = RegisteredModel.objects.filter(_every(words, "name"), workspace_id=workspace_id).order_by("-id")
+    return [_item("model", row.name, "model", reverse("model", args=[row.pk])) for row in rows[:MOST_OF_A_KIND]]
+
+
+def _item(kind: str, label: str, note: str, url: str) -> dict[str, str]:
+    return {"kind": kind, "label": label, "note": note, "url": url}
