@@ -5,6 +5,7 @@ import contextlib
 import json
 import time
 from collections import deque
+from datetime import timedelta
 from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,15 +15,18 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
 from django.conf import settings
 from django.urls import path
+from django.utils import timezone
 
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
 from webapp.core.views import DATABASE_AWAY
 
-from . import access, broadcasts
+from . import access, broadcasts, shapes
 from .models import Run
 
 MOST_WAITING = 500  # messages kept for a client that reads slowly
+JUST_NOW = timedelta(minutes=2)  # longer than a page takes to load
+MOST_GREETED = 50
 RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
 TRY_AGAIN = 1013
 RESYNC = json.dumps({"type": "resync"})
@@ -47,6 +51,8 @@ class Feed(AsyncWebsocketConsumer):
             return
         await self.channel_layer.group_add(self.group, self.channel_name)
         await self.accept()
+        for message in await database_sync_to_async(self.greeting)():
+            await self.send(text_data=json.dumps(message))
         self.sender = asyncio.create_task(self.send_waiting())
 
     async def disconnect(self, code: int) -> None:
@@ -114,6 +120,10 @@ class Feed(AsyncWebsocketConsumer):
     def group_of(self, user: Any) -> str | None:
         raise NotImplementedError
 
+    def greeting(self) -> list[dict[str, Any]]:
+        """What may have happened between the drawing of the page and this connection, of which no message will tell."""
+        raise NotImplementedError
+
 
 class RunFeed(Feed):
     """`/ws/runs/{id}`: metrics, rollouts, log and state of one run."""
@@ -127,6 +137,10 @@ class RunFeed(Feed):
         membership = Membership.objects.filter(user_id=user.pk, workspace_id=workspace_id).first()
         return broadcasts.run_group(run_id) if membership and membership.may(access.READER) else None
 
+    def greeting(self) -> list[dict[str, Any]]:
+        run = Run.objects.with_names().filter(id=self.scope["url_route"]["kwargs"]["run_id"]).first()
+        return [{"type": "now", **shapes.run(run, config=False)}] if run else []
+
 
 class WorkspaceFeed(Feed):
     """`/ws/workspace`: state and progress of all runs and imports of the workspace chosen in the session."""
@@ -139,7 +153,14 @@ class WorkspaceFeed(Feed):
         membership = next((m for m in mine if m.workspace_id == chosen), mine[0] if mine else None)
         if membership is None or not membership.may(access.READER):
             return None
+        self.workspace_id = membership.workspace_id
         return broadcasts.workspace_group(membership.workspace_id)
+
+    def greeting(self) -> list[dict[str, Any]]:
+        """Queued runs are left out: a list announces them as new, and cannot tell that it has them on another page."""
+        runs = Run.objects.with_names().filter(experiment__workspace_id=self.workspace_id)
+        moved = runs.filter(state_at__gte=timezone.now() - JUST_NOW).exclude(state=Run.State.QUEUED)
+        return [{"type": "run", **shapes.run(run, config=False)} for run in moved.order_by("-id")[:MOST_GREETED]]
 
 
 websocket_urlpatterns = [

@@ -58,6 +58,7 @@ class RunOut(Schema):
                 "dataset": {"id": 1, "name": "demo", "version_id": 1, "version": 1},
                 "model": {"id": 1, "name": "smollm2-135m-instruct"},
                 "attempt": 1,
+                "last_seq": 118,
                 "forked_from": None,
                 "created_at": "2026-11-21T04:30:00Z",
                 "started_at": "2026-11-21T04:30:09Z",
@@ -80,6 +81,7 @@ class RunOut(Schema):
     dataset: DatasetOut
     model: Named
     attempt: int
+    last_seq: int
     forked_from: int | None
     created_at: datetime
     started_at: datetime | None

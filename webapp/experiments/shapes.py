@@ -32,6 +32,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         },
         "model": {"id": row.model_id, "name": row.model.name},
         "attempt": row.attempt,
+        "last_seq": row.last_seq,
         "forked_from": row.forked_from_id,
         "created_at": _time(row.created_at),
         "started_at": _time(row.started_at),

@@ -7,6 +7,7 @@ from asgiref.sync import sync_to_async
 from channels.layers import get_channel_layer
 from django.contrib.sessions.models import Session
 from django.db import OperationalError
+from django.utils import timezone
 
 from tests.cast import browser, make_cast
 from webapp.asgi import application
@@ -39,7 +40,8 @@ async def scene(transactional_db):
     return await sync_to_async(build)()
 
 
-async def connect(path, member=None, origin=ORIGIN):
+async def connect(path, member=None, origin=ORIGIN, greetings=1):
+    """The socket, with its greeting heard, and whether it was accepted."""
     headers = [(b"host", b"localhost")]
     if origin:
         headers.append((b"origin", origin))
@@ -47,7 +49,10 @@ async def connect(path, member=None, origin=ORIGIN):
         client = await sync_to_async(browser)(member)
         headers.append((b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode()))
     socket = Socket(application, path, headers)
-    return socket, await socket.connect()
+    accepted = await socket.connect()
+    if accepted and greetings:
+        await socket.hear(greetings)
+    return socket, accepted
 
 
 async def post(process, *events):
@@ -81,6 +86,32 @@ async def test_a_page_hears_metrics_rollouts_log_and_state(scene):
     await socket.disconnect()
 
 
+async def test_a_page_learns_what_happened_between_its_drawing_and_its_connection(scene):
+    cast, run, process = scene
+    await post(process, process.event("state", state="running"), process.event("state", state="finished"))
+    socket, _ = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
+    (now,) = await socket.hear(1)
+    assert (now["type"], now["id"], now["state"], now["last_seq"]) == ("now", run.id, "finished", 2)
+    await socket.disconnect()
+    of_all, _ = await connect("/ws/workspace", cast.reviewer, greetings=0)
+    (news,) = await of_all.hear(1)
+    assert (news["type"], news["id"], news["state"]) == ("run", run.id, "finished")
+    await of_all.disconnect()
+
+
+async def test_a_list_is_not_greeted_with_runs_that_moved_long_ago_or_are_queued(scene):
+    cast, run, _ = scene
+    await sync_to_async(Run.objects.filter(id=run.id).update)(state="queued")
+    socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+    long_ago = timezone.now() - consumers.JUST_NOW * 2
+    await sync_to_async(Run.objects.filter(id=run.id).update)(state="running", state_at=long_ago)
+    socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
+    assert await socket.receive_nothing()
+    await socket.disconnect()
+
+
 async def test_lists_hear_of_state_and_progress_only(scene):
     cast, run, process = scene
     socket, accepted = await connect("/ws/workspace", cast.researcher)
@@ -105,7 +136,7 @@ async def test_another_workspace_cannot_listen(scene):
     cast, run, process = scene
     _, accepted = await connect(f"/ws/runs/{run.id}", cast.outsider)
     assert not accepted
-    elsewhere, accepted = await connect("/ws/workspace", cast.outsider)
+    elsewhere, accepted = await connect("/ws/workspace", cast.outsider, greetings=0)
     assert accepted
     await post(process, process.metrics(1, **{"reward/mean": 0.5}))
     assert await elsewhere.receive_nothing()

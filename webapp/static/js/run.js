@@ -74,6 +74,13 @@ function tick() {
 
 function hear(message) {
   if (message.type === "resync") return catchUp(); // the server dropped what this page was too slow to hear
+  if (message.type === "now") {
+    // sent at each connection: whatever happened since the page was drawn, or while it was not connected, was not heard
+    const behind = message.last_seq !== run.last_seq;
+    hear({ ...message, type: "run" });
+    if (behind) for (const back of backs) back();
+    return;
+  }
   if (message.type === "run") {
     const failed = message.state === "failed" && run.state !== "failed";
     run = { ...run, ...message };
@@ -118,4 +125,4 @@ document.querySelectorAll("[data-only-changed]").forEach((box) => {
 show();
 tick();
 setInterval(tick, 1000);
-connect(root.dataset.ws, hear, { resync: catchUp });
+connect(root.dataset.ws, hear);
