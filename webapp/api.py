@@ -16,6 +16,7 @@ from ninja.types import DictStrAny
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
+from webapp.annotation.api import routers as annotation
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
@@ -152,5 +153,5 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 _catch(_unstorable, DataError)
 _catch(_away, *DATABASE_AWAY)
-for router in (accounts, datasets, models, experiments, ingest):
+for router in (accounts, datasets, models, *annotation, experiments, ingest):
     api.add_router("", router)

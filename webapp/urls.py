@@ -14,6 +14,7 @@ urlpatterns = [
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.datasets.urls")),
+    path("", include("webapp.annotation.urls")),
     path("", include("webapp.inference.urls")),
     path("", include("webapp.experiments.urls")),
     path("api/v1/docs", reference.page, name="api_docs"),

@@ -1,0 +1,72 @@
+"""Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused.
+
+Annotators reach only their own assignments in projects they take part in, and never an example, an answer of somebody
+else, a label or the name of a model.
+"""
+
+from typing import TypeVar
+
+from django.core.exceptions import PermissionDenied
+from django.http import Http404
+
+from webapp.accounts.models import Membership, Role
+
+from .models import Assignment, Project, Task
+
+Row = TypeVar("Row")
+READER = Role.REVIEWER
+WRITER = Role.RESEARCHER
+
+
+def may_read(membership: Membership) -> Membership:
+    return _at_least(membership, READER)
+
+
+def may_write(membership: Membership) -> Membership:
+    return _at_least(membership, WRITER)
+
+
+def project_read(membership: Membership, project_id: int) -> Project:
+    """For reviewers and above: everything about it."""
+    return _project(may_read(membership), project_id)
+
+
+def project_write(membership: Membership, project_id: int) -> Project:
+    return _project(may_write(membership), project_id)
+
+
+def project_work(membership: Membership, project_id: int) -> Project:
+    """For working in it. An annotator must have been let in; others may join what they can see."""
+    project = _project(membership, project_id)
+    if not membership.may(READER) and not project.participants.filter(user=membership.user).exists():
+        raise Http404("no such project")
+    return project
+
+
+def task_read(membership: Membership, task_id: int) -> Task:
+    tasks = Task.objects.filter(project__workspace_id=may_read(membership).workspace_id)
+    return _found(tasks.select_related("project", "example").filter(id=task_id).first(), "task")
+
+
+def own_assignment(membership: Membership, assignment_id: int) -> Assignment:
+    """One's own, whatever the role: nobody works on somebody else's seat."""
+    mine = Assignment.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
+    rows = mine.select_related("project", "task__example").filter(id=assignment_id)
+    return _found(rows.first(), "assignment")
+
+
+def _project(membership: Membership, project_id: int) -> Project:
+    projects = Project.objects.filter(workspace_id=membership.workspace_id, id=project_id)
+    return _found(projects.select_related("version__dataset").first(), "project")
+
+
+def _at_least(membership: Membership, role: Role) -> Membership:
+    if not membership.may(role):
+        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
+    return membership
+
+
+def _found(row: Row | None, what: str) -> Row:
+    if row is None:
+        raise Http404(f"no such {what}")
+    return row

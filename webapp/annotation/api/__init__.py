@@ -1,0 +1,7 @@
+"""Annotation over the REST API."""
+
+from .projects import router as projects
+from .queue import router as queue
+from .review import router as review
+
+routers = (projects, queue, review)

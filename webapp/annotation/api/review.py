@@ -1,0 +1,5 @@
+"""Agreement, consolidation, answers out."""
+
+from ninja import Router
+
+router = Router(tags=["annotation"])

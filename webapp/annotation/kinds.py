@@ -1,0 +1,225 @@
+"""What each kind of task asks, shows and stores. The records here are the contract between pages, API and exports.
+
+Two frames. The *subject's* frame names responses by their ids in the example. The *shown* frame names them by letters,
+"A", "B", ... in the order this person sees them (`Assignment.order`), so that a browser never learns ids or origins.
+Drafts stay in the shown frame; answers are stored in the subject's.
+"""
+
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from trainer.contracts import Criterion, Rubric
+from trainer.contracts.base import Record
+
+Text = Annotated[str, Field(max_length=20_000)]
+Name = Annotated[str, Field(min_length=1, max_length=80)]
+Side = Annotated[str, Field(min_length=1, max_length=64)]  # a response's id, or its letter in the shown frame
+Strength = Annotated[int, Field(ge=-3, le=3)]
+MAX_REASONS, MAX_CRITERIA, MAX_RESPONSES = 50, 100, 26
+
+
+class Scale(Record):
+    """A named scale from `low` to `high` with words for some of its values."""
+
+    name: Name
+    low: int = Field(default=1, ge=-100, le=100)
+    high: int = Field(default=5, ge=-100, le=100)
+    labels: dict[int, Annotated[str, Field(max_length=80)]] = Field(default_factory=dict)
+    help: str = Field(default="", max_length=1000)
+
+    @model_validator(mode="after")
+    def _ascends(self) -> Self:
+        if self.low >= self.high or self.high - self.low > 20:
+            raise ValueError("a scale needs low < high and at most 21 values")
+        if outside := [value for value in self.labels if not self.low <= value <= self.high]:
+            raise ValueError(f"labels outside the scale: {outside}")
+        return self
+
+
+class Settings(Record):
+    """Of a project; what does not concern its kind is ignored."""
+
+    reasons: Literal["required", "optional", "none"] = "optional"  # pairwise
+    dimensions: tuple[Name, ...] = Field(default=(), max_length=8)  # pairwise: rated apart, on the same seven steps
+    scales: tuple[Scale, ...] = Field(default=(), max_length=8)  # rating
+    ranking: Literal["order", "best"] = "order"  # ranking: a whole order (ties allowed), or the best one
+    stress_test: bool = True  # rubric: after submission, the rubric meets held-out responses
+    lease_minutes: int = Field(default=30, ge=1, le=24 * 60)
+    gold_every: int = Field(default=0, ge=0, le=1000)  # one task in so many is a gold task; 0: none
+    gold_feedback: bool = False  # tell at once what was expected
+    fast_seconds: float = Field(default=2.0, ge=0, le=600)  # answers faster than this warn the manager
+    suggestions: Literal["never", "before", "after"] = (
+        "never"  # a model's view: with the task, or once one has answered
+    )
+    reopen: int = Field(default=10, ge=0, le=1000)  # how many of one's last submissions may be opened again
+    keys: dict[str, Annotated[str, Field(max_length=20)]] = Field(default_factory=dict)  # {action: key}
+
+
+class Reason(Record):
+    """One atomic reason; a span counts characters (code points) of the response's text."""
+
+    text: str = Field(min_length=1, max_length=2000)
+    response: Side | None = None
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+
+    @model_validator(mode="after")
+    def _span_is_whole(self) -> Self:
+        if (self.start is None) != (self.end is None):
+            raise ValueError("a span needs both start and end")
+        if self.start is not None and (self.response is None or self.end is None or self.end <= self.start):
+            raise ValueError("a span needs a response and start < end")
+        return self
+
+
+class Answered(Record):
+    """Common to all answers."""
+
+    note: Text = ""
+
+
+class PairwiseAnswer(Answered):
+    """`strength` -3 (the first side is much better) .. 3 (the second is); None unless compared (METHODS 1)."""
+
+    verdict: Literal["compared", "both_bad", "cannot_assess"] = "compared"
+    strength: Strength | None = None
+    dimensions: dict[Name, Strength | None] = Field(default_factory=dict)
+    reasons: tuple[Reason, ...] = Field(default=(), max_length=MAX_REASONS)
+
+    @model_validator(mode="after")
+    def _strength_iff_compared(self) -> Self:
+        if self.verdict == "compared" and self.strength is None:
+            raise ValueError("choose one of the seven steps, or say why there is no choice")
+        if self.verdict == "cannot_assess" and self.strength is not None:
+            raise ValueError("a pair that could not be assessed has no strength")
+        return self
+
+
+class RubricAnswer(Answered):
+    rubric: Rubric
+
+    @model_validator(mode="after")
+    def _bounded(self) -> Self:
+        if len(self.rubric.criteria) > MAX_CRITERIA:
+            raise ValueError(f"a rubric has at most {MAX_CRITERIA} criteria")
+        return self
+
+
+class CriterionGrade(Record):
+    """One criterion of the rubric by its id; the span counts characters of the response."""
+
+    criterion: Name
+    verdict: Literal["met", "not_met", "cannot_assess"]
+    start: int | None = Field(default=None, ge=0)
+    end: int | None = Field(default=None, ge=0)
+    note: Text = ""
+
+
+class GradingAnswer(Answered):
+    """Every criterion of the rubric exactly once (checked against the example on submission)."""
+
+    grades: tuple[CriterionGrade, ...] = Field(min_length=1, max_length=500)
+
+
+class RankingAnswer(Answered):
+    """Tiers from best to worst, equals within one. Best of n: two tiers, the best one and the rest."""
+
+    tiers: tuple[tuple[Side, ...], ...] = Field(default=(), max_length=MAX_RESPONSES)
+    verdict: Literal["ranked", "cannot_assess"] = "ranked"
+
+
+class RatingAnswer(Answered):
+    """Every scale of the project; None: cannot assess."""
+
+    ratings: dict[Name, int | None]
+
+
+class RationaleAnswer(Answered):
+    """A rationale cut into atomic reasons. `source` is the text as given, or as this person wrote it."""
+
+    source: Text = ""
+    reasons: tuple[Reason, ...] = Field(min_length=1, max_length=MAX_REASONS)
+
+
+ANSWERS: Mapping[str, type[Answered]] = {
+    "pairwise": PairwiseAnswer,
+    "rubric": RubricAnswer,
+    "grading": GradingAnswer,
+    "ranking": RankingAnswer,
+    "rating": RatingAnswer,
+    "rationale": RationaleAnswer,
+}
+
+
+class Shown(Record):
+    """A response as an annotator sees it: a letter and a text, nothing else."""
+
+    letter: str
+    text: str
+
+
+class TaskView(Record):
+    """All that a browser gets of a task. For rubric authoring `responses` is empty until the rubric is submitted."""
+
+    kind: str
+    prompt: tuple[dict[str, str], ...]  # {"role", "content"}
+    responses: tuple[Shown, ...] = ()
+    criteria: tuple[Criterion, ...] = ()  # grading
+    rationale: str | None = None  # rationale: the text to cut into reasons, if the example has one
+    reference: str | None = None
+    suggestion: dict[str, Any] | None = None  # shown frame, same record as the answer
+
+
+def subject_sides(subject: Mapping[str, Any]) -> list[str]:
+    """The ids of the responses a task is about, in the subject's own order."""
+    if "a" in subject:
+        return [str(subject["a"]), str(subject["b"])]
+    if "response" in subject:
+        return [str(subject["response"])]
+    return [str(side) for side in subject.get("responses", [])]
+
+
+def letters(subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, str]:
+    """{letter shown: response id} for an assignment whose sides were arranged by `order`."""
+    sides = subject_sides(subject)
+    return {ascii_uppercase[place]: sides[index] for place, index in enumerate(order)}
+
+
+def to_subject(kind: str, content: dict[str, Any], subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
+    """The answer in the subject's frame: letters become ids, and a swapped pair's signs turn.
+
+    Raises ValueError for a letter that was not shown.
+    """
+    return _renamed(kind, content, letters(subject, order), swapped=list(order) == [1, 0])
+
+
+def to_shown(kind: str, content: dict[str, Any], subject: Mapping[str, Any], order: Sequence[int]) -> dict[str, Any]:
+    """The inverse of `to_subject`."""
+    names = {side: letter for letter, side in letters(subject, order).items()}
+    return _renamed(kind, content, names, swapped=list(order) == [1, 0])
+
+
+def _renamed(kind: str, content: dict[str, Any], names: Mapping[str, str], *, swapped: bool) -> dict[str, Any]:
+    def name(side: str) -> str:
+        if side not in names:
+            raise ValueError(f"there is no response {side!r} in this task")
+        return names[side]
+
+    moved = dict(content)
+    if "reasons" in moved:
+        moved["reasons"] = [
+            {**r, "response": name(r["response"])} if r.get("response") else r for r in moved["reasons"]
+        ]
+    if "tiers" in moved:
+        moved["tiers"] = [[name(side) for side in tier] for tier in moved["tiers"]]
+    if kind == "pairwise" and swapped:
+        moved["strength"] = _turned(moved.get("strength"))
+        moved["dimensions"] = {key: _turned(value) for key, value in moved.get("dimensions", {}).items()}
+    return moved
+
+
+def _turned(strength: int | None) -> int | None:
+    return None if strength is None else -strength

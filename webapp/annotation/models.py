@@ -1,0 +1,240 @@
+"""Projects, tasks, who works on which, and what they answered.
+
+A task holds a fixed number of seats (`overlap`). A claim takes a seat with a conditional update, so no more than that
+many people ever work on it; the assignment that results is unique per task and person. Answers are never changed:
+reopening makes the next revision.
+"""
+
+from django.db import models
+from django.db.models import F, Q
+
+MAX_OVERLAP = 50
+
+
+class Project(models.Model):
+    """What is asked about which version of a dataset, of how many people, and how. `settings` fits `kinds.Settings`."""
+
+    class Kind(models.TextChoices):
+        PAIRWISE = "pairwise", "Pairwise preference"
+        RUBRIC = "rubric", "Rubric authoring"
+        GRADING = "grading", "Criterion grading"
+        RANKING = "ranking", "Ranking"
+        RATING = "rating", "Rating on scales"
+        RATIONALE = "rationale", "Rationale to atomic reasons"
+
+    class State(models.TextChoices):
+        DRAFT = "draft", "Draft"
+        OPEN = "open", "Open"
+        PAUSED = "paused", "Paused"
+        CLOSED = "closed", "Closed"
+
+    class Strategy(models.TextChoices):
+        ORDER = "order", "As in the dataset"
+        RANDOM = "random", "Random"
+        UNCERTAINTY = "uncertainty", "Most uncertain first"
+        DISAGREEMENT = "disagreement", "Most disagreement with the judge first"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="projects")
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.PROTECT, related_name="projects")
+    overlap = models.PositiveSmallIntegerField(default=2)
+    strategy = models.CharField(max_length=12, choices=Strategy.choices, default=Strategy.ORDER)
+    settings = models.JSONField(default=dict)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.DRAFT)
+    tasks_total = models.PositiveIntegerField(default=0)  # written with the tasks; gold tasks not counted
+    tasks_made = models.BooleanField(default=False)  # a worker makes them: a version may have 100,000 examples
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace", "name"], name="one_project_per_name"),
+            models.CheckConstraint(condition=Q(overlap__gte=1, overlap__lte=MAX_OVERLAP), name="overlap_in_bounds"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Guidelines(models.Model):
+    """One version of a project's guidelines (Markdown); each answer names the version its author saw."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="guidelines")
+    number = models.PositiveIntegerField()
+    text = models.TextField(blank=True)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "number"], name="one_guideline_per_number")]
+
+    def __str__(self) -> str:
+        return f"guidelines v{self.number} of {self.project_id}"
+
+
+class Participant(models.Model):
+    """One person in one project. `cursor` is the rank up to which they were served, so a claim never walks over what
+    they have done already; returned seats below it are found by a second, rarer query."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="participants")
+    user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="participations")
+    cursor = models.FloatField(default=-1)
+    gold_cursor = models.FloatField(default=-1)
+    served = models.PositiveIntegerField(default=0)  # claims so far: gold tasks come at fixed distances of it
+    paused = models.BooleanField(default=False)
+    keys = models.JSONField(default=dict)  # this person's own keys: {action: key}
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["project", "user"], name="one_participant_per_project")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} in project {self.project_id}"
+
+
+class Task(models.Model):
+    """One thing to judge. `subject` names the part of the example: {"a": id, "b": id}, {"response": id},
+    {"responses": [...]}, {"preference": index} or {}. `gold` holds the known answer; gold tasks have no seat limit."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tasks")
+    example = models.ForeignKey("datasets.Example", on_delete=models.PROTECT, related_name="+")
+    subject = models.JSONField(default=dict)
+    rank = models.FloatField()  # tasks are served in ascending order
+    overlap = models.PositiveSmallIntegerField(null=True)  # None: everybody may answer it (gold)
+    taken = models.PositiveIntegerField(default=0)  # claimed, drafted or submitted; not skipped or returned
+    done = models.PositiveIntegerField(default=0)  # submitted
+    gold = models.JSONField(null=True, blank=True)
+    completed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=Q(overlap=None) | Q(taken__lte=F("overlap")), name="no_more_than_overlap"),
+            models.UniqueConstraint(fields=["project", "example", "subject"], name="one_task_per_subject"),
+        ]
+        indexes = [
+            models.Index(fields=["project", "rank"], name="open_tasks", condition=Q(taken__lt=F("overlap"))),
+            models.Index(fields=["project", "rank"], name="gold_tasks", condition=Q(overlap=None)),
+            models.Index(fields=["project", "id"], name="task_listing"),
+        ]
+
+    def __str__(self) -> str:
+        return f"task {self.pk} of project {self.project_id}"
+
+
+class Assignment(models.Model):
+    """A seat: this person works, or has worked, on this task. `order` is how the sides or responses were arranged for
+    them (indices into the subject's own order); answers are stored in the subject's frame, never in the shown one."""
+
+    class State(models.TextChoices):
+        CLAIMED = "claimed", "Open"
+        SUBMITTED = "submitted", "Submitted"
+        SKIPPED = "skipped", "Skipped"
+        RETURNED = "returned", "Returned"  # the lease ran out, or a manager took it back
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="assignments")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="assignments")
+    user = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="assignments")
+    state = models.CharField(max_length=10, choices=State.choices, default=State.CLAIMED)
+    order = models.JSONField(default=list)
+    claimed_at = models.DateTimeField()
+    lease_until = models.DateTimeField()
+    submitted_at = models.DateTimeField(null=True, blank=True)
+    draft = models.JSONField(null=True, blank=True)  # in the shown frame, as the page sent it
+    draft_revision = models.PositiveIntegerField(default=0)  # a save names the one it read: two tabs cannot overwrite
+    draft_at = models.DateTimeField(null=True, blank=True)
+    skip_reason = models.CharField(max_length=500, blank=True)
+    sent_back = models.CharField(max_length=2000, blank=True)  # a reviewer's words when it was sent back
+    seconds = models.FloatField(default=0)  # spent looking at it, as the page measured (idle time left out)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["task", "user"], name="one_seat_per_person")]
+        indexes = [
+            models.Index(fields=["project", "user", "-claimed_at"], name="own_work"),
+            models.Index(fields=["lease_until"], name="running_leases", condition=Q(state="claimed")),
+            models.Index(fields=["project", "state", "submitted_at"], name="submitted_work"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} on task {self.task_id}"
+
+
+class Answer(models.Model):
+    """One submission. `content` fits `kinds.ANSWERS[kind]`, in the subject's frame. Reopened and submitted again, the
+    next revision stands and this one is kept."""
+
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="answers")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="answers")
+    revision = models.PositiveIntegerField(default=1)
+    current = models.BooleanField(default=True)
+    content = models.JSONField()
+    guidelines = models.ForeignKey(Guidelines, on_delete=models.PROTECT, related_name="+")
+    suggestion = models.CharField(max_length=8, default="never")  # never, before, after: when a model's view was shown
+    seconds = models.FloatField(default=0)
+    gold_right = models.BooleanField(null=True)  # None: not a gold task
+    submitted_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["assignment", "revision"], name="one_answer_per_revision"),
+            models.UniqueConstraint(fields=["assignment"], condition=Q(current=True), name="one_current_answer"),
+        ]
+        indexes = [models.Index(fields=["project", "id"], name="answer_listing", condition=Q(current=True))]
+
+    def __str__(self) -> str:
+        return f"answer {self.revision} to assignment {self.assignment_id}"
+
+
+class Resolution(models.Model):
+    """What stands for a task after consolidation, and where that comes from."""
+
+    class Source(models.TextChoices):
+        UNANIMOUS = "unanimous", "Unanimous"
+        CONSOLIDATED = "consolidated", "Consolidated by a reviewer"
+        MAJORITY = "majority", "Majority"
+        UNRESOLVED = "unresolved", "Unresolved"
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="resolution")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="resolutions")
+    source = models.CharField(max_length=12, choices=Source.choices)
+    content = models.JSONField(null=True)  # fits `kinds.ANSWERS[kind]`; None while unresolved
+    trace = models.JSONField(default=list)  # which answers' parts were kept, merged, edited or dropped
+    decided_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    decided_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return f"{self.source} for task {self.task_id}"
+
+
+class Comment(models.Model):
+    """A remark about a task, or a wish to change the guidelines, until somebody resolves it."""
+
+    class Kind(models.TextChoices):
+        REMARK = "remark", "Remark"
+        GUIDELINES = "guidelines", "Guidelines need an update"
+
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="comments")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="comments")
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.REMARK)
+    text = models.CharField(max_length=4000)
+    author = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return self.text[:60]
+
+
+class ProjectInvite(models.Model):
+    """A link that lets whoever has it work in one project, as an annotator of the workspace."""
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invites")
+    digest = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    uses_left = models.PositiveIntegerField(default=1)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"invitation into project {self.project_id}"

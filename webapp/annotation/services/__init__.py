@@ -1,0 +1,1 @@
+"""All writes to projects, their tasks and their answers, one module per concern."""
