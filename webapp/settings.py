@@ -208,6 +208,7 @@ CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is worth nothing: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from . import staging
+from . import packed, staging
 from .models import Dataset, DatasetVersion
 
 NAME_LOCK = 7302  # namespace of the advisory locks
@@ -54,6 +54,7 @@ def of_staged(
         lineage=lineage(),
     )
     staging.move(dataset.pk, version.pk)
+    packed.pack(version.pk)
     return version, True
 
 
@@ -74,6 +75,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
             transaction.savepoint_rollback(mark)
             return same, False
         version.save(update_fields=["counts", "facets", "digest"])
+        packed.pack(version.pk)
         transaction.savepoint_commit(mark)
     analyze(version.counts["examples"])
     return version, True
