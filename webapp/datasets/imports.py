@@ -17,7 +17,7 @@ from webapp.core import audit, broadcast
 
 from . import queries, staging
 from .digests import side
-from .importers import REGISTRY, RowProblem, opened
+from .importers import REGISTRY, Bundle, RowProblem, opened
 from .importers.source import Progress
 from .models import Dataset, DatasetVersion, ImportJob
 
@@ -119,7 +119,8 @@ def _stage(job: ImportJob, report: _Report) -> None:
     importer = REGISTRY[job.format]
     splits = _Splits(job)
     with opened(Path(job.file_path)) as (stream, report.progress):
-        for batch in _batches(importer.read(stream, job.file_name, job.mapping)):
+        beside = Bundle(Path(job.file_path), job.file_name).beside(job.file_name)
+        for batch in _batches(importer.read(stream, job.file_name, job.mapping, beside)):
             good: list[tuple[int, Example]] = []
             for line, row in batch:
                 if isinstance(row, RowProblem):
