@@ -13,11 +13,18 @@ Splits = Literal["file", "share"]
 
 @dataclass(frozen=True)
 class RowProblem:
-    """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault."""
+    """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named
+    where there are several."""
 
     line: int
     field: str
     reason: str
+    file: str = ""
+
+    def told(self) -> dict[str, int | str]:
+        """As reports list it."""
+        told: dict[str, int | str] = {"line": self.line, "field": self.field, "reason": self.reason}
+        return told | {"file": self.file} if self.file else told
 
 
 class BadRow(ValueError):
