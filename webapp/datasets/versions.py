@@ -47,7 +47,7 @@ def of_staged(
         return same, False
     version = DatasetVersion.objects.create(
         dataset=dataset,
-        number=_next_number(dataset),
+        number=next_number(dataset),
         digest=digest,
         counts=counts,
         facets=facets,
@@ -66,7 +66,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
     with transaction.atomic():
         mark = transaction.savepoint()
         version = DatasetVersion.objects.create(
-            dataset=dataset, number=_next_number(dataset), digest="", lineage=lineage
+            dataset=dataset, number=next_number(dataset), digest="", lineage=lineage
         )
         fill(version.pk)
         version.counts, version.facets, version.digest = facts(version.pk)
@@ -81,9 +81,11 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
     return version, True
 
 
-def _next_number(dataset: Dataset) -> int:
+def next_number(dataset: Dataset) -> int:
+    """The number of the next version. A version that is still filled has none yet, whatever stands in its row."""
     Dataset.objects.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
-    return (dataset.versions.order_by("-number").values_list("number", flat=True).first() or 0) + 1
+    numbers = dataset.versions.exclude(digest="").order_by("-number").values_list("number", flat=True)
+    return (numbers.first() or 0) + 1
 
 
 def analyze(rows: int) -> None:
