@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from trainer.contracts import Example
 from webapp.core import audit, broadcast
+from webapp.webhooks.services import announce
 
 from . import queries, staging
 from .digests import side
@@ -203,6 +204,7 @@ def _fail(job: ImportJob, error: str) -> None:
         job.save()
         audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
         tell(job)
+        announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
 
 
 def _finish(job: ImportJob) -> None:
@@ -222,6 +224,8 @@ def _finish(job: ImportJob) -> None:
         job.save()
         audit.record(job.workspace, job.created_by, "import.finished", job.version, unchanged=job.unchanged)
         tell(job)
+        facts = queries.version_facts(job.version)
+        announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": job.unchanged})
     if not job.unchanged and counts["examples"] >= ANALYZE_FROM:
         with connection.cursor() as cursor:
             cursor.execute("ANALYZE datasets_example, datasets_versionmember")

@@ -15,8 +15,9 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
-from . import imports
+from . import imports, queries
 from .importers import REGISTRY, Mapping, detect, head_of
 from .models import Dataset, DatasetVersion, ImportJob
 
@@ -167,6 +168,7 @@ def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
         audit.record(membership, membership.user, "version.frozen", version, digest=version.digest)
         message: dict[str, object] = {"type": "version", "id": version.pk, "state": "frozen"}
         broadcast.send(f"workspace.{membership.workspace_id}", message)
+        announce(membership.workspace_id, "version.frozen", queries.version_facts(version))
     version.refresh_from_db(fields=["state", "frozen_at"])
     return version
 
