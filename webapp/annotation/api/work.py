@@ -11,7 +11,7 @@ from webapp.core.problems import Invalid
 from webapp.core.templatetags.text import MAX_CHARACTERS, markdown
 
 from .. import access
-from ..services import work as services
+from ..services import keys
 
 router = Router(tags=["annotation"])
 Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
@@ -33,7 +33,7 @@ class Formatted(Schema):
 def set_keys(request: HttpRequest, project_id: Id, payload: Keys) -> object:
     membership = require(request)
     project = access.project_work(membership, project_id)
-    return {"keys": services.set_keys(membership, project, payload.keys)}
+    return {"keys": keys.set_keys(membership, project, payload.keys)}
 
 
 @router.post("/render", response=Formatted, summary="Markdown as safe HTML, as the pages show it")

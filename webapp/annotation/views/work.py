@@ -13,7 +13,7 @@ from webapp.accounts.models import Role
 
 from .. import access, kinds
 from ..models import Project
-from ..queries.work import latest_guidelines, own_keys
+from ..queries.workbench import latest_guidelines, own_keys
 
 
 @member(Role.ANNOTATOR)

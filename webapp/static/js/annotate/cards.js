@@ -14,9 +14,18 @@ export function card({ letter, text }, { title = `Response ${letter}`, extra = n
   return { element: el("article.work-card", { data: { letter } }, head, scroller), panel, scroller, letter };
 }
 
+/** A button for a card's head that takes the selected passage; `taken(byKey)`. The selection outlives the press. */
+export function passageButton(action, words, taken) {
+  return el("button.btn.ghost.small.push.work-passage", {
+    type: "button",
+    onpointerdown: (event) => event.preventDefault(),
+    onclick: (event) => taken(event.detail === 0),
+  }, icon("highlighter"), el("span", {}, words), keyHint(action));
+}
+
 /** Two cards side by side. `linked`: they scroll together, each by its own share of the length. */
-export function pair(responses, { toggleKey }) {
-  const cards = responses.map((response) => card(response));
+export function pair(responses, { toggleKey, extra = () => null }) {
+  const cards = responses.map((response) => card(response, { extra: extra(response.letter) }));
   const element = el("div.work-pair");
   element.append(cards[0].element, splitter(element, { name: "pair", label: "Width of response A", start: 50 }), cards[1].element);
   let linked = recall("linked", true);

@@ -83,7 +83,7 @@ export class Draft {
     try {
       const told = await json(`/api/v1/assignments/${this.id}/draft`, { method: "PUT", body: this.body(sent) });
       this.revision = told.revision;
-      this.confirmed(sent, told.saved_at);
+      this.confirmed(sent);
     } catch (error) {
       this.failed(error, sent);
     }
@@ -93,7 +93,7 @@ export class Draft {
     return { content, revision: this.revision, seconds: this.clock.seconds };
   }
 
-  confirmed(sent, at) {
+  confirmed(sent) {
     this.failures = 0;
     this.since = null;
     this.dirty = !same(sent, this.content);
@@ -102,7 +102,7 @@ export class Draft {
       return;
     }
     remember(nameFor(this.user, this.id) + PAGE, null);
-    if (!this.closed) this.tell("saved", { at: at ? new Date(at) : new Date() });
+    if (!this.closed) this.tell("saved");
   }
 
   failed(error, sent) {
@@ -154,7 +154,7 @@ export class Draft {
     json(`/api/v1/assignments/${this.id}/draft`, { method: "PUT", body, keepalive: true })
       .then((told) => {
         this.revision = told.revision; // the page came back from the browser's memory
-        this.confirmed(body.content, told.saved_at);
+        this.confirmed(body.content);
       })
       .catch(() => {});
   }

@@ -397,18 +397,16 @@ function turn(by) {
 
 // ---- keys, buttons, the page ----
 
+const toggleFormatted = () => setFormatted(!isFormatted());
+
 const actions = {
   submit, skip, flag, undo,
   guidelines: () => sidebar.toggle("guidelines"),
   progress: () => sidebar.toggle("progress"),
-  formatted: () => toggleFormatted(),
+  formatted: toggleFormatted,
   help: () => sheet.open(),
 };
 
-function toggleFormatted() {
-  setFormatted(!isFormatted());
-  paintFormatted();
-}
 
 function paintFormatted() {
   document.querySelector('[data-do="formatted"]').setAttribute("aria-pressed", String(isFormatted()));
@@ -466,6 +464,7 @@ addEventListener("pagehide", () => drafts.forEach((draft) => draft.leave()));
 document.addEventListener("visibilitychange", () => document.hidden && drafts.forEach((draft) => draft.flush()));
 addEventListener("online", () => drafts.forEach((draft) => draft.retry()));
 addEventListener("focus", () => drafts.forEach((draft) => draft.failures && draft.retry()));
+document.addEventListener("work:formatted", paintFormatted);
 setInterval(renew, RENEW_MS);
 
 for (const action of ["guidelines", "progress", "help"]) offer(`Workbench: ${action}`, actions[action]);

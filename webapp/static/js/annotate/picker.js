@@ -1,5 +1,7 @@
 // Selecting a passage without a pointer: word by word with the arrows, a sentence with up and down, longer with Shift.
+import { toast } from "../toast.js";
 import { el } from "./dom.js";
+import { isFormatted, setFormatted } from "./text.js";
 
 const HOW = "Choose a passage: ← → by word, ↑ ↓ by sentence, with Shift longer. Enter takes it, Esc leaves.";
 
@@ -86,4 +88,26 @@ function firstSeen(panel, words) {
   const box = panel.element.closest(".work-scroll")?.getBoundingClientRect();
   const seen = words.find(([from, to]) => box && panel.rangeOf(panel.span(from, to)).getBoundingClientRect().top >= box.top);
   return seen ?? words[0];
+}
+
+/**
+ * The passage selected in a card (of cards.js), or one chosen by keyboard: `take({ start, end, quote })`. `key` is the key
+ * that asked for it, and takes the passage too. `pointer`: it was asked for by hand, so that arrows are no help.
+ */
+export function passageOf({ panel, scroller }, { key, say, take, pointer = false }) {
+  const span = panel.selection();
+  if (span && !span.ambiguous) {
+    getSelection().removeAllRanges();
+    return take(span);
+  }
+  if (pointer && !span) return toast("Select some words in the text first.");
+  if (span) say("That passage is there more than once; choose it in the text as it was written.");
+  if (isFormatted()) setFormatted(false); // places are certain in the text as it was written
+  pick(panel, {
+    key, say,
+    done(chosen) {
+      if (document.activeElement === scroller) document.getElementById("work-main").focus({ preventScroll: true });
+      if (chosen) take(chosen);
+    },
+  });
 }

@@ -23,9 +23,9 @@ export class ReasonList {
     this.number();
   }
 
-  /** What was written; lines left empty are no reasons. */
+  /** What was written; lines left empty are no reasons. A passage that waits for its words is kept in the draft. */
   value() {
-    return this.rows.map(({ reason }) => ({ ...reason, text: reason.text.trim() })).filter((reason) => reason.text);
+    return this.rows.map(({ reason }) => ({ ...reason, text: reason.text.trim() })).filter((reason) => reason.text || reason.response);
   }
 
   /** Passages without words, which would be lost. */

@@ -5,19 +5,31 @@ const STEP = 2;
 
 /**
  * A separator that sets the CSS variable --NAME on `container`, in percent of its length. `axis` "x": it stands between
- * left and right.
+ * left and right. Without `start` the parts take the room they need until somebody moves the line; a double click goes back.
  */
-export function splitter(container, { name, label, axis = "x", start = 50, least = 25, most = 75 }) {
-  let share = Math.min(most, Math.max(least, recall(`split:${name}`, start)));
+export function splitter(container, { name, label, axis = "x", start = null, least = 25, most = 75 }) {
+  let share = start;
   const bar = el("div.work-split-bar", {
     tabIndex: 0, role: "separator", ariaLabel: label, ariaOrientation: axis === "x" ? "vertical" : "horizontal",
     ariaValueMin: String(least), ariaValueMax: String(most), data: { axis, arrows: "" },
   });
 
   function set(value) {
+    if (value === null) {
+      share = null;
+      container.style.removeProperty(`--${name}`);
+      return container.removeAttribute(`data-${name}`);
+    }
+    container.setAttribute(`data-${name}`, "");
     share = Math.min(most, Math.max(least, value));
     container.style.setProperty(`--${name}`, `${share}%`);
     bar.ariaValueNow = String(Math.round(share));
+  }
+
+  /** Where it stands without having been set. */
+  function here() {
+    const [box, own] = [container.getBoundingClientRect(), bar.getBoundingClientRect()];
+    return axis === "x" ? ((own.left - box.left) / box.width) * 100 : ((own.top - box.top) / box.height) * 100;
   }
 
   const place = (event) => {
@@ -37,9 +49,9 @@ export function splitter(container, { name, label, axis = "x", start = 50, least
     const by = { ArrowLeft: -STEP, ArrowUp: -STEP, ArrowRight: STEP, ArrowDown: STEP }[event.key];
     if (!by || event.altKey || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
-    set(share + by);
+    set((share ?? here()) + by);
     remember(`split:${name}`, share);
   });
-  set(share);
+  set(recall(`split:${name}`, start));
   return bar;
 }

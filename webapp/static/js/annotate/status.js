@@ -24,7 +24,7 @@ export class SaveState {
   }
 
   tell(state, { at = null, unkept = false } = {}) {
-    Object.assign(this, { state, unkept, at: at ?? (state === "saved" ? new Date() : null) });
+    Object.assign(this, { state, unkept, at: state === "saved" ? new Date(Math.min(at ?? Date.now(), Date.now())) : null });
     this.draw();
   }
 

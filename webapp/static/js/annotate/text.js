@@ -29,6 +29,7 @@ export const isFormatted = () => formatted;
 export function setFormatted(on) {
   formatted = on;
   remember("formatted", on);
+  document.dispatchEvent(new CustomEvent("work:formatted"));
   for (const panel of panels) panel.draw();
 }
 

@@ -1,11 +1,13 @@
 // Which of two responses is better, how much, and why. The sides are already blinded and shuffled when they come here.
-import { pair } from "../cards.js";
-import { el } from "../dom.js";
+import { icon } from "../../icons.js";
+import { pair, passageButton } from "../cards.js";
+import { el, recall, remember } from "../dom.js";
 import { keyHint } from "../keymap.js";
-import { pick } from "../picker.js";
+import { passageOf } from "../picker.js";
 import { ReasonList } from "../reasons.js";
 import { scale, STEPS, wordsOf } from "../scale.js";
-import { cut, isFormatted, setFormatted } from "../text.js";
+import { splitter } from "../split.js";
+import { cut } from "../text.js";
 
 const SIDES = ["A", "B"];
 
@@ -18,11 +20,15 @@ class Pairwise {
     Object.assign(this, { view, settings, onChange, say });
     this.verdict = draft.verdict ?? "compared";
     this.note = draft.note ?? "";
-    this.pair = pair(view.responses, { toggleKey: "link" });
+    const extra = (letter) => passageButton(`attach_${letter.toLowerCase()}`, "Tie to reason", (byKey) => this.attach(letter, !byKey));
+    this.pair = pair(view.responses, { toggleKey: "link", extra: settings.reasons === "none" ? undefined : extra });
     this.drawAnswer(draft);
     this.reasons = settings.reasons === "none" ? null : this.drawReasons(draft.reasons ?? []);
     root.classList.add("work-pairwise");
-    root.append(this.pair.element, el("div.work-answer", {}, this.answer, ...(this.reasons ? [this.reasons.element] : [])));
+    this.root = root;
+    const parts = [this.answer, ...(this.reasons ? [this.reasons.element] : [])];
+    root.append(this.pair.element, ...this.bars(), el("div.work-answer", {}, ...parts));
+    this.dock(recall("dock", "below"));
     this.paint();
     this.mark();
   }
@@ -37,9 +43,28 @@ class Pairwise {
     this.at = 0;
     this.bad = this.toggleFor("both_bad", "Both bad");
     this.unable = this.toggleFor("cannot_assess", "Cannot assess");
-    const others = el("div.work-others", {}, this.bad, this.unable, this.pair.link);
+    this.docking = el("button.btn.ghost.small", { type: "button", onclick: () => this.turn() }, icon("panel-right"), el("span"), keyHint("dock"));
+    const others = el("div.work-others", {}, this.bad, this.unable, this.pair.link, this.docking);
     this.answer = el("div.work-choice", { data: { rows: this.rows.length } }, el("div.work-scales", {}, ...this.rows.map((each) => each.element)), others);
     this.rows.forEach((each, index) => each.element.addEventListener("focusin", () => this.goTo(index, false)));
+  }
+
+  /** Of the two lines only the one is seen that fits where the answer stands. */
+  bars() {
+    return [
+      splitter(this.root, { name: "below", label: "Height of the responses", axis: "y", least: 20, most: 80 }),
+      splitter(this.root, { name: "beside", label: "Width of the responses", start: 66, least: 40, most: 75 }),
+    ];
+  }
+
+  dock(place) {
+    this.root.dataset.dock = place;
+    this.docking.children[1].textContent = place === "below" ? "Answer beside" : "Answer below";
+    remember("dock", place);
+  }
+
+  turn() {
+    this.dock(this.root.dataset.dock === "below" ? "beside" : "below");
   }
 
   toggleFor(verdict, words) {
@@ -51,7 +76,7 @@ class Pairwise {
     return new ReasonList({
       reasons, say: this.say,
       title: needed ? "Reasons" : "Reasons (optional)",
-      hint: "Select a passage and press A or B to tie it to a reason.",
+      hint: "Say why, one judgement per line.",
       changed: () => this.changed(),
       quote: (reason) => cut(this.textOf(reason.response), reason.start, reason.end),
       chosen: (reason) => { this.mark(); if (reason?.response) this.pair.card(reason.response).panel.reveal(reason); },
@@ -91,22 +116,8 @@ class Pairwise {
   }
 
   /** The selection in that side becomes the passage of a reason; without one, the keyboard chooses it. */
-  attach(letter) {
-    const { panel, scroller } = this.pair.card(letter);
-    const span = panel.selection();
-    if (span?.ambiguous) this.say("That passage is there more than once; choose it as it is written.");
-    if (span && !span.ambiguous) {
-      getSelection().removeAllRanges();
-      return this.tie(letter, span);
-    }
-    if (isFormatted()) setFormatted(false); // places are certain in the text as it was written
-    pick(panel, {
-      key: letter.toLowerCase(), say: this.say,
-      done: (chosen) => {
-        if (document.activeElement === scroller) document.getElementById("work-main").focus({ preventScroll: true });
-        if (chosen) this.tie(letter, chosen);
-      },
-    });
+  attach(letter, pointer = false) {
+    passageOf(this.pair.card(letter), { key: letter.toLowerCase(), say: this.say, pointer, take: (span) => this.tie(letter, span) });
   }
 
   tie(letter, { start, end, quote }) {
@@ -146,7 +157,8 @@ class Pairwise {
     const found = [];
     if (this.verdict === "compared" && this.overall.value === null)
       found.push({ path: "strength", message: "Choose one of the seven steps, or both bad, or cannot assess.", element: this.overall.element });
-    if (this.reasons && this.settings.reasons === "required" && this.verdict === "compared" && !this.reasons.value().length)
+    const needed = this.settings.reasons === "required" && this.verdict === "compared";
+    if (needed && !this.reasons.value().length)
       found.push({ path: "reasons", message: "This project asks for at least one reason.", element: this.reasons.add });
     return [...found, ...(this.reasons?.problems() ?? [])];
   }
@@ -180,6 +192,7 @@ export const keys = [
   { action: "attach_a", key: "a", label: "Tie a passage of A to the reason", when: takesReasons, run: (widget) => widget.attach("A") },
   { action: "attach_b", key: "b", label: "Tie a passage of B to the reason", when: takesReasons, run: (widget) => widget.attach("B") },
   { action: "link", key: "s", label: "Scroll the responses together or apart", run: (widget) => widget.pair.toggle() },
+  { action: "dock", key: "d", label: "Answer below the responses or beside them", run: (widget) => widget.turn() },
   { action: "scroll_down", key: "j", label: "Scroll the responses down", run: (widget) => widget.pair.scroll(1), repeats: true },
   { action: "scroll_up", key: "k", label: "Scroll the responses up", run: (widget) => widget.pair.scroll(-1), repeats: true },
 ];
