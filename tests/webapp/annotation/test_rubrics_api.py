@@ -3,9 +3,10 @@
 import pytest
 from django.test import Client
 
-from webapp.annotation.models import Assignment, Project, Task
+from tests.cast import ApiClient
+from tests.webapp.annotation.seed import make_project, pair
+from webapp.annotation.models import Answer
 from webapp.annotation.services import stress
-from webapp.datasets.models import Dataset, DatasetVersion, Example
 
 SHORT = {"name": "word_count", "args": {"max": 3}}
 RUBRIC = {
@@ -59,46 +60,53 @@ def test_strangers_get_nothing(db):
         assert answer.status_code == 401
 
 
-@pytest.fixture
-def assignment(cast, django_user_model):
-    """A seat in rubric authoring on an example with four responses, the first of them the preferred one."""
-    import json
+LISTED = [f"Response number {n}" for n in range(6)]
+EXAMPLE = pair(
+    responses=[{"id": f"ID-{n}", "text": text, "origin": "MODEL"} for n, text in enumerate(LISTED)], preferences=[]
+)
 
-    from django.utils import timezone
 
-    texts = [{"id": f"r{n}", "text": f"Response number {n}", "origin": "model-x"} for n in range(4)]
-    content = {"key": "k", "prompt": [{"role": "user", "content": "Tea?"}], "responses": texts}
-    dataset = Dataset.objects.create(workspace=cast.workspace, name="Tea")
-    version = DatasetVersion.objects.create(dataset=dataset, number=1, digest="d")
-    example = Example.objects.create(
-        dataset=dataset, key="k", digest="d", canonical=json.dumps(content), excerpt="Tea?"
+def test_submitted_it_meets_every_response_under_a_letter_and_no_origin_then_and_when_reopened(cast):
+    project = make_project(cast.researcher, [EXAMPLE], kind="rubric", people=[cast.annotator])
+    script = ApiClient(cast.annotator)
+    seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]
+    assert seat["view"]["responses"] == []
+    reply = script.post(f"/assignments/{seat['id']}/submit", {"content": {"rubric": RUBRIC}, "hold": 0})
+    found = reply.json()["stress"]["responses"]
+    assert {each["text"] for each in found} == set(LISTED)
+    assert b"MODEL" not in reply.content and b"ID-" not in reply.content
+    again = script.post(f"/assignments/{seat['id']}/reopen").json()["view"]["responses"]
+    assert again == [{"letter": each["letter"], "text": each["text"]} for each in found]
+
+
+def test_the_order_of_the_dataset_does_not_show(cast):
+    """Whatever stands first in the file, often the preferred response, the letters are the same."""
+    turned = {**EXAMPLE, "responses": EXAMPLE["responses"][::-1]}
+    assert stress.of_answer({"rubric": RUBRIC}, EXAMPLE) == stress.of_answer({"rubric": RUBRIC}, turned)
+    assert [each["text"] for each in stress.of_answer({"rubric": RUBRIC}, EXAMPLE)["responses"]] not in (
+        LISTED,
+        LISTED[::-1],
     )
-    project = Project.objects.create(workspace=cast.workspace, name="P", kind="rubric", version=version)
-    task = Task.objects.create(project=project, example=example, rank=0, overlap=1)
-    now = timezone.now()
-    seat = {"task": task, "project": project, "user": cast.annotator.user, "claimed_at": now, "lease_until": now}
-    return Assignment.objects.create(**seat)
 
 
-def test_after_submission_the_rubric_meets_every_response_under_a_letter_and_no_origin(assignment):
-    found = stress.after_submit(assignment, {"rubric": RUBRIC})
-    assert [each["letter"] for each in found["responses"]] == ["A", "B", "C", "D"]
-    assert {each["text"] for each in found["responses"]} == {f"Response number {n}" for n in range(4)}
-    assert "model-x" not in str(found) and "r0" not in str(found)
+def test_the_rubric_before_and_after_a_revision_are_both_kept(cast):
+    project = make_project(cast.researcher, [EXAMPLE], kind="rubric", people=[cast.annotator])
+    script = ApiClient(cast.annotator)
+    seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]["id"]
+    revised = {"criteria": [{**RUBRIC["criteria"][0], "points": 4}]}
+    script.post(f"/assignments/{seat}/submit", {"content": {"rubric": RUBRIC}})
+    script.post(f"/assignments/{seat}/reopen")
+    script.post(f"/assignments/{seat}/submit", {"content": {"rubric": revised}})
+    kept = Answer.objects.filter(assignment=seat).order_by("revision")
+    assert [[c["points"] for c in answer.content["rubric"]["criteria"]] for answer in kept] == [[3, 2], [4]]
+    assert [answer.current for answer in kept] == [False, True]
 
 
-def test_the_letters_stay_with_their_texts_and_differ_between_people(assignment):
-    shown = stress.responses_shown(assignment)
-    assert stress.responses_shown(assignment) == shown
-    arrangements = set()
-    for pk in range(1, 30):
-        assignment.pk = pk
-        arrangements.add(tuple(each.text for each in stress.responses_shown(assignment)))
-    assert len(arrangements) > 5
-
-
-def test_a_project_may_do_without_the_stress_test(assignment):
-    assignment.project.settings = {"stress_test": False}
-    assert stress.after_submit(assignment, {"rubric": RUBRIC}) is None
-    assignment.project.settings, assignment.project.kind = {}, "pairwise"
-    assert stress.after_submit(assignment, {"rubric": RUBRIC}) is None
+@pytest.mark.parametrize("example", [EXAMPLE, pair(responses=[], preferences=[])])
+def test_without_a_stress_test_or_without_responses_there_is_no_report(cast, example):
+    wanted = example["responses"] == []
+    settings = {"stress_test": wanted}
+    project = make_project(cast.researcher, [example], kind="rubric", people=[cast.annotator], settings=settings)
+    script = ApiClient(cast.annotator)
+    seat = script.post(f"/projects/{project.id}/claim", {"hold": 1}).json()["items"][0]["id"]
+    assert script.post(f"/assignments/{seat}/submit", {"content": {"rubric": RUBRIC}}).json()["stress"] is None

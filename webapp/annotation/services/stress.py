@@ -1,14 +1,12 @@
 """The stress test after a rubric is submitted: it meets the responses its author wrote it without."""
 
-import random
-from collections.abc import Sequence
-from string import ascii_uppercase
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainer.contracts import Rubric
 from trainer.rewards.stress import Power, Stressed, stress_test
-from webapp.annotation.kinds import MAX_RESPONSES, Shown
-from webapp.annotation.models import Assignment
+from webapp.annotation import shown
+from webapp.annotation.kinds import Shown
 
 TOLD: dict[Power, str] = {
     "discriminates": "tells the responses apart",
@@ -22,46 +20,37 @@ def report(rubric: Rubric, responses: Sequence[Shown]) -> dict[str, Any]:
     """What a page shows and the API returns. Raises VerifierError for a verifier that cannot be run.
 
     `responses`: letter, text, score (None where an essential criterion has no verdict), clipped, missing, partial.
-    `criteria`: id, power, told, verdicts by letter: met (None: missing) and the note that says why.
+    `criteria`: id, text, points, verifier (its name), power, told, verdicts by letter: met (None: missing) and why.
     """
-    return _written(stress_test(rubric, [shown.text for shown in responses]), responses)
+    return _written(stress_test(rubric, [response.text for response in responses]), responses)
 
 
-def responses_shown(assignment: Assignment) -> list[Shown]:
-    """The responses of the example under letters. Their order is drawn for this assignment, the same every time: the
-    dataset's own order often tells which one is preferred."""
-    texts = [str(response["text"]) for response in assignment.task.example.content.get("responses", [])]
-    random.Random(assignment.pk).shuffle(texts)  # noqa: S311 - an arrangement, not a secret
-    return [
-        Shown(letter=letter, text=text) for letter, text in zip(ascii_uppercase, texts[:MAX_RESPONSES], strict=False)
-    ]
-
-
-def after_submit(assignment: Assignment, content: dict[str, Any]) -> dict[str, Any] | None:
-    """For the answer just submitted: None where the project has no stress test or the example no responses."""
-    project = assignment.project
-    if project.kind != "rubric" or not project.settings.get("stress_test", True):
-        return None
-    responses = responses_shown(assignment)
-    return report(Rubric.model_validate(content["rubric"]), responses) if responses else None
+def of_answer(answer: Mapping[str, Any], example: Mapping[str, Any]) -> dict[str, Any] | None:
+    """For a submitted rubric and the example it was written for; None where that has no responses."""
+    seen = shown.responses("rubric", {}, [], example, done=True)
+    responses = [Shown.model_validate(response) for response in seen]
+    return report(Rubric.model_validate(answer["rubric"]), responses) if responses else None
 
 
 def _written(found: Stressed, responses: Sequence[Shown]) -> dict[str, Any]:
-    letters = [shown.letter for shown in responses]
+    letters = [response.letter for response in responses]
     told = [
         {
-            "letter": shown.letter,
-            "text": shown.text,
+            "letter": response.letter,
+            "text": response.text,
             "score": score.score,
             "clipped": score.clipped,
             "missing": score.missing,
             "partial": score.partial,
         }
-        for shown, score in zip(responses, found.scores_R, strict=True)
+        for response, score in zip(responses, found.scores_R, strict=True)
     ]
     criteria = [
         {
             "id": criterion.id,
+            "text": criterion.text,
+            "points": criterion.points,
+            "verifier": criterion.verifier and criterion.verifier.name,
             "power": found.power_K[k],
             "told": TOLD[found.power_K[k]],
             "verdicts": {
