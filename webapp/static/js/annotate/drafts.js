@@ -107,7 +107,7 @@ export class Draft {
 
   failed(error, sent) {
     const current = error.body?.current;
-    if (error.status === 409 && current) {
+    if (error.code === "conflict" && current) {
       if (same(current.draft, sent)) {
         this.revision = current.revision; // it was ours: the answer to an earlier save got lost
         return this.confirmed(sent);

@@ -19,7 +19,7 @@ import { PromptPane } from "./prompt.js";
 import { Problems } from "./problems.js";
 import { Sidebar } from "./sidebar.js";
 import { SaveState } from "./status.js";
-import { Tasks } from "./tasks.js";
+import { HOLD, Tasks } from "./tasks.js";
 import { isFormatted, setFormatted } from "./text.js";
 
 const setup = JSON.parse(document.getElementById("work-setup").textContent);
@@ -33,7 +33,7 @@ const prompt = new PromptPane(by("work-prompt"));
 const problems = new Problems(by("work-problems"));
 const save = new SaveState(by("work-save"));
 const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
-const sidebar = new Sidebar({ project: setup.project, reopen });
+const sidebar = new Sidebar({ project: setup.project, reopen: (id) => reopen(id) });
 const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
 const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
 const drafts = new Map(); // assignment id -> Draft, of every task touched on this page
@@ -44,14 +44,16 @@ let busy = false;
 
 function counts() {
   const waiting = outbox.entries.length;
+  main.dataset.waiting = waiting;
   save.wait(outbox.stalled ? waiting : 0);
-  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : Math.max(0, tasks.left - waiting), waiting });
+  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : Math.max(0, tasks.left - waiting), known: tasks.known });
 }
 
 // ---- showing a task ----
 
 function show(assignment, { reopened = false } = {}) {
   leaveCurrent();
+  hold(false);
   const draft = drafts.get(assignment.id) ?? begin(assignment);
   current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
   notes.clear();
@@ -74,6 +76,12 @@ function begin(assignment) {
   const draft = new Draft({ assignment, user: setup.user, clock, tell: (state, details) => current?.draft === draft && told(state, details) });
   drafts.set(assignment.id, draft);
   return draft;
+}
+
+/** What is on the server counts from here on; the draft that went before saves no more. */
+function forgetDraft(id) {
+  drafts.get(id)?.close();
+  drafts.delete(id);
 }
 
 function mount(content) {
@@ -154,6 +162,7 @@ const ENDS = {
 };
 
 function rest({ shape, title, text, action: [words, run] }) {
+  hold(false);
   prompt.clear();
   notes.clear();
   keymap.define("task", []);
@@ -210,16 +219,30 @@ function differs(left) {
   });
 }
 
-function gone(error) {
+function gone({ code = "", message = "" } = {}) {
+  const elsewhere = code === "already_submitted";
   notes.show("gone", {
     tone: "warn",
-    title: "This task is no longer in your hands.",
-    body: `${error?.message ?? ""} What you wrote is kept in this browser.`,
-    actions: [["Ask for it again", again, true], ["Go on", () => { tasks.drop(current.assignment.id); advance(); }]],
+    title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer in your hands.",
+    body: `${elsewhere ? "" : message} What stands here is kept in this browser.`,
+    actions: [[elsewhere ? "Open it again with what stands here" : "Ask for it again", elsewhere ? replace : again, true], ["Go on", () => { tasks.drop(current.assignment.id); advance(); }]],
   });
 }
 
-/** The lease ran out: perhaps a seat is still free. */
+/** It was submitted elsewhere: opened again, with what stands here instead. */
+async function replace() {
+  const { assignment, widget } = current;
+  const content = widget.value();
+  hold(true);
+  await reopen(assignment.id, true);
+  hold(false);
+  if (current.assignment === assignment) return; // it could not be opened; the words why are on the screen
+  notes.drop("leftover"); // that is this very content
+  remount(content);
+  current.draft.change(content);
+}
+
+/** The time for it ran out: perhaps a seat is still free. */
 async function again() {
   const { assignment, widget } = current;
   const content = widget.value();
@@ -234,8 +257,7 @@ async function again() {
     tasks.put(assignment);
     return toast("Others hold all its seats now. Go on with the next one.", { tone: "warn" });
   }
-  drafts.delete(assignment.id);
-  leaveCurrent();
+  forgetDraft(assignment.id);
   show(same);
   remount(content);
   current.draft.change(content);
@@ -243,12 +265,10 @@ async function again() {
 
 async function renew() {
   if (document.hidden || idle() > RENEW_MS * 2) return; // whoever went away gives the seat back in time
-  for (const item of tasks.held)
-    await json(`/api/v1/assignments/${item.id}/renew`, { method: "POST" }).catch((error) => {
-      if (![404, 409, 410].includes(error.status)) return;
-      if (item === current?.assignment) gone(error);
-      else tasks.drop(item.id);
-    });
+  const shown = current?.assignment;
+  if (!shown) return;
+  const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
+  if (told?.state === "returned" && current?.assignment === shown) gone({ message: "Your time for it ran out, and others have taken its seats." });
 }
 
 // ---- submitting, skipping, coming back ----
@@ -259,20 +279,31 @@ async function submit() {
   if (!current || busy) return;
   const { assignment, draft, widget, touched } = current;
   performance.mark("work:asked");
-  if (draft.conflict) return by("work-notes").querySelector("button")?.focus();
+  const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
+  if (open) return open.focus(); // a choice is to be made first
   if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
   const found = widget.problems();
   if (found.length) return problems.show(found);
   const content = copyOf(widget.value());
   const seconds = draft.clock.seconds;
+  hold(true);
   draft.close();
   tasks.drop(assignment.id);
   submitted.push(assignment.id);
   sidebar.submitted(seconds);
-  const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body: { content, revision: draft.revision, seconds, hold: 2 } }, draft);
+  const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
+  const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body }, draft);
   if (waits()) await reveal(await answer, content);
   await advance();
   measure();
+}
+
+/** Between a task that is on its way out and the next one nothing can be entered that would belong to neither. */
+function hold(on) {
+  busy = on;
+  by("work-widget").inert = on;
+  if (on) main.setAttribute("aria-busy", "true");
+  else main.removeAttribute("aria-busy");
 }
 
 /** From the key press to the frame in which the next task can be worked on. */
@@ -283,20 +314,18 @@ function measure() {
 /** What there is to see before the next task: whether a check was right, how the rubric fares. */
 async function reveal(result, content) {
   if (!result) return;
-  busy = true;
-  main.setAttribute("aria-busy", "true");
   const { feedback } = result;
   if (feedback?.right) toast("That agrees with the known answer.", { tone: "good" });
   if (feedback && !feedback.right) await choices(by("work-check"), [["You said", describe(content)], ["Expected", describe(feedback.expected)]]);
   if (result.stress && kind.after) await stay(result);
-  main.removeAttribute("aria-busy");
-  busy = false;
 }
 
 /** The kind draws what came of it; Enter or the button goes on. */
 function stay(result) {
   return new Promise((resolve) => {
     const root = el("div.work-after");
+    hold(false);
+    busy = true; // the keys of the task are over; the button goes on
     by("work-widget").replaceChildren(root);
     by("work-foot").hidden = true;
     kind.after(root, result);
@@ -326,7 +355,7 @@ async function refused(entry, error) {
   draft.content = copyOf(entry.body.content);
   draft.dirty = true;
   show(fresh);
-  if (error.status === 409 && error.body?.current) {
+  if (error.code === "conflict" && error.body?.current) {
     draft.conflict = error.body.current;
     return told("conflict", { current: error.body.current });
   }
@@ -342,9 +371,10 @@ async function skip() {
   const answer = await ask(by("work-skip"));
   if (!answer) return;
   const reason = [answer.reason, answer.text].filter(Boolean).join(": ") || "no reason given";
+  hold(true);
   draft.close();
   tasks.drop(assignment.id);
-  outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: 2 } });
+  outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: HOLD } });
   await advance();
 }
 
@@ -364,8 +394,8 @@ async function undo() {
   toast("There is no submission of yours to open again.");
 }
 
-async function reopen(id) {
-  if (busy) return;
+async function reopen(id, held = false) {
+  if (busy && !held) return;
   const unsent = outbox.recallEntry(id);
   const at = submitted.lastIndexOf(id);
   if (unsent?.view) {
@@ -383,7 +413,7 @@ async function reopen(id) {
 }
 
 function comeBack(assignment, unsent) {
-  drafts.delete(assignment.id);
+  forgetDraft(assignment.id);
   tasks.put(assignment);
   show(assignment, { reopened: !unsent });
   if (unsent) current.draft.change(assignment.draft);
@@ -445,7 +475,7 @@ addEventListener("keydown", (event) => {
   if (!entry) return;
   event.preventDefault();
   event.stopPropagation(); // the keys of other pages rest here
-  entry.run();
+  if (!busy) entry.run();
 }, true);
 
 document.addEventListener("click", (event) => {
@@ -462,7 +492,10 @@ document.addEventListener("click", (event) => {
 
 addEventListener("pagehide", () => drafts.forEach((draft) => draft.leave()));
 document.addEventListener("visibilitychange", () => document.hidden && drafts.forEach((draft) => draft.flush()));
-addEventListener("online", () => drafts.forEach((draft) => draft.retry()));
+addEventListener("online", () => {
+  drafts.forEach((draft) => draft.retry());
+  if (main.dataset.state === "rest" && !outbox.entries.length) advance();
+});
 addEventListener("focus", () => drafts.forEach((draft) => draft.failures && draft.retry()));
 document.addEventListener("work:formatted", paintFormatted);
 setInterval(renew, RENEW_MS);

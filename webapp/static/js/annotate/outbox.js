@@ -115,7 +115,7 @@ export class Outbox {
       return await json(url, { body });
     } catch (error) {
       const current = error.body?.current;
-      const ours = entry.kind === "submit" && error.status === 409 && current && same(current.draft, body.content);
+      const ours = entry.kind === "submit" && error.code === "conflict" && current && same(current.draft, body.content);
       if (!ours) throw error;
       return json(url, { body: { ...body, revision: current.revision } }); // our own save, whose answer got lost
     }

@@ -43,11 +43,15 @@ export class Sidebar {
     return true;
   }
 
-  counts({ done, left, waiting }) {
-    Object.assign(this, { done, left, waiting });
-    const words = left === null || left === undefined ? `${done} done` : `${done} done · ${left} left`;
-    document.getElementById("work-count").textContent = words;
+  counts({ done, left, known }) {
+    Object.assign(this, { done, left, known });
+    document.getElementById("work-count").textContent = this.known ? `${done} done · ${this.leftWords} left` : "";
     this.draw();
+  }
+
+  /** The server counts no further than 100. */
+  get leftWords() {
+    return this.left === null ? "100+" : String(this.left);
   }
 
   submitted(seconds) {
@@ -67,9 +71,9 @@ export class Sidebar {
 
   draw() {
     if (this.sections.progress.hidden) return;
-    const total = this.left === null || this.left === undefined ? null : this.done + this.left;
+    const total = this.left === null || !this.known ? null : this.done + this.left;
     const pace = this.session.submitted ? duration(this.session.seconds / this.session.submitted) : "–";
-    const facts = [["Done", String(this.done ?? 0)], ["Left for you", total === null ? "–" : String(this.left)], ["Since you came", String(this.session.submitted)], ["Time per task", pace]];
+    const facts = [["Done", String(this.done ?? 0)], ["Left for you", this.known ? this.leftWords : "–"], ["Since you came", String(this.session.submitted)], ["Time per task", pace]];
     const list = (this.mine ?? []).map((item) => this.entry(item));
     const children = [
       total ? el("progress.progress", { max: total, value: this.done, ariaLabel: "Tasks done" }) : null,

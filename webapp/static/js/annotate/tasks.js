@@ -7,7 +7,7 @@ export const HOLD = 2;
 export class Tasks {
   /** `leaving(id)`: whether a task is on its way out (submitted or skipped here). */
   constructor({ project, leaving, changed }) {
-    Object.assign(this, { project, leaving, changed, held: [], done: 0, left: null, reason: "", state: "" });
+    Object.assign(this, { project, leaving, changed, held: [], known: false, done: 0, left: null, reason: "", state: "" });
   }
 
   async claim() {
@@ -18,7 +18,7 @@ export class Tasks {
 
   /** What the server says is in hand. Tasks known already keep their object: one of them is on the screen. */
   take({ items, left, done, state, reason }) {
-    Object.assign(this, { left, done, state, reason });
+    Object.assign(this, { left, done, state, reason, known: true });
     for (const item of items) {
       if (this.leaving(item.id) || this.held.some((held) => held.id === item.id)) continue;
       this.held.push(item);
