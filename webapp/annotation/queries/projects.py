@@ -14,7 +14,6 @@ from ..models import Assignment, Comment, Guidelines, Participant, Project, Proj
 RATE_WINDOW = timedelta(days=7)
 SHORTEST_WINDOW = timedelta(minutes=10)  # a rate from less than this says nothing
 CHART_DAYS = 30
-FIGURES = ("tasks", "complete", "in_work", "seats", "seats_done", "gold")
 SUBMITTED = Assignment.State.SUBMITTED
 
 
@@ -75,7 +74,7 @@ def progress_of(project_ids: list[int]) -> dict[int, Progress]:
     counted = Q(overlap__isnull=False)
     found = (
         Task.objects.filter(project_id__in=project_ids)
-        .values("project_id")
+        .values_list("project_id")  # what follows stands in the order of the fields of Progress
         .annotate(
             tasks=Count("id", filter=counted),
             complete=Count("id", filter=counted & Q(completed_at__isnull=False)),
@@ -86,7 +85,7 @@ def progress_of(project_ids: list[int]) -> dict[int, Progress]:
         )
         .order_by()
     )
-    return {row["project_id"]: Progress(**{name: row[name] or 0 for name in FIGURES}) for row in found}
+    return {project_id: Progress(*(figure or 0 for figure in figures)) for project_id, *figures in found}
 
 
 def progress(project: Project) -> Progress:

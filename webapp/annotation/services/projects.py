@@ -17,7 +17,7 @@ from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 
-from .. import checks
+from .. import setup
 from ..models import Guidelines, Participant, Project, ProjectInvite, Task
 
 State = Project.State
@@ -46,10 +46,10 @@ def create(
 
     Raises Invalid with every field that is wrong; those of the settings are called `settings.<path>`.
     """
-    name, stored = checks.plan(
+    name, stored = setup.plan(
         name=name, kind=kind, version=dataset, overlap=overlap, strategy=strategy, settings=settings or {}
     )
-    text = checks.guidelines(guidelines)
+    text = setup.guidelines(guidelines)
     try:
         with transaction.atomic():
             project = Project.objects.create(
@@ -75,7 +75,7 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
 
     A smaller overlap never takes away a seat that is taken: such tasks keep as many as they have.
     """
-    checked = checks.change(project, changes)
+    checked = setup.change(project, changes)
     try:
         with transaction.atomic():
             Project.objects.filter(pk=project.pk).update(**checked)
@@ -116,7 +116,7 @@ def set_state(membership: Membership, project: Project, state: str) -> Project:
 @transaction.atomic
 def new_guidelines(membership: Membership, project: Project, text: str) -> Guidelines:
     """The next version of the guidelines, shown from now on; the same text again makes none."""
-    text = checks.guidelines(text)
+    text = setup.guidelines(text)
     Project.objects.select_for_update().get(pk=project.pk)  # two savers must not both take the same number
     newest = project.guidelines.order_by("-number").first()
     if newest is not None and newest.text == text:
