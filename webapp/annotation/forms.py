@@ -4,16 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from django import forms
+from django.contrib.auth import password_validation
 from django.http import QueryDict
 
 from webapp.accounts.models import Membership
-from webapp.core.problems import Invalid
+from webapp.core.problems import Invalid, Problem
 from webapp.datasets.models import DatasetVersion
 
 from .catalogue import KINDS, STRATEGIES, KindInfo
 from .kinds import Scale, Settings
 from .models import Project
 from .queries import projects as queries
+from .queries import sizes
 from .services import projects as services
 
 MAX_CHOICES, MAX_SCALES = 200, 8
@@ -23,6 +26,19 @@ WORDS = ("reasons", "ranking", "suggestions")
 TICKS = ("stress_test", "gold_feedback")
 # a first scale, so that a rating project works as it comes
 EXAMPLE_SCALE = Scale(name="Helpfulness", low=1, high=5, labels={1: "useless", 3: "helps in part", 5: "all one needs"})
+
+
+class JoinForm(forms.Form):
+    """A newcomer without an account follows a project's link."""
+
+    name = forms.CharField(max_length=120, label="Your name", widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    email = forms.EmailField(widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+
+    def clean_password(self) -> str:
+        password: str = self.cleaned_data["password"]
+        password_validation.validate_password(password)
+        return password
 
 
 @dataclass
@@ -71,6 +87,39 @@ class SettingsForm:
         if kind == Project.Kind.RATING:
             raw["scales"] = [_scale(row) for row in values.get("scales", []) if row.get("name", "").strip()]
         return raw
+
+
+@dataclass
+class ChangeForm(SettingsForm):
+    """Of a project that there is. `values` also holds name, overlap and keys, as lines `action = key`."""
+
+    kind: str = ""
+
+    @classmethod
+    def of(cls, project: Project) -> "ChangeForm":
+        values = cls.drawn(project.settings)
+        values |= {"name": project.name, "overlap": str(project.overlap), "keys": project.settings.get("keys", {})}
+        return cls(values, kind=project.kind)
+
+    @classmethod
+    def posted(cls, project: Project, post: QueryDict) -> "ChangeForm":
+        values = cls.typed(post) | {name: post.get(name, "") for name in ("name", "overlap")}
+        actions, keys = post.getlist("key-action"), post.getlist("key")
+        values["keys"] = {action: key for action, key in zip(actions, keys, strict=False) if action and key}
+        return cls(values, kind=project.kind)
+
+    def save(self, membership: Membership, project: Project) -> bool:
+        """Whether it was saved; if not, `problems` says why."""
+        overlap = _number(self.values["overlap"])
+        if not isinstance(overlap, int):
+            self.problems["overlap"] = "a whole number of people"
+            return False
+        settings = self.raw(self.values, project.kind) | {"keys": self.values["keys"]}
+        try:
+            services.update(membership, project, name=self.values["name"], overlap=overlap, settings=settings)
+        except Problem as error:
+            self.problems |= error.fields or {"": error.message}
+        return not self.problems
 
 
 @dataclass
@@ -125,6 +174,14 @@ class ProjectForm(SettingsForm):
     def version(self) -> DatasetVersion | None:
         chosen = str(self.values.get("dataset", ""))
         return next((version for version in self.versions if str(version.pk) == chosen), None)
+
+    @property
+    def size(self) -> sizes.Size | None:
+        """How many tasks it would make; None while kind or dataset are not chosen."""
+        version, overlap = self.version, _number(self.values.get("overlap", ""))
+        if version is None or self.values["kind"] not in KINDS:
+            return None
+        return sizes.expected(version, self.values["kind"], overlap if isinstance(overlap, int) else 1)
 
     def create(self) -> Project | None:
         """The new project, or None with `problems` filled."""

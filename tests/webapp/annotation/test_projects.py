@@ -124,6 +124,9 @@ def test_changed_settings_are_laid_over_the_present_ones(cast, make_project):
 
 def test_another_overlap_gives_tasks_their_seats_and_takes_none_that_is_taken(cast, make_project, version):
     project = make_project(overlap=2)
+    assert "overlap" in refused(projects.update, cast.researcher, project, overlap=1)  # a worker still makes them
+    Project.objects.update(tasks_made=True)
+    project.refresh_from_db()
     example = version.members.first().example
     at = {"project": project, "example": example}
     free = Task.objects.create(**at, subject={"n": 1}, rank=1, overlap=2)

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Count, F, Min, Q, QuerySet, Sum
-from django.db.models.functions import TruncDay, TruncHour
+from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models.functions import Coalesce, TruncDay, TruncHour
 from django.utils import timezone
 
-from ..models import Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
+from ..models import Answer, Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
 
 RATE_WINDOW = timedelta(days=7)
 SHORTEST_WINDOW = timedelta(minutes=10)  # a rate from less than this says nothing
@@ -142,8 +142,17 @@ def throughput(project: Project) -> list[dict[str, Any]]:
 
 
 def guidelines(project: Project) -> QuerySet[Guidelines]:
-    """All versions, newest first."""
-    return project.guidelines.select_related("created_by").order_by("-number")
+    """All versions, newest first; each has `answers`, how many that stand were given under it."""
+    counted = Answer.objects.filter(project=project, guidelines=OuterRef("pk"), current=True).order_by()
+    answers = counted.values("guidelines").annotate(count=Count("pk")).values("count")
+    found = project.guidelines.select_related("created_by").annotate(answers=Coalesce(Subquery(answers), 0))
+    return found.order_by("-number")
+
+
+def guideline_remarks(project: Project) -> QuerySet[Comment]:
+    """Unresolved wishes to change the guidelines, newest first."""
+    found = Comment.objects.filter(project=project, kind=Comment.Kind.GUIDELINES, resolved_at=None)
+    return found.select_related("author", "task__example").order_by("-id")
 
 
 def invites(project: Project) -> QuerySet[ProjectInvite]:

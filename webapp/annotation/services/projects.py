@@ -76,6 +76,8 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
     A smaller overlap never takes away a seat that is taken: such tasks keep as many as they have.
     """
     checked = setup.change(project, changes)
+    if "overlap" in checked and checked["overlap"] != project.overlap and not project.tasks_made:
+        raise Invalid("Its tasks are still being made.", {"overlap": "can be changed once all tasks are there"})
     try:
         with transaction.atomic():
             Project.objects.filter(pk=project.pk).update(**checked)
@@ -131,7 +133,7 @@ def new_guidelines(membership: Membership, project: Project, text: str) -> Guide
 @transaction.atomic
 def add_participant(membership: Membership, project: Project, user: User) -> Participant:
     """Lets a member of the workspace work in the project. Doing it twice is no error."""
-    if not Membership.objects.filter(workspace=membership.workspace, user=user).exists():
+    if user.pk is None or not Membership.objects.filter(workspace=membership.workspace, user=user).exists():
         raise Invalid("This person is not a member.", {"user": "is not a member of this workspace"})
     row, created = Participant.objects.get_or_create(project=project, user=user)
     if created:
@@ -192,6 +194,14 @@ def open_invite(secret: str) -> ProjectInvite | None:
     return rows.select_related("project__workspace").first()
 
 
+def participation(user: User, secret: str) -> Participant | None:
+    """Where the link leads, for somebody who is there already; whether it is still open does not matter to them."""
+    mine = Participant.objects.filter(user=user, project__invites__digest=hash_secret(secret))
+    row = mine.select_related("project").first()
+    inside = row and Membership.objects.filter(workspace_id=row.project.workspace_id, user=user).exists()
+    return row if inside else None
+
+
 def _still_open() -> Q:
     return Q(uses_left__gt=0, revoked_at=None, expires_at__gt=timezone.now())
 
@@ -202,12 +212,11 @@ def join(user: User, secret: str) -> Participant:
 
     Whoever takes part already uses nothing up. Raises Conflict where the link is used up, expired or revoked.
     """
+    if known := participation(user, secret):
+        return known
     row = ProjectInvite.objects.filter(digest=hash_secret(secret)).select_related("project__workspace").first()
     if row is None:
         raise Conflict("This link does not lead anywhere.", code="spent")
-    known = Participant.objects.filter(project=row.project, user=user).first()
-    if known and Membership.objects.filter(workspace=row.project.workspace, user=user).exists():
-        return known
     # claimed by the update, not by the look: two people with the last use of a link must not both get in
     if not ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1):
         raise Conflict("This link was used up, has expired or was revoked.", code="spent")

@@ -8,7 +8,11 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from ..queries.people import Point, by_day
+
 register = template.Library()
+NAMES = {"agreement": "as others", "seconds": "median"}
+WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
 BAR, GAP, HEIGHT = 16, 4, 96
 
 
@@ -53,6 +57,42 @@ def _bar(index: int, point: dict[str, Any], most: int, hourly: bool, unit: str) 
         f"{height:.1f}",
     )
     return format_html("<g>{}{}{}</g>", words, hit, bar)
+
+
+@register.simple_tag
+def bars_range(points: list[dict[str, Any]]) -> str:
+    """The first and the last moment of `bars`, in words."""
+    if len(points) < 2:
+        return ""
+    first, last = (timezone.localtime(point["at"]) for point in (points[0], points[-1]))
+    hourly = (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
+    form = "%-d %b %H:%M" if hourly else "%-d %b"
+    return f"{first.strftime(form)} to {last.strftime(form)}, by the {'hour' if hourly else 'day'}"
+
+
+@register.simple_tag
+def drift(points: list[Point]) -> SafeString | str:
+    """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
+    lines = by_day(points)
+    drawn = [
+        format_html('<polyline data-line="{}" points="{}"/>', name, _line(values, 1.0 if name == "agreement" else max(values)))
+        for name, values in lines.items()
+        if len(values) > 1
+    ]
+    if not drawn:
+        return format_html('<span class="missing">{}</span>', "–")
+    words = "; ".join(f"{NAMES[name]} from {WORDS[name](v[0])} to {WORDS[name](v[-1])}" for name, v in lines.items())
+    return format_html(
+        '<svg class="drift" viewBox="0 0 96 24" width="96" height="24" role="img" aria-label="{}"><title>{}</title>{}</svg>',
+        words,
+        words,
+        format_html_join("", "{}", ((line,) for line in drawn)),
+    )
+
+
+def _line(values: list[float], most: float) -> str:
+    step = 92 / (len(values) - 1)
+    return " ".join(f"{2 + i * step:.1f},{22 - 20 * value / (most or 1):.1f}" for i, value in enumerate(values))
 
 
 @register.filter
