@@ -3,5 +3,6 @@
 from .projects import router as projects
 from .queue import router as queue
 from .review import router as review
+from .work import router as work
 
-routers = (projects, queue, review)
+routers = (projects, queue, work, review)
