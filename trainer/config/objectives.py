@@ -45,7 +45,10 @@ class Aggregated(Parameters):
         "sequence", "`sequence`: mean of the responses' means; `token`: mean of all tokens; `constant`: fixed divisor"
     )
     max_tokens: int | None = knob(
-        None, "Divisor per response with aggregation `constant`: the longest response allowed", unit="tokens", ge=1
+        None,
+        "Divisor per response with aggregation `constant`: the longest response; a run fills it in",
+        unit="tokens",
+        ge=1,
     )
 
     def problems(self) -> Iterator[FieldProblem]:
