@@ -13,6 +13,7 @@ from .errors import FieldProblem
 from .fields import Section, knob
 
 DEFAULT = "grpo"
+WHAT = "What is minimised"
 
 
 class _Named(Section):
@@ -25,61 +26,61 @@ class _Named(Section):
 class Grpo(_Named, knobs.GrpoParameters):
     """Clipped token ratio; every response counts alike."""
 
-    name: Literal["grpo"] = "grpo"
+    name: Literal["grpo"] = knob("grpo", WHAT)
 
 
 class DrGrpo(_Named, knobs.DrGrpoParameters):
     """GRPO without its two divisions, by the deviation and by the length."""
 
-    name: Literal["dr_grpo"] = "dr_grpo"
+    name: Literal["dr_grpo"] = knob("dr_grpo", WHAT)
 
 
 class Dapo(_Named, knobs.DapoParameters):
     """Every token counts alike; the upper clip is wider than the lower."""
 
-    name: Literal["dapo"] = "dapo"
+    name: Literal["dapo"] = knob("dapo", WHAT)
 
 
 class Gspo(_Named, knobs.GspoParameters):
     """Ratio and clip are of whole responses."""
 
-    name: Literal["gspo"] = "gspo"
+    name: Literal["gspo"] = knob("gspo", WHAT)
 
 
 class Icepop(_Named, knobs.IcepopParameters):
     """GRPO that silences tokens on which trainer and sampler disagree."""
 
-    name: Literal["icepop"] = "icepop"
+    name: Literal["icepop"] = knob("icepop", WHAT)
 
 
 class Misc(_Named, knobs.MiscParameters):
     """GSPO scaled by the mean of IcePop's token weights."""
 
-    name: Literal["misc"] = "misc"
+    name: Literal["misc"] = knob("misc", WHAT)
 
 
 class DoubleSided(_Named, knobs.DoubleSidedParameters):
     """The sampler is the old policy; tokens that drifted too far either way are dropped."""
 
-    name: Literal["double_sided"] = "double_sided"
+    name: Literal["double_sided"] = knob("double_sided", WHAT)
 
 
 class Kimi(_Named, knobs.KimiParameters):
     """The ratio to the sampler is clipped whatever the advantage's sign; a squared log-ratio pulls back."""
 
-    name: Literal["kimi"] = "kimi"
+    name: Literal["kimi"] = knob("kimi", WHAT)
 
 
 class Oapl(_Named, knobs.OaplParameters):
     """Regresses the log-ratio to the sampler onto the optimal advantage."""
 
-    name: Literal["oapl"] = "oapl"
+    name: Literal["oapl"] = knob("oapl", WHAT)
 
 
 class Distill(_Named, knobs.DistillParameters):
     """A teacher's verdict on every token in place of rewards."""
 
-    name: Literal["distill"] = "distill"
+    name: Literal["distill"] = knob("distill", WHAT)
     teacher: str = knob("", "A model of the registry with the same tokenizer; its log-probabilities are the signal")
 
     def problems(self) -> Iterator[FieldProblem]:
