@@ -17,7 +17,7 @@ from . import card, patches, queries
 from .exporters import NATIVE, REGISTRY, Exporter, named
 from .exporters.base import EXTRAS, Kind, Row
 from .importers import REGISTRY as IMPORTERS
-from .importers import BadRow
+from .importers.base import Alone, BadRow
 from .models import DatasetVersion
 
 BATCH = 500  # examples read, and at least as many rows written, at a time
@@ -114,7 +114,7 @@ def rows_of(example: Example, exporter: Exporter, extras: bool = True) -> Iterat
 def _extras(row: Row, example: Example, exporter: Exporter) -> str:
     importer = IMPORTERS[exporter.importer or ""]
     try:
-        plain = patches.plain_of(importer.convert(json.loads(json.dumps(row)), {}))
+        plain = patches.plain_of(importer.converter(Alone(""))(json.loads(json.dumps(row)), {}))
     except BadRow:
         plain = {}
     return patches.written(plain, example, importer.name)

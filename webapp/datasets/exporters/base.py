@@ -15,9 +15,11 @@ import pyarrow as pa
 
 from trainer.contracts import Example
 
+from ..patches import COLUMN
+
 Row = dict[str, Any]
 Kind = Literal["jsonl", "parquet"]
-EXTRAS = "touchstone"
+EXTRAS = COLUMN
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 
