@@ -15,6 +15,8 @@ from webapp.datasets import card, export, services
 from webapp.datasets.exporters import REGISTRY
 from webapp.datasets.models import Dataset
 
+from .test_api import exported
+
 READ_BACK = [(each.name, kind) for each in REGISTRY.values() if each.importer for kind in each.kinds]
 
 
@@ -127,9 +129,9 @@ def test_verl_and_openrlhf_hold_what_their_readers_look_for(version):
 def test_the_column_of_extras_can_be_left_out_and_the_loss_is_named(version):
     rows = [json.loads(line) for line in file_of(version, "trl_preference", extras=False).splitlines()]
     assert "touchstone" not in rows[0]
-    lost = export.leaves_out(REGISTRY["trl_preference"], version.counts, extras=False)
-    assert "rubrics" in lost and export.leaves_out(REGISTRY["trl_preference"], version.counts) == []
-    assert any("raters and reasons" in words for words in export.leaves_out(REGISTRY["trl_sft"], version.counts))
+    lost = export.leaves_out(REGISTRY["trl_preference"], version, extras=False)
+    assert "rubrics" in lost and export.leaves_out(REGISTRY["trl_preference"], version) == []
+    assert any("raters and reasons" in words for words in export.leaves_out(REGISTRY["trl_sft"], version))
 
 
 def test_the_archive_holds_data_and_card(version, cast):
@@ -155,7 +157,7 @@ def test_the_api_lists_layouts_and_streams_files(version, api):
     assert listed["touchstone"]["leaves_out"] == [] and listed["trl_preference"]["reads_back"]
     answer = api.get(f"{base}/export", format="native")
     assert answer["Content-Disposition"] == 'attachment; filename="Sky-v1-touchstone.jsonl"'
-    assert b"".join(answer.streaming_content).count(b"\n") == 4
+    assert exported(answer).count("\n") == 4
     assert api.get(f"{base}/export", format="csv").json()["error"]["fields"][0]["path"] == "format"
     assert api.get(f"{base}/export", format="healthbench", file="parquet").status_code == 422
     assert api.get(f"{base}/card").json()["version"] == 1

@@ -20,6 +20,7 @@ from ..patches import COLUMN
 Row = dict[str, Any]
 Kind = Literal["jsonl", "parquet"]
 EXTRAS = COLUMN
+PAIR = "a pair with a better side"
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 
