@@ -51,7 +51,7 @@ def task_read(membership: Membership, task_id: int) -> Task:
 def own_assignment(membership: Membership, assignment_id: int) -> Assignment:
     """One's own, whatever the role: nobody works on somebody else's seat."""
     mine = Assignment.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
-    rows = mine.select_related("project", "task__example").filter(id=assignment_id)
+    rows = mine.select_related("project", "task__example", "guidelines").filter(id=assignment_id)
     return _found(rows.first(), "assignment")
 
 

@@ -1,6 +1,6 @@
 """How versions come to be: numbered under a lock, filled in one transaction, described by what they hold.
 
-`of_staged` serves imports, whose facts are counted while the rows are staged; `create` serves everything else.
+Imports fill theirs while they read (see `loading`); `create` serves everything else.
 """
 
 import hashlib
@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from . import staging
+from . import packed, staging
 from .models import Dataset, DatasetVersion
 
 NAME_LOCK = 7302  # namespace of the advisory locks
@@ -34,29 +34,6 @@ def alone(workspace_id: int, name: str) -> Iterator[None]:
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
 
 
-def of_staged(
-    dataset: Dataset,
-    counts: dict[str, int],
-    facets: dict[str, dict[str, int]],
-    digest: str,
-    lineage: Callable[[], Lineage],
-) -> tuple[DatasetVersion, bool]:
-    """The version that holds exactly the staged rows, and whether it was made now. Call inside a transaction."""
-    same = dataset.versions.filter(digest=digest).order_by("-number").first()
-    if same:
-        return same, False
-    version = DatasetVersion.objects.create(
-        dataset=dataset,
-        number=next_number(dataset),
-        digest=digest,
-        counts=counts,
-        facets=facets,
-        lineage=lineage(),
-    )
-    staging.move(dataset.pk, version.pk)
-    return version, True
-
-
 def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:
     """The version that `fill(version id)` lists the members of, and whether it was made now.
 
@@ -74,6 +51,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
             transaction.savepoint_rollback(mark)
             return same, False
         version.save(update_fields=["counts", "facets", "digest"])
+        packed.pack(version.pk)
         transaction.savepoint_commit(mark)
     analyze(version.counts["examples"])
     return version, True
