@@ -34,8 +34,8 @@ def _first(row: Row) -> dict[str, Any]:
 def _second(row: Row) -> dict[str, Any]:
     """Every right answer is better than every wrong one; nothing is said about two of a kind."""
     right, wrong = _texts(row, "chosen"), _texts(row, "rejected")
-    models = row.get("models") if isinstance(row.get("models"), list) else []
-    origins = models if len(models) == len(right) + len(wrong) else [""] * (len(right) + len(wrong))
+    models, many = row.get("models"), len(right) + len(wrong)
+    origins = models if isinstance(models, list) and len(models) == many else [""] * many
     names = [f"right{i}" for i in range(1, len(right) + 1)] + [f"wrong{i}" for i in range(1, len(wrong) + 1)]
     kept = {"id", "prompt", "chosen", "rejected", "subset", "models"}
     return {

@@ -27,7 +27,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
 def _binarised(row: Row) -> dict[str, Any]:
     prompt, chosen, rejected = parts(row)
     used = {"prompt", "chosen", "rejected", "messages", "prompt_id", "score_chosen", "score_rejected"}
-    data = {
+    data: dict[str, Any] = {
         "key": content_key(prompt, chosen, rejected),
         "prompt": prompt,
         "source": "UltraFeedback",
