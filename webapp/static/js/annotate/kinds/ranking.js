@@ -14,8 +14,8 @@ export default function mount(root, given) {
 }
 
 class Ranking {
-  constructor(root, { view, settings, draft, onChange, say }) {
-    Object.assign(this, { responses: view.responses, best: settings.ranking === "best", onChange, say });
+  constructor(root, { view, settings, draft, onChange, say, paint = () => {} }) {
+    Object.assign(this, { paint, responses: view.responses, best: settings.ranking === "best", onChange, say });
     this.letters = this.responses.map(({ letter }) => letter);
     this.note = draft?.note ?? "";
     this.cannot = draft?.verdict === "cannot_assess";
@@ -232,6 +232,7 @@ class Ranking {
       button.ariaPressed = String(letter === this.kept);
       button.children[1].textContent = letter === this.kept ? "Let go" : "Keep beside";
     }
+    this.paint(this.reading);
   }
 
   // ---- what the frame asks ----
