@@ -110,7 +110,9 @@ def test_evidence_selected_with_the_pointer_counts_characters_and_can_be_taken_a
 
 def test_responses_are_put_in_an_order_with_a_tie(bench):
     at = bench("ranking")
-    text = {letter: at.page.locator(f'.order-item[data-letter="{letter}"] .order-text').text_content() for letter in "ABC"}
+    text = {
+        letter: at.page.locator(f'.order-item[data-letter="{letter}"] .order-text').text_content() for letter in "ABC"
+    }
     ids = {response["text"]: response["id"] for response in RESPONSES}
     refused(at, "Nothing is answered yet.")
     at.press("3", "1")
@@ -165,7 +167,7 @@ def test_a_response_is_rated_on_every_scale(bench):
     refused(at, "2 things to look at: Tone is not rated yet.")
     at.press("Escape", "1")  # the first step of a scale that begins below 0
     says(at, "Tone: −2")
-    at.press("ArrowUp", "+", "+", "ArrowDown", "-", "-", "+", "Control+Enter")
+    at.press("ArrowUp", "+", "+", "ArrowDown", "-", "-", "Control+Enter")
     at.delivered()
     assert stored()["ratings"] == {"Helpfulness": 4, "Tone": 0, "Truth": 9}
 

@@ -159,7 +159,8 @@ class Ranking {
   item({ letter, text }, index) {
     const rank = el("span.order-rank.num", { ariaHidden: "true" });
     const hint = index < MAX_KEYED ? keyHint(`place_${index + 1}`) : null;
-    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), el("span.order-text.truncate", { dir: "auto" }, excerpt(text, 90)), hint);
+    const state = el("span.visually-hidden");
+    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), el("span.order-text.truncate", { dir: "auto" }, excerpt(text, 90)), state, hint);
     const tool = (classes, words, shape, act) => el(`button.btn.ghost.small.icon-only${classes}`, { type: "button", ariaLabel: `${words}: ${letter}`, title: words, onclick: act }, shape);
     const tools = this.best
       ? null
@@ -173,16 +174,16 @@ class Ranking {
         );
     const element = el("li.order-item", { data: { letter } }, rank, name, tools);
     if (!this.best) this.makeDraggable(element, letter);
-    return { element, rank, name };
+    return { element, rank, name, state };
   }
 
   drawItem(letter) {
-    const { element, rank, name } = this.items.get(letter);
+    const { element, rank, name, state } = this.items.get(letter);
     const tier = this.best ? null : this.tiers[tierOf(this.tiers, letter)];
     if (this.best) rank.replaceChildren(...(this.isBest(letter) ? [icon("check")] : []));
     else rank.textContent = !tier ? "" : tier[0] === letter ? String(rankOf(this.tiers, letter)) : "=";
     if (this.best) name.ariaPressed = String(this.isBest(letter));
-    name.ariaLabel = this.words(letter);
+    state.textContent = this.words(letter);
     element.toggleAttribute("data-best", this.isBest(letter));
     element.toggleAttribute("data-placed", Boolean(tier));
     element.toggleAttribute("data-tied", Boolean(tier && tier.length > 1));

@@ -6,6 +6,7 @@ import { copyOf, el } from "../dom.js";
 import { CriterionRow, IMPORTANCE, stepped, withImportance, withPoints } from "./criterion-row.js";
 import { clamp, debounced, keyed, makeCurrent } from "./parts.js";
 import { stressReport, stressTable } from "./stress.js";
+import { registry } from "./verifier-form.js";
 
 const CHECK_AFTER_MS = 450;
 const MAX_CRITERIA = 100;
@@ -22,6 +23,7 @@ class RubricEditor {
   constructor(root, { view, draft, onChange, say }) {
     Object.assign(this, { responses: view.responses ?? [], onChange, say, past: [], round: 0 });
     this.note = draft?.note ?? "";
+    registry().catch(() => {}); // there before somebody asks for it; the form says it when it is not
     this.build(root);
     this.fill(draft?.rubric?.criteria?.length ? draft.rubric.criteria : [this.blank()]);
     this.check = debounced(() => this.askHints(), CHECK_AFTER_MS);
