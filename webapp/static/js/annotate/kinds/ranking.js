@@ -35,8 +35,9 @@ class Ranking {
     this.none = keyed(".choice", "cannot_assess", { onclick: () => this.cannotAssess(), data: { tone: "warn" } }, "Cannot assess");
     const title = this.best ? "Which one is best?" : "Best first";
     const how = this.best ? "Press the number of the best response." : "Press their numbers from best to worst, or drag. Arrows look, with Shift they move.";
+    const tap = this.best ? "Tap the best response." : "Tap one to read it, then place and move it with its buttons.";
     const head = el("header.kind-head", {}, el("h2.label", {}, title), this.none);
-    this.form = el("section.work-form.kind-form", { ariaLabel: title }, head, el("p.small.soft", {}, how), this.list);
+    this.form = el("section.work-form.kind-form", { ariaLabel: title }, head, el("p.small.soft.for-keys", {}, how), el("p.small.soft.for-touch", {}, tap), this.list);
     root.append(el("div.work-beside.is-order", {}, this.reading, this.form));
   }
 

@@ -53,8 +53,10 @@ class RubricEditor {
       tool("delete", "Delete", () => this.remove()),
     );
     const head = el("header.kind-head", {}, el("h2.label", {}, "Criteria"), this.total, el("span.row.gap-1", {}, this.undoing, add));
+    this.lede = el("p.small.soft", {}, "From the instruction alone: 2 to 10 checks, each met or not. The responses appear once you submit.");
+    this.lede.hidden = this.responses.length > 0;
     this.after = el("div.stress-live");
-    this.element = el("section.work-form.kind-form.rubric-editor", { ariaLabel: "Rubric" }, head, this.whole, this.list, bar, this.after);
+    this.element = el("section.work-form.kind-form.rubric-editor", { ariaLabel: "Rubric" }, head, this.lede, this.whole, this.list, bar, this.after);
     root.append(this.element);
   }
 
