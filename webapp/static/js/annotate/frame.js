@@ -54,7 +54,7 @@ function counts() {
   const waiting = outbox.entries.length;
   main.dataset.waiting = waiting;
   save.wait(outbox.stalled ? waiting : 0);
-  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : Math.max(0, tasks.left - waiting), known: tasks.known });
+  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known });
 }
 
 // ---- showing a task ----
@@ -172,7 +172,8 @@ function pause(why) {
   keymap.define("task", []);
   main.dataset.state = "rest";
   told("idle");
-  by("work-widget").replaceChildren(rest(why, advance));
+  by("work-widget").replaceChildren(rest(why, { again: advance, undo }));
+  keymap.paint();
 }
 
 // ---- saving ----
