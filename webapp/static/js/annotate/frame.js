@@ -1,8 +1,8 @@
 // The workbench: everything around a task that is the same for every kind. The kind's own part is a module in kinds/, which
 // the frame asks for its widget, its value and its problems:
 //
-//   mount(root, { view, settings, draft, onChange, assignment, say }) -> { value(), problems(), focus(), destroy(), locate?(path) }
-//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result) -> boolean
+//   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
+//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result)
 import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { Clock, idle } from "./clock.js";
@@ -10,7 +10,7 @@ import { controls, listen, watch } from "./controls.js";
 import { ask, choices } from "./dialogs.js";
 import { copyOf, el } from "./dom.js";
 import { Draft, leftover } from "./drafts.js";
-import { Keymap } from "./keymap.js";
+import { keyHint, Keymap } from "./keymap.js";
 import { KeySheet } from "./keysheet.js";
 import { Notes } from "./notes.js";
 import { Outbox } from "./outbox.js";
@@ -102,6 +102,7 @@ function mount(content) {
     draft: copyOf(content),
     assignment: current.assignment.id,
     say: announce,
+    paint: (part) => keymap.paint(part),
     onChange() {
       if (current?.widget !== widget) return;
       current.touched = true;
@@ -245,18 +246,23 @@ async function reveal(result, content) {
   if (result.stress && kind.after) await stay(result);
 }
 
-/** The kind draws what came of it; Enter or the button goes on. */
+/** The kind draws what came of it. Going on resolves; who opens the submission again is shown it instead. */
 function stay(result) {
   return new Promise((resolve) => {
     const root = el("div.work-after");
     hold(false);
-    busy = true; // the keys of the task are over; the button goes on
-    by("work-widget").replaceChildren(root);
+    leaveCurrent();
     by("work-foot").hidden = true;
+    by("work-widget").replaceChildren(root);
     kind.after(root, result);
-    const on = el("button.btn.primary", { type: "button", onclick: resolve }, "Next task", el("kbd", {}, "↵"));
-    root.append(el("div.row", {}, on));
-    on.focus();
+    const revise = el("button.btn", { type: "button", onclick: undo }, "Revise", keyHint("revise"));
+    const next = el("button.btn.primary", { type: "button", onclick: resolve }, "Next task", keyHint("go_on"));
+    root.append(el("div.row", {}, revise, el("span.push"), next));
+    keymap.define("task", [
+      { action: "go_on", key: "Enter", label: "Next task", run: resolve },
+      { action: "revise", key: "r", label: "Open it again", run: undo },
+    ]);
+    main.focus({ preventScroll: true });
   });
 }
 
