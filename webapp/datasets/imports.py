@@ -15,11 +15,11 @@ from django.utils import timezone
 from trainer.contracts import Example
 from webapp.core import audit, broadcast
 
-from . import queries, staging
-from .digests import side
+from . import queries, staging, versions
 from .importers import REGISTRY, RowProblem, opened
 from .importers.source import Progress
-from .models import Dataset, DatasetVersion, ImportJob
+from .models import Dataset, ImportJob
+from .splits import Splits
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +27,7 @@ BATCH = 2_000
 KEPT_PROBLEMS = 1_000
 TELL_EVERY_S = 0.5
 DEFAULT_HELDOUT_SHARE = 0.1
-ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
-JOB_LOCK, NAME_LOCK = 7301, 7302  # namespaces of the advisory locks
+JOB_LOCK = 7301  # namespace of its advisory locks
 
 
 @contextmanager
@@ -60,7 +59,7 @@ def run(job: ImportJob) -> None:
     Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again.
     """
     try:
-        with _alone(job), staging.table():
+        with versions.alone(job.workspace_id, job.dataset_name), staging.table():
             report = _Report(job)
             _stage(job, report)
             report.tell(now=True)
@@ -70,20 +69,6 @@ def run(job: ImportJob) -> None:
                 _finish(job)
     except FileNotFoundError:
         _fail(job, "The file is no longer there; start the import again.")
-
-
-@contextmanager
-def _alone(job: ImportJob) -> Iterator[None]:
-    """One import at a time into a dataset name: splits of known keys are read now and written at the end."""
-    name = hashlib.sha256(f"{job.workspace_id}:{job.dataset_name}".encode()).digest()
-    key = int.from_bytes(name[:4], "big", signed=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [NAME_LOCK, key])
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
 
 
 class _Report:
@@ -117,7 +102,7 @@ def tell(job: ImportJob) -> None:
 
 def _stage(job: ImportJob, report: _Report) -> None:
     importer = REGISTRY[job.format]
-    splits = _Splits(job)
+    splits = _splits(job)
     with opened(Path(job.file_path)) as (stream, report.progress):
         for batch in _batches(importer.read(stream, job.file_name, job.mapping)):
             good: list[tuple[int, Example]] = []
@@ -152,33 +137,10 @@ def _prepared(rows: Iterator[tuple[int, Example] | RowProblem], report: _Report)
             report.refuse(RowProblem(row[0], "", f"holds a value that cannot be stored: {error}"))
 
 
-class _Splits:
-    """Gives each example its side; a key that has one in an earlier version of the dataset keeps it."""
-
-    def __init__(self, job: ImportJob) -> None:
-        self.dataset = Dataset.objects.filter(workspace_id=job.workspace_id, name=job.dataset_name).first()
-        self.share = heldout_share(job, self.dataset)
-        self.by_file = REGISTRY[job.format].splits == "file" and job.heldout_share is None
-
-    def settle(self, rows: list[tuple[int, Example]]) -> Iterator[tuple[int, Example] | RowProblem]:
-        before = self._before([example.key for _, example in rows])
-        for line, example in rows:
-            had = before.get(example.key)
-            if example.split and had and example.split != had:
-                reason = f"{example.key!r} is {had} in an earlier version; an example never changes side"
-                yield RowProblem(line, "split", reason)
-            elif example.split or self.by_file:
-                yield line, example
-            elif split := had or (None if self.share is None else side(example.key, self.share)):
-                yield line, example.model_copy(update={"split": split})
-            else:
-                yield line, example
-
-    def _before(self, keys: list[str]) -> dict[str, str]:
-        if self.dataset is None:
-            return {}
-        rows = self.dataset.examples.filter(key__in=keys).exclude(split="")
-        return dict(rows.values_list("key", "split"))
+def _splits(job: ImportJob) -> Splits:
+    dataset = Dataset.objects.filter(workspace_id=job.workspace_id, name=job.dataset_name).first()
+    as_given = REGISTRY[job.format].splits == "file" and job.heldout_share is None
+    return Splits(dataset, heldout_share(job, dataset), as_given)
 
 
 def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
@@ -214,32 +176,18 @@ def _finish(job: ImportJob) -> None:
         dataset, _ = Dataset.objects.get_or_create(
             workspace=job.workspace, name=job.dataset_name, defaults={"heldout_share": heldout_share(job, None)}
         )
-        same = dataset.versions.filter(digest=digest).order_by("-number").first()
-        job.unchanged = same is not None
-        job.version = same or _new_version(job, dataset, counts, facets, digest)
+        job.version, made = versions.of_staged(dataset, counts, facets, digest, lambda: _lineage(job))
+        job.unchanged = not made
         job.counts = {**counts, "rejected": job.rejected_count}
         job.state, job.finished_at = ImportJob.State.FINISHED, timezone.now()
         job.save()
         audit.record(job.workspace, job.created_by, "import.finished", job.version, unchanged=job.unchanged)
         tell(job)
-    if not job.unchanged and counts["examples"] >= ANALYZE_FROM:
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE datasets_example, datasets_versionmember")
+    if not job.unchanged:
+        versions.analyze(counts["examples"])
 
 
-def _new_version(
-    job: ImportJob, dataset: Dataset, counts: dict[str, int], facets: dict[str, dict[str, int]], digest: str
-) -> DatasetVersion:
-    last = dataset.versions.order_by("-number").values_list("number", flat=True).first() or 0
+def _lineage(job: ImportJob) -> dict[str, object]:
     with Path(job.file_path).open("rb") as file:
         content = hashlib.file_digest(file, "sha256").hexdigest()
-    version = DatasetVersion.objects.create(
-        dataset=dataset,
-        number=last + 1,
-        digest=digest,
-        counts=counts,
-        facets=facets,
-        lineage={"from": "import", "import": job.pk, "file": job.file_name, "format": job.format, "sha256": content},
-    )
-    staging.move(dataset.pk, version.pk)
-    return version
+    return {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format, "sha256": content}

@@ -74,8 +74,17 @@ class Example(models.Model):
     domain = models.CharField(max_length=MAX_LABEL, blank=True)
     source = models.CharField(max_length=MAX_LABEL, blank=True)
     criteria_count = models.PositiveIntegerField(default=0)
+    verifiable_count = models.PositiveIntegerField(default=0)
     response_count = models.PositiveIntegerField(default=0)
     preference_count = models.PositiveIntegerField(default=0)
+    prompt_length = models.PositiveIntegerField(default=0)  # characters of all its messages
+    response_length = models.PositiveIntegerField(null=True)  # characters, mean over the responses
+    length_ratio = models.FloatField(null=True)  # rejected over chosen answer of the judged pair
+    strength = models.FloatField(null=True)  # mean of its raters, -3 (the earlier response is better) to 3
+    agreement = models.FloatField(null=True)  # share of rater pairs on the same side
+    pass_rate = models.FloatField(null=True)  # share of answers that were right, if the file says so
+    constraints = models.PositiveIntegerField(default=0)  # explicit ones found in the prompt
+    marks = ArrayField(models.CharField(max_length=40), default=list)  # kind:hard, rejected:longer, ...
     verifiers = ArrayField(models.CharField(max_length=80), default=list)
     search = SearchVectorField(default="")  # words made by `search.document`
     created_at = models.DateTimeField(auto_now_add=True)

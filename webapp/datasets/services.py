@@ -1,28 +1,33 @@
 """All writes to datasets: imports as jobs, freezing, describing."""
 
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from errno import EDQUOT, ENOSPC
+from itertools import islice
 from pathlib import Path
 from shutil import rmtree
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 
-from . import imports
-from .importers import REGISTRY, Mapping, detect, head_of
+from . import imports, staging, versions
+from .importers import REGISTRY, Mapping, RowProblem, detect, head_of
 from .models import Dataset, DatasetVersion, ImportJob
+from .splits import Splits
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
 AUTO = "auto"
+BATCH = 2_000  # records read and staged at a time
 QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
 
 
@@ -155,6 +160,79 @@ def requeue_lost_imports() -> int:
         enqueue("workers.imports.run", job_id)
     ImportJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
     return len(lost)
+
+
+def new_version(
+    membership: Membership,
+    dataset: Dataset,
+    records: Iterable[Example],
+    base: DatasetVersion | None,
+    lineage: dict[str, Any],
+) -> DatasetVersion:
+    """A new draft version of the dataset. `records` is read once and never held in memory as a whole.
+
+    Without `base` it holds exactly the records, in their order. With `base` it holds the examples of that version, each
+    record in the place of the one with its key, and records with new keys behind them. A key keeps the side of the
+    split that it has in any earlier version. `lineage` says where it comes from: {"from": "annotation", ...}; number
+    and id of `base` are added. Where a version holds exactly this content already, that one is returned.
+    Raises Invalid at `records.N.field`, or at `base` when it is a version of another dataset.
+    """
+    if base and base.dataset_id != dataset.pk:
+        raise Invalid("The base is a version of another dataset.", {"base": f"must be a version of {dataset}"})
+    if base:
+        lineage = {**lineage, "base": base.number, "base_id": base.pk}
+
+    def fill(version_id: int) -> None:
+        if base:
+            staging.move_over(dataset.pk, version_id, base.pk)
+        else:
+            staging.move(dataset.pk, version_id)
+
+    with versions.alone(dataset.workspace_id, dataset.name), staging.table():
+        _stage(dataset, records)
+        return made(membership, *versions.create(dataset, lineage, fill))
+
+
+def _stage(dataset: Dataset, records: Iterable[Example]) -> None:
+    splits = Splits(dataset, dataset.heldout_share)
+    numbered = enumerate(records)
+    while batch := list(islice(numbered, BATCH)):
+        rows = [_sound(row) for row in splits.settle(batch)]
+        staging.copy(list(_prepared(rows)))  # in full before COPY: an error inside it would break the transaction
+    for line, key, first in staging.repeated_keys():
+        _refuse(line, "key", f"the key {key!r} is that of record {first} already")
+
+
+def _prepared(rows: list[tuple[int, Example]]) -> Iterator[tuple[Any, ...]]:
+    for line, example in rows:
+        try:
+            yield staging.prepare(line, example)
+        except ValueError as error:
+            _refuse(line, "", f"holds a value that cannot be stored: {error}")
+
+
+def _sound(row: tuple[int, Example] | RowProblem) -> tuple[int, Example]:
+    if isinstance(row, RowProblem):
+        _refuse(row.line, row.field, row.reason)
+    return row
+
+
+def _refuse(line: int, field: str, reason: str) -> NoReturn:
+    raise Invalid("A record cannot be stored.", {".".join(filter(None, ("records", str(line), field))): reason})
+
+
+@transaction.atomic
+def made(membership: Membership, version: DatasetVersion, new: bool) -> DatasetVersion:
+    """Tells of a version that was just made; of one that was there already there is nothing to tell."""
+    if new:
+        audit.record(membership, membership.user, "version.made", version, number=version.number, **_origin(version))
+        message: dict[str, object] = {"type": "version", "id": version.pk, "state": version.state}
+        broadcast.send(f"workspace.{membership.workspace_id}", message)
+    return version
+
+
+def _origin(version: DatasetVersion) -> dict[str, Any]:
+    return {key: version.lineage[key] for key in ("from", "base") if key in version.lineage}
 
 
 @transaction.atomic

@@ -1,0 +1,99 @@
+"""How versions come to be: numbered under a lock, filled in one transaction, described by what they hold.
+
+`of_staged` serves imports, whose facts are counted while the rows are staged; `create` serves everything else.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+
+from . import staging
+from .models import Dataset, DatasetVersion
+
+NAME_LOCK = 7302  # namespace of the advisory locks
+ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
+Lineage = dict[str, Any]
+
+
+@contextmanager
+def alone(workspace_id: int, name: str) -> Iterator[None]:
+    """One writer at a time into a dataset name: splits of known keys are read first and written at the end."""
+    digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
+    key = int.from_bytes(digest[:4], "big", signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [NAME_LOCK, key])
+    try:
+        yield
+    finally:
+        # in a broken transaction no statement runs; the lock goes with the connection then
+        if connection.is_usable() and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
+
+
+def of_staged(
+    dataset: Dataset,
+    counts: dict[str, int],
+    facets: dict[str, dict[str, int]],
+    digest: str,
+    lineage: Callable[[], Lineage],
+) -> tuple[DatasetVersion, bool]:
+    """The version that holds exactly the staged rows, and whether it was made now. Call inside a transaction."""
+    same = dataset.versions.filter(digest=digest).order_by("-number").first()
+    if same:
+        return same, False
+    version = DatasetVersion.objects.create(
+        dataset=dataset,
+        number=_next_number(dataset),
+        digest=digest,
+        counts=counts,
+        facets=facets,
+        lineage=lineage(),
+    )
+    staging.move(dataset.pk, version.pk)
+    return version, True
+
+
+def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:
+    """The version that `fill(version id)` lists the members of, and whether it was made now.
+
+    Where a version holds exactly these examples already, that one comes back and nothing is written.
+    """
+    with transaction.atomic():
+        mark = transaction.savepoint()
+        version = DatasetVersion.objects.create(
+            dataset=dataset, number=_next_number(dataset), digest="", lineage=lineage
+        )
+        fill(version.pk)
+        version.counts, version.facets, version.digest = facts(version.pk)
+        same = dataset.versions.filter(digest=version.digest).order_by("-number").first()
+        if same:
+            transaction.savepoint_rollback(mark)
+            return same, False
+        version.save(update_fields=["counts", "facets", "digest"])
+        transaction.savepoint_commit(mark)
+    analyze(version.counts["examples"])
+    return version, True
+
+
+def _next_number(dataset: Dataset) -> int:
+    Dataset.objects.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
+    return (dataset.versions.order_by("-number").values_list("number", flat=True).first() or 0) + 1
+
+
+def analyze(rows: int) -> None:
+    if rows >= ANALYZE_FROM:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE datasets_example, datasets_versionmember")
+
+
+def facts(version_id: int) -> tuple[dict[str, int], dict[str, dict[str, int]], str]:
+    """Counts by kind, facets for the filters, and the digest of a version's members."""
+    held = f"""(
+        SELECT example.* FROM datasets_versionmember AS member
+        JOIN datasets_example AS example ON example.id = member.example_id WHERE member.version_id = {int(version_id)}
+    ) AS held"""  # noqa: S608  a number
+    return staging.facts(held)
