@@ -24,6 +24,7 @@ from webapp.core.statistics import Estimate, bootstrapped, resampled_kinds, unde
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
 MAX_VALUES_FOR_INTERVAL = 500  # the bootstrap of alpha holds a V x V table per draw
+MAX_NUMBERS = 4_000_000  # in such tables at a time
 _ROUNDING = 1e-12
 
 
@@ -208,36 +209,51 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
 
 def _alpha_draws(counts_PV: Floats, weights_DP: Floats, domain_V: Floats | None, level: Level) -> Floats:
     """Alpha of each bootstrap sample. The coincidence table is a sum over units, so a resample only reweights it."""
+    block = max(1, MAX_NUMBERS // max(1, counts_PV.shape[1] ** 2))  # draws whose tables fit into memory together
+    parts = [
+        _alpha_of(_coincidences(counts_PV, weights_DP[start : start + block]), domain_V, level)
+        for start in range(0, len(weights_DP), block)
+    ]
+    return np.concatenate(parts)
+
+
+def _coincidences(counts_PV: Floats, weights_DP: Floats) -> Floats:
+    """(D, V, V): how often values v and w meet within a unit, each unit with m ratings weighing 1 / (m - 1)."""
+    values = counts_PV.shape[1]
     per_unit_PV = counts_PV / (counts_PV.sum(1, keepdims=True) - 1)
-    draws = np.empty(len(weights_DP))
-    for d, weights_P in enumerate(weights_DP):
-        drawn = weights_P > 0
-        weighted = per_unit_PV[drawn] * weights_P[drawn, None]
-        coincidence_VV = weighted.T @ counts_PV[drawn]
-        coincidence_VV[np.diag_indices_from(coincidence_VV)] -= weighted.sum(0)
-        draws[d] = _alpha_of(coincidence_VV, domain_V, level)
-    return draws
+    found_DVV = np.zeros((len(weights_DP), values, values))
+    step = max(1, MAX_NUMBERS // values**2)  # kinds whose products fit into memory together
+    for start in range(0, len(counts_PV), step):
+        part = slice(start, start + step)
+        products_PW = (per_unit_PV[part, :, None] * counts_PV[part, None, :]).reshape(-1, values * values)
+        found_DVV += (weights_DP[:, part] @ products_PW).reshape(found_DVV.shape)
+    diagonal = np.arange(values)
+    found_DVV[:, diagonal, diagonal] -= weights_DP @ per_unit_PV
+    return found_DVV
 
 
-def _alpha_of(coincidence_VV: Floats, domain_V: Floats | None, level: Level) -> float:
-    n_V = coincidence_VV.sum(1)
-    delta_VV = _distance(n_V, domain_V, level)
-    expected = n_V @ delta_VV @ n_V / (n_V.sum() - 1)
-    return float(1 - (coincidence_VV * delta_VV).sum() / expected) if expected > 0 else float("nan")
+def _alpha_of(coincidence_DVV: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """(D,): NaN where a sample holds one value only."""
+    n_DV = coincidence_DVV.sum(2)
+    delta_DVV = _distance(n_DV, domain_V, level)
+    expected_D = np.einsum("dv,dvw,dw->d", n_DV, np.broadcast_to(delta_DVV, coincidence_DVV.shape), n_DV)
+    expected_D /= n_DV.sum(1) - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected_D > 0, 1 - (coincidence_DVV * delta_DVV).sum((1, 2)) / expected_D, np.nan)
 
 
-def _distance(n_V: Floats, domain_V: Floats | None, level: Level) -> Floats:
-    """Squared distance between values as the level of measurement has it (Krippendorff, 2011, section 4)."""
+def _distance(n_DV: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """(D or 1, V, V): squared distance between values as the level has it (Krippendorff, 2011, section 4)."""
     if level == "nominal" or domain_V is None:
-        return 1 - np.eye(len(n_V))
+        return (1 - np.eye(n_DV.shape[1]))[None]
     if level == "ordinal":
-        rank_V = np.cumsum(n_V) - n_V / 2  # |difference of mid-ranks| = ranks between, with half of both ends
-        return np.asarray((rank_V[:, None] - rank_V[None, :]) ** 2)
+        rank_DV = np.cumsum(n_DV, 1) - n_DV / 2  # |difference of mid-ranks| = ranks between, with half of both ends
+        return np.asarray((rank_DV[:, :, None] - rank_DV[:, None, :]) ** 2)
     difference = (domain_V[:, None] - domain_V[None, :]) ** 2
     if level == "interval":
-        return np.asarray(difference)
+        return np.asarray(difference)[None]
     total = (domain_V[:, None] + domain_V[None, :]) ** 2
-    return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)
+    return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)[None]
 
 
 def parse_rating(row: Any, level: Level) -> Rating | None:

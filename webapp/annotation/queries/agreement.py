@@ -69,7 +69,7 @@ def _field(project: Project, field: Field) -> dict[str, Any]:
         "level": field.level,
         "values": [{"value": _key(value), "label": field.says(value)} for value in values],
         "missing": missing,
-        **_coefficients(field, given),
+        **_coefficients(field, given, every_level=True),
         "domains": [{"domain": name, **_coefficients(field, by_domain[name])} for name in domains[:MAX_DOMAINS]],
         "domains_left_out": max(0, len(domains) - MAX_DOMAINS),
         **(_criteria(project, field, given) if field.items == "criterion" else {}),
@@ -82,7 +82,7 @@ def _key(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _coefficients(field: Field, given: Iterable[Row]) -> dict[str, Any]:
+def _coefficients(field: Field, given: Iterable[Row], every_level: bool = False) -> dict[str, Any]:
     table = tabulate(
         Rating(f"{task}:{item}", str(user), field.value(str(value))) for task, user, item, value, _ in given
     )
@@ -93,7 +93,8 @@ def _coefficients(field: Field, given: Iterable[Row]) -> dict[str, Any]:
             **{name: undefined("nobody has answered yet") for name in NAMES},
             "alphas": {},
         }
-    levels: tuple[Level, ...] = ("nominal",) if field.level == "nominal" else ("nominal", "ordinal", "interval")
+    ordered = field.level != "nominal" and every_level
+    levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if ordered else (field.level,)
     alphas = {level: alpha(table, level) for level in levels}
     return {
         "units": len(table.paired_UV),
