@@ -209,6 +209,12 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is worth nothing: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
+    "return expired seats": {
+        "task": "workers.annotation.expire_leases",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
+    "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
 }
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
