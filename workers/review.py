@@ -2,8 +2,9 @@
 
 from celery import shared_task
 
+from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
-from webapp.annotation.services import matching, publish, standing
+from webapp.annotation.services import matching, publish, review, standing
 
 
 @shared_task(name="workers.review.measure")
@@ -14,6 +15,12 @@ def measure(project_id: int) -> None:
 @shared_task(name="workers.review.match")
 def match(project_id: int) -> None:
     matching.match(project_id)
+
+
+@shared_task(name="workers.review.accept_majority")
+def accept_majority(project_id: int, membership_id: int, minimum: float) -> None:
+    membership = Membership.objects.select_related("workspace", "user").get(pk=membership_id)
+    review.carry_out_majority(membership, Project.objects.get(pk=project_id), minimum)
 
 
 @shared_task(name="workers.review.publish")

@@ -11,19 +11,11 @@ from typing import Any
 
 from django.db import connection
 
-from webapp.annotation import kinds
+from webapp.annotation import consolidation, kinds
 from webapp.annotation.agreement import Level
 from webapp.annotation.models import Project
 
-STRENGTHS = {
-    -3: "A much better",
-    -2: "A better",
-    -1: "A slightly better",
-    0: "same",
-    1: "B slightly better",
-    2: "B better",
-    3: "B much better",
-}
+STRENGTHS = {int(value): words for value, words in consolidation.STRENGTHS.items()}
 SIDES = {"-1": "A better", "0": "same", "1": "B better", "both_bad": "both bad"}
 VERDICTS = {"met": "met", "not_met": "not met"}
 PAIRS = {"-1": "first better", "0": "equal", "1": "second better"}

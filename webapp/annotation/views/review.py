@@ -2,21 +2,23 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET
+from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 
 from .. import access, pages
 from ..models import Project
-from ..queries import agreement, review
+from ..queries import agreement, review, review_page
 from ..queries.faces import Faces, faces, grid, matrix
 from ..queries.fields import fields, tasks_behind
 from ..services import matching, standing
+from ..services import review as services
 
 CELL_PAGE = 50
 
@@ -120,19 +122,82 @@ def _readable(field: Any, values: tuple[str, str]) -> list[str]:
     return found
 
 
-@member(access.WRITER)
-def review_match(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    raise Http404
+@member(access.READER)
+@never_cache
+@require_GET
+def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """The tasks to decide, least agreement first, what is decided already, and wishes for the guidelines."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    standing.freshen(project)
+    matching.ask(project)
+    show = request.GET.get("show", "open")
+    show = show if show in review.SHOWN else "open"
+    ids, following = review.least_agreement(project, show, request.GET.get("after", "")[:60])
+    context = pages.context(membership, project, "review") | {
+        "far": review.far(project),
+        "show": show,
+        "rows": review.listed(project, ids),
+        "next": f"?show={show}&after={following}" if following else "",
+        "first": ids[0] if ids else None,
+        "comments": review.comments(project)[:20],
+        "report": agreement.latest(project),
+    }
+    return render(request, "annotation/review.html", context)
 
 
 @member(access.READER)
+@never_cache
+@require_GET
 def review_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResponseBase:
-    raise Http404
+    """One task: answers side by side, and the rows to decide."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    task = access.task_read(membership, task_id)
+    if task.project_id != project.pk:
+        raise Http404("no such task")
+    standing.review_tasks(project, [task.pk])
+    people = seen_as(request, membership, project)
+    context = pages.context(membership, project, "review") | {
+        "task": task,
+        "data": review_page.task(review.opened(task), people),
+        "far": review.far(project),
+    }
+    return render(request, "annotation/review_task.html", context)
+
+
+@member(access.READER)
+@require_POST
+def review_match(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Tries once more to match by meaning."""
+    project = access.project_read(require(request), project_id)
+    matching.ask(project, again=True)
+    return redirect("project_agreement", project_id)
+
+
+@member(access.READER)
+@require_POST
+def review_majority(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Accepts every majority, or takes them all back."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    if request.POST.get("undo"):
+        taken = services.withdraw_majority(membership, project)
+        messages.info(request, f"{taken:,} majorities were taken back.")
+        return redirect("project_review", project_id)
+    done = services.accept_majority(membership, project)
+    if done is None:
+        messages.info(request, "There are many tasks; a job accepts their majorities. Look again in a minute.")
+    else:
+        messages.success(request, f"{done:,} task{'s' if done != 1 else ''} resolved by majority.")
+    return redirect("project_review", project_id)
 
 
 urls: list[URLPattern] = [
-    path("projects/<int:project_id>/review/match", review_match, name="review_match"),
-    path("projects/<int:project_id>/review/<int:task_id>", review_task, name="review_task"),
     path("projects/<int:project_id>/agreement", project_agreement, name="project_agreement"),
     path("projects/<int:project_id>/agreement/tasks", agreement_tasks, name="agreement_tasks"),
+    path("projects/<int:project_id>/review", project_review, name="project_review"),
+    path("projects/<int:project_id>/review/match", review_match, name="review_match"),
+    path("projects/<int:project_id>/review/majority", review_majority, name="review_majority"),
+    path("projects/<int:project_id>/review/<int:task_id>", review_task, name="review_task"),
 ]
