@@ -5,12 +5,12 @@ import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from webapp.localstack.places import facts, socket_path
 
@@ -46,7 +46,15 @@ class Environment(BaseSettings):
     trainer_command: str | None = Field(
         None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
     )
+    webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
+
+    @field_validator("webhook_networks", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
 
 
 def _read_environment() -> Environment:
@@ -109,6 +117,7 @@ INSTALLED_APPS = [
     "webapp.core",
     "webapp.localstack",
     "webapp.accounts",
+    "webapp.webhooks",
     "webapp.datasets",
     "webapp.inference",
     "webapp.annotation",
@@ -216,7 +225,11 @@ CELERY_BEAT_SCHEDULE = {
     },
     "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
+    "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
+WEBHOOK_NETWORKS = ENV.webhook_networks
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

@@ -75,9 +75,15 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
     steps: list[Advice] = []
     writes = membership.may(Role.RESEARCHER)
     if writes and project.state == State.DRAFT:
-        steps.append(_step("Look at its tasks", "Then open it: until then nobody is asked.", "project_tasks", project, icon="eye"))
+        steps.append(
+            _step(
+                "Look at its tasks", "Then open it: until then nobody is asked.", "project_tasks", project, icon="eye"
+            )
+        )
     if writes and not any(person.takes_part for person in people):
-        steps.append(_step("Invite people", "A link lets them in as annotators.", "project_people", project, icon="user-plus"))
+        steps.append(
+            _step("Invite people", "A link lets them in as annotators.", "project_people", project, icon="user-plus")
+        )
     if writes and far.tasks and not far.gold and project.state != State.CLOSED:
         text = "Tasks with a known answer tell you early who has understood."
         steps.append(_step("Make some tasks gold", text, "project_gold", project, icon="award"))

@@ -36,6 +36,14 @@ def query(text: str) -> str:
     return " & ".join(dict.fromkeys(parts[:MAX_QUERY_WORDS]))
 
 
+def tokens(text: str) -> list[str]:
+    """The folded words in their order, pairs of characters where a script has no spaces: for comparing texts."""
+    found: list[str] = []
+    for word in _cut(text[:MAX_CHARACTERS]):
+        found += [word[i : i + 2] for i in range(len(word) - 1)] or [word] if UNSPACED.fullmatch(word) else [word]
+    return found
+
+
 def _words(text: str) -> set[str]:
     if text.isascii():
         return {word[:MAX_WORD] for word in ASCII_WORDS.findall(text.lower())}

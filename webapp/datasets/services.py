@@ -1,5 +1,6 @@
 """All writes to datasets: imports as jobs, freezing, describing."""
 
+import re
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from errno import EDQUOT, ENOSPC
@@ -16,16 +17,20 @@ from django.utils import timezone
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
-from . import imports, staging, versions
+from . import curation, imports, queries, staging, versions
+from .curation import runner
+from .filters import Filters, query
 from .importers import REGISTRY, Mapping, RowProblem, detect, head_of
-from .models import Dataset, DatasetVersion, ImportJob
+from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
 from .splits import Splits
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
+TAG = re.compile(r"[\w.-]{1,40}")
 AUTO = "auto"
 BATCH = 2_000  # records read and staged at a time
 QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
@@ -245,6 +250,7 @@ def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
         audit.record(membership, membership.user, "version.frozen", version, digest=version.digest)
         message: dict[str, object] = {"type": "version", "id": version.pk, "state": "frozen"}
         broadcast.send(f"workspace.{membership.workspace_id}", message)
+        announce(membership.workspace_id, "version.frozen", queries.version_facts(version))
     version.refresh_from_db(fields=["state", "frozen_at"])
     return version
 
@@ -260,3 +266,99 @@ def describe(membership: Membership, dataset: Dataset, *, description: str, lice
     dataset.save(update_fields=["description", "licence"])
     audit.record(membership, membership.user, "dataset.described", dataset)
     return dataset
+
+
+@transaction.atomic
+def tag(membership: Membership, version: DatasetVersion, name: str) -> VersionTag:
+    """Calls the version `name`; a tag of that name on another version of the dataset moves here. Raises Invalid."""
+    if not TAG.fullmatch(name):
+        raise Invalid(
+            "The tag is not usable.", {"name": "must be 1 to 40 letters, digits, dots, dashes or underscores"}
+        )
+    made, _ = VersionTag.objects.update_or_create(
+        dataset_id=version.dataset_id, name=name, defaults={"version": version}
+    )
+    audit.record(membership, membership.user, "version.tagged", version, tag=name, number=version.number)
+    return made
+
+
+@transaction.atomic
+def untag(membership: Membership, version: DatasetVersion, name: str) -> None:
+    """Takes the tag away; one that is not there stays away."""
+    gone, _ = VersionTag.objects.filter(version=version, name=name).delete()
+    if gone:
+        audit.record(membership, membership.user, "version.untagged", version, tag=name, number=version.number)
+
+
+@transaction.atomic
+def save_view(membership: Membership, dataset: Dataset, name: str, filters: Filters) -> SavedView:
+    """Keeps the filters under a name, in place of what it stood for before. Raises Invalid at `name` or `filters`."""
+    name = " ".join(name.split())
+    if not name or len(name) > 80 or "\0" in name:
+        raise Invalid("The view needs a name.", {"name": "must have 1 to 80 characters"})
+    if not filters.narrow:
+        raise Invalid("There is nothing to save: no filter is set.", {"filters": "narrow nothing"})
+    view, _ = SavedView.objects.update_or_create(
+        dataset=dataset,
+        name=name,
+        defaults={"workspace_id": dataset.workspace_id, "query": query(filters), "created_by": membership.user},
+    )
+    audit.record(membership, membership.user, "view.saved", view, name=name)
+    return view
+
+
+@transaction.atomic
+def delete_view(membership: Membership, view: SavedView) -> None:
+    audit.record(membership, membership.user, "view.deleted", view, name=view.name, query=view.query)
+    view.delete()
+
+
+def derive(
+    membership: Membership,
+    version: DatasetVersion,
+    filters: Filters,
+    *,
+    keep: bool = True,
+    job: CurationJob | None = None,
+    note: str = "",
+) -> CurationJob:
+    """A queued job that makes the next version: what the filters leave (`keep`), or everything else, or the version
+    without what `job` found. Raises Invalid when neither filters nor job say what to remove."""
+    if job is None and not filters.narrow:
+        raise Invalid("No filter is set, so nothing would be removed.", {"filters": "narrow nothing"})
+    if job and job.state != CurationJob.State.FINISHED:
+        raise Conflict("That job has not finished yet; wait until it has found everything.")
+    params = {"filters": {} if job else query(filters), "keep": keep, "job": job and job.pk, "note": note[:500]}
+    return _queued(membership, version, CurationJob.Kind.DERIVE, params)
+
+
+def curate(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
+    """A queued job that looks for something in the version and changes nothing. Raises Invalid at `kind`, `params`."""
+    if kind not in curation.REGISTRY:
+        raise Invalid("There is no such check.", {"kind": f"must be one of {', '.join(curation.REGISTRY)}"})
+    return _queued(membership, version, kind, curation.REGISTRY[kind].params(params))
+
+
+@transaction.atomic
+def _queued(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
+    total = version.counts.get("examples", 0)
+    job = CurationJob.objects.create(version=version, kind=kind, params=params, total=total, created_by=membership.user)
+    audit.record(membership, membership.user, "curation.started", job, kind=kind, version=version.number)
+    enqueue("workers.curation.run", job.pk)
+    return job
+
+
+def run_curation(job_id: int) -> None:
+    """Carries out a queued curation job, or one whose worker died; returns at once if another worker has it."""
+    runner.run(job_id)
+
+
+def requeue_lost_curations() -> int:
+    """As for imports: what no worker has told of for a while is queued again."""
+    quiet = timezone.now() - timedelta(seconds=QUIET_S)
+    waiting = [CurationJob.State.QUEUED, CurationJob.State.RUNNING]
+    lost = list(CurationJob.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
+    for job_id in lost:
+        enqueue("workers.curation.run", job_id)
+    CurationJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
+    return len(lost)

@@ -1,12 +1,14 @@
 """Which side an example falls on, once and for all: train or held out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import cast
 
-from trainer.contracts import Example
+from trainer.contracts import Example as Record
+from trainer.contracts.example import Split
 
 from .digests import side
 from .importers import RowProblem
-from .models import Dataset
+from .models import Dataset, Example
 
 
 class Splits:
@@ -19,24 +21,37 @@ class Splits:
         self.dataset = dataset
         self.share = share
         self.as_given = as_given
+        self._until: int | None = None
 
-    def settle(self, rows: list[tuple[int, Example]]) -> Iterator[tuple[int, Example] | RowProblem]:
+    def until_now(self) -> None:
+        """From here on, "earlier" is what the dataset held at this moment: rows stored meanwhile are not."""
+        self._until = Example.objects.order_by("-id").values_list("id", flat=True).first() or 0
+
+    def settle(self, rows: list[tuple[int, Record]]) -> Iterator[tuple[int, Record] | RowProblem]:
         """The rows with their sides; a row whose own split contradicts the earlier one comes back as a problem."""
-        before = self._before([example.key for _, example in rows])
+        before = self.before([example.key for _, example in rows])
         for line, example in rows:
-            had = before.get(example.key)
-            if example.split and had and example.split != had:
-                reason = f"{example.key!r} is {had} in an earlier version; an example never changes side"
-                yield RowProblem(line, "split", reason)
-            elif example.split or self.as_given:
-                yield line, example
-            elif split := had or (None if self.share is None else side(example.key, self.share)):
-                yield line, example.model_copy(update={"split": split})
+            split = self.decide(line, example, before)
+            if isinstance(split, RowProblem):
+                yield split
             else:
-                yield line, example
+                yield line, example if split == example.split else example.model_copy(update={"split": split})
 
-    def _before(self, keys: list[str]) -> dict[str, str]:
+    def before(self, keys: list[str]) -> dict[str, str]:
+        """The sides that these keys have in earlier versions."""
         if self.dataset is None:
             return {}
         rows = self.dataset.examples.filter(key__in=keys).exclude(split="")
+        if self._until is not None:
+            rows = rows.filter(id__lte=self._until)
         return dict(rows.values_list("key", "split"))
+
+    def decide(self, line: int, example: Record, before: Mapping[str, str]) -> Split | None | RowProblem:
+        """The side of one example, None for none, or why its own split cannot stand."""
+        had = before.get(example.key)
+        if example.split and had and example.split != had:
+            reason = f"{example.key!r} is {had} in an earlier version; an example never changes side"
+            return RowProblem(line, "split", reason)
+        if example.split or self.as_given:
+            return example.split
+        return cast(Split, had) if had else None if self.share is None else side(example.key, self.share)

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from . import staging
+from . import packed, staging
 from .models import Dataset, DatasetVersion
 
 NAME_LOCK = 7302  # namespace of the advisory locks
@@ -47,13 +47,14 @@ def of_staged(
         return same, False
     version = DatasetVersion.objects.create(
         dataset=dataset,
-        number=_next_number(dataset),
+        number=next_number(dataset),
         digest=digest,
         counts=counts,
         facets=facets,
         lineage=lineage(),
     )
     staging.move(dataset.pk, version.pk)
+    packed.pack(version.pk)
     return version, True
 
 
@@ -65,7 +66,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
     with transaction.atomic():
         mark = transaction.savepoint()
         version = DatasetVersion.objects.create(
-            dataset=dataset, number=_next_number(dataset), digest="", lineage=lineage
+            dataset=dataset, number=next_number(dataset), digest="", lineage=lineage
         )
         fill(version.pk)
         version.counts, version.facets, version.digest = facts(version.pk)
@@ -74,14 +75,17 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
             transaction.savepoint_rollback(mark)
             return same, False
         version.save(update_fields=["counts", "facets", "digest"])
+        packed.pack(version.pk)
         transaction.savepoint_commit(mark)
     analyze(version.counts["examples"])
     return version, True
 
 
-def _next_number(dataset: Dataset) -> int:
+def next_number(dataset: Dataset) -> int:
+    """The number of the next version. A version that is still filled has none yet, whatever stands in its row."""
     Dataset.objects.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
-    return (dataset.versions.order_by("-number").values_list("number", flat=True).first() or 0) + 1
+    numbers = dataset.versions.exclude(digest="").order_by("-number").values_list("number", flat=True)
+    return (numbers.first() or 0) + 1
 
 
 def analyze(rows: int) -> None:

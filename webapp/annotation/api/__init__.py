@@ -3,5 +3,7 @@
 from .projects import router as projects
 from .queue import router as queue
 from .review import router as review
+from .rubrics import router as rubrics
+from .work import router as work
 
-routers = (projects, queue, review)
+routers = (projects, queue, work, rubrics, review)

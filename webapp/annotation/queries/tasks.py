@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from webapp.core.problems import Invalid
@@ -80,3 +80,20 @@ def neighbours(task: Task) -> tuple[int | None, int | None]:
     """The ids of the tasks before and after it in the table, which lists them by id."""
     others = Task.objects.filter(project_id=task.project_id).order_by("id").values_list("id", flat=True)
     return others.filter(id__lt=task.pk).last(), others.filter(id__gt=task.pk).first()
+
+
+def gold(project: Project) -> QuerySet[Task]:
+    """Gold tasks, those people most often get wrong first; each has `right` and `given`, counts of its answers."""
+    standing = Q(assignments__answers__current=True)
+    found = Task.objects.filter(project=project, overlap=None).select_related("example")
+    counted = found.annotate(
+        given=Count("assignments__answers", filter=standing),
+        right=Count("assignments__answers", filter=standing & Q(assignments__answers__gold_right=True)),
+    )
+    return counted.annotate(wrong=F("given") - F("right")).order_by("-wrong", "-given", "id")
+
+
+def gold_accuracy(project: Project) -> dict[str, int]:
+    """`right` of `given` answers to all gold tasks."""
+    found = Answer.objects.filter(project=project, current=True, gold_right__isnull=False)
+    return found.aggregate(given=Count("pk"), right=Count("pk", filter=Q(gold_right=True)))

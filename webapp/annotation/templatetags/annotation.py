@@ -8,11 +8,15 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from webapp.core.templatetags.ui import icon
+
+from ..models import Task
 from ..queries.people import Point, by_day
 
 register = template.Library()
 NAMES = {"agreement": "as others", "seconds": "median"}
 WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
+STRENGTHS = {1: "slightly better", 2: "better", 3: "much better"}
 BAR, GAP, HEIGHT = 16, 4, 96
 
 
@@ -75,7 +79,9 @@ def drift(points: list[Point]) -> SafeString | str:
     """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
     lines = by_day(points)
     drawn = [
-        format_html('<polyline data-line="{}" points="{}"/>', name, _line(values, 1.0 if name == "agreement" else max(values)))
+        format_html(
+            '<polyline data-line="{}" points="{}"/>', name, _line(values, 1.0 if name == "agreement" else max(values))
+        )
         for name, values in lines.items()
         if len(values) > 1
     ]
@@ -105,3 +111,55 @@ def at(mapping: dict[str, Any], key: str) -> Any:
 def under(path: str, index: int) -> bool:
     """Whether an error's path lies in the scale at `index`."""
     return path.startswith(f"settings.scales.{index}.") or path == f"settings.scales.{index}"
+
+
+@register.filter
+def subject_words(subject: dict[str, Any]) -> str:
+    """Which part of the example a task is about, by the ids of its responses."""
+    if "a" in subject:
+        return f"{subject['a']} and {subject['b']}"
+    if "response" in subject:
+        return str(subject["response"])
+    return f"{len(subject['responses'])} responses" if "responses" in subject else "the prompt"
+
+
+@register.filter
+def preference_words(content: dict[str, Any], subject: dict[str, Any]) -> str:
+    """A pairwise answer as a sentence that names the side by its id."""
+    if content.get("verdict") == "cannot_assess":
+        return "Cannot assess"
+    strength = content.get("strength")
+    if not strength:
+        return "Both bad" if content.get("verdict") == "both_bad" else "Neither is better"
+    side = subject["b"] if strength > 0 else subject["a"]
+    words = f"{side} is {STRENGTHS[abs(strength)]}"
+    return f"Both bad; {words}" if content.get("verdict") == "both_bad" else words
+
+
+@register.filter
+def known_words(content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
+    """A known answer in few words, whatever its kind."""
+    if not content:
+        return "–"
+    if "grades" in content:
+        met = sum(grade["verdict"] == "met" for grade in content["grades"])
+        return f"{met} of {len(content['grades'])} met"
+    if "ratings" in content:
+        return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
+    if "tiers" in content:
+        return " > ".join(" = ".join(tier) for tier in content["tiers"]) or "Cannot assess"
+    return preference_words(content, subject)
+
+
+@register.simple_tag
+def task_state(task: Task) -> SafeString:
+    """Where a task stands, by a shape and a word."""
+    if task.overlap is None:
+        shape, word, name = icon("award"), "Gold", "gold"
+    elif task.completed_at:
+        shape, word, name = icon("circle-check"), "Complete", "finished"
+    elif task.taken:
+        shape, word, name = icon("circle-dot"), "In work", "open"
+    else:
+        shape, word, name = icon("circle-dashed"), "Untouched", "draft"
+    return format_html('<span class="state" data-state="{}">{}{}</span>', name, shape, word)

@@ -123,7 +123,12 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
     form = None if known else JoinForm(request.POST or None)
     context = {"project": row.project, "form": form, "secret": secret}
     if request.method == "POST" and seconds_to_wait(f"join:{request.META.get('REMOTE_ADDR')}", SIGN_UPS_PER_MINUTE):
-        return render(request, "annotation/project_join.html", context | {"problem": "Too many at once: try again in a minute."}, status=429)
+        return render(
+            request,
+            "annotation/project_join.html",
+            context | {"problem": "Too many at once: try again in a minute."},
+            status=429,
+        )
     if request.method == "POST" and (form is None or form.is_valid()):
         try:
             if form is None:

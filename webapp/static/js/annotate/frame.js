@@ -1,0 +1,508 @@
+// The workbench: everything around a task that is the same for every kind. The kind's own part is a module in kinds/, which
+// the frame asks for its widget, its value and its problems:
+//
+//   mount(root, { view, settings, draft, onChange, assignment, say }) -> { value(), problems(), focus(), destroy(), locate?(path) }
+//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result) -> boolean
+import { icon } from "../icons.js";
+import { json } from "../http.js";
+import { offer } from "../palette.js";
+import { toast } from "../toast.js";
+import { ask, choices } from "./dialogs.js";
+import { Clock, idle } from "./clock.js";
+import { copyOf, el } from "./dom.js";
+import { Draft, forget, leftover } from "./drafts.js";
+import { Keymap } from "./keymap.js";
+import { KeySheet } from "./keysheet.js";
+import { Notes } from "./notes.js";
+import { Outbox } from "./outbox.js";
+import { PromptPane } from "./prompt.js";
+import { Problems } from "./problems.js";
+import { Sidebar } from "./sidebar.js";
+import { SaveState } from "./status.js";
+import { HOLD, Tasks } from "./tasks.js";
+import { isFormatted, setFormatted } from "./text.js";
+
+const setup = JSON.parse(document.getElementById("work-setup").textContent);
+const by = (id) => document.getElementById(id);
+const main = by("work-main");
+const RENEW_MS = Math.min(4 * 60_000, (setup.settings.lease_minutes * 60_000) / 3);
+
+const keymap = new Keymap(setup.keys);
+const notes = new Notes(by("work-notes"));
+const prompt = new PromptPane(by("work-prompt"));
+const problems = new Problems(by("work-problems"));
+const save = new SaveState(by("work-save"));
+const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
+const sidebar = new Sidebar({ project: setup.project, reopen: (id) => reopen(id) });
+const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
+const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
+const drafts = new Map(); // assignment id -> Draft, of every task touched on this page
+const submitted = []; // ids, the last one at the end: what Ctrl/Cmd+Z reopens
+let kind; // the module
+let current = null; // { assignment, draft, widget, touched }
+let busy = false;
+
+function counts() {
+  const waiting = outbox.entries.length;
+  main.dataset.waiting = waiting;
+  save.wait(outbox.stalled ? waiting : 0);
+  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : Math.max(0, tasks.left - waiting), known: tasks.known });
+}
+
+// ---- showing a task ----
+
+function show(assignment, { reopened = false } = {}) {
+  leaveCurrent();
+  hold(false);
+  const draft = drafts.get(assignment.id) ?? begin(assignment);
+  current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
+  notes.clear();
+  problems.clear();
+  prompt.draw(assignment.view);
+  const left = draft.dirty ? null : leftover(setup.user, assignment);
+  if (left && left.revision === draft.revision) draft.change(left.content);
+  mount(draft.content);
+  explain(assignment, reopened);
+  if (left && left.revision !== draft.revision) differs(left);
+  draft.clock.run(true);
+  by("work-foot").hidden = false;
+  main.dataset.state = "task";
+  told(draft.dirty ? "saving" : draft.revision && !reopened ? "saved" : "idle", { at: assignment.draft_at ? new Date(assignment.draft_at) : null });
+  focusTask();
+}
+
+function begin(assignment) {
+  const clock = new Clock(assignment.seconds ?? 0);
+  const draft = new Draft({ assignment, user: setup.user, clock, tell: (state, details) => current?.draft === draft && told(state, details) });
+  drafts.set(assignment.id, draft);
+  return draft;
+}
+
+/** What is on the server counts from here on; the draft that went before saves no more. */
+function forgetDraft(id) {
+  drafts.get(id)?.close();
+  drafts.delete(id);
+}
+
+function mount(content) {
+  const root = el("div.work-widget-root");
+  by("work-widget").replaceChildren(root);
+  const widget = kind.mount(root, {
+    view: current.assignment.view,
+    settings: setup.settings,
+    draft: copyOf(content),
+    assignment: current.assignment.id,
+    say: announce,
+    onChange() {
+      if (current?.widget !== widget) return;
+      current.touched = true;
+      problems.clear();
+      current.draft.change(widget.value());
+    },
+  });
+  current.widget = widget;
+  const entries = kind.keys.filter((entry) => !entry.when || entry.when(setup.settings));
+  keymap.define("task", entries.map((entry) => ({ ...entry, run: () => entry.run(widget) })));
+}
+
+function leaveCurrent() {
+  if (!current) return;
+  current.draft.clock.run(false);
+  current.draft.flush();
+  current.widget.destroy();
+  current = null;
+}
+
+function explain(assignment, reopened) {
+  if (assignment.sent_back) notes.show("sent_back", { tone: "warn", title: "A reviewer sent this one back", body: assignment.sent_back });
+  if (reopened) notes.show("reopened", { title: "Your submission is open again.", body: "Submitting replaces it; the earlier one is kept in the history." });
+  const { suggestion } = assignment.view;
+  if (suggestion) notes.show("suggestion", { title: "A model's view", body: describe(suggestion), dismiss: true });
+  sidebar.guidelinesAre(assignment.guidelines).then((changed) => {
+    if (!changed) return;
+    notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${assignment.guidelines}.`, actions: [["Read them", () => sidebar.toggle("guidelines")]], dismiss: true });
+  });
+}
+
+const describe = (content) => (content ? (kind.describe?.(content, setup.settings) ?? JSON.stringify(content)) : "nothing yet");
+
+function focusTask() {
+  main.focus({ preventScroll: true });
+  if (matchMedia("(max-width: 52rem)").matches) scrollTo({ top: 0 });
+}
+
+/** The next task, or what there is to say where there is none. */
+async function advance() {
+  const next = tasks.held[0];
+  if (next) return show(next);
+  if (outbox.entries.length && !outbox.stalled) await outbox.run(); // its answer brings the next task along
+  if (tasks.held[0]) return show(tasks.held[0]);
+  leaveCurrent();
+  await claim();
+}
+
+async function claim() {
+  main.dataset.state = "loading";
+  by("work-foot").hidden = true;
+  try {
+    await tasks.claim();
+  } catch (error) {
+    return rest({ shape: () => icon("cloud-off"), title: "No task can be fetched now", text: error.message, action: ["Try again", advance] });
+  }
+  if (tasks.held[0]) return show(tasks.held[0]);
+  const [shape, title, text] = ENDS[tasks.reason] ?? ENDS.none_left;
+  rest({ shape, title, text, action: ["Look again", advance] });
+}
+
+const ENDS = {
+  none_left: [() => icon("coffee"), "Nothing waits for you", "Every task has enough answers, or you have given yours. Thank you."],
+  paused: [() => icon("circle-pause"), "This project is paused", "Nothing is lost. It goes on when its managers open it again."],
+  you_are_paused: [() => icon("circle-pause"), "You are paused in this project", "Its managers asked you to stop for now. What you submitted stays."],
+  closed: [() => icon("circle-check"), "This project is closed", "What you submitted stays. Thank you."],
+};
+
+function rest({ shape, title, text, action: [words, run] }) {
+  hold(false);
+  prompt.clear();
+  notes.clear();
+  keymap.define("task", []);
+  main.dataset.state = "rest";
+  by("work-foot").hidden = true;
+  told("idle");
+  const again = el("button.btn", { type: "button", onclick: run }, words);
+  const home = el("a.btn.ghost", { href: "/" }, "Home");
+  by("work-widget").replaceChildren(el("div.empty", {}, shape(), el("h2", {}, title), el("p", {}, text), el("div.row", {}, again, home)));
+}
+
+// ---- saving ----
+
+function told(state, details = {}) {
+  save.tell(state, details);
+  if (state === "conflict") return clash(details.current);
+  if (state === "gone") return gone(details.error);
+  if (state === "signed_out")
+    notes.show("signed_out", { tone: "warn", title: "You are signed out.", body: "Your work is kept in this browser.", actions: [["Sign in again", () => open(`/sign-in?next=${encodeURIComponent(location.pathname)}`)], ["I am back", () => current?.draft.retry()]] });
+  if (state === "refused") notes.show("refused", { tone: "bad", title: "The server refuses this draft; it is kept in this browser.", body: details.error?.fields?.[0]?.message ?? details.error?.message });
+  if (state === "saved") notes.drop("signed_out", "refused", "conflict");
+}
+
+function clash(theirs) {
+  notes.show("conflict", {
+    tone: "warn",
+    title: "This task was changed in another tab or on another machine.",
+    body: [el("p", {}, el("strong", {}, "Here: "), describe(current.widget.value())), el("p", {}, el("strong", {}, "There: "), describe(theirs.draft))],
+    actions: [["Keep what is here", () => { notes.drop("conflict"); current.draft.keepMine(); }, true], ["Take what is there", takeTheirs]],
+  });
+}
+
+function takeTheirs() {
+  notes.drop("conflict");
+  remount(current.draft.takeTheirs());
+}
+
+function remount(content) {
+  current.widget.destroy();
+  mount(content);
+  focusTask();
+}
+
+/** An earlier page left a copy that never reached the server, which has something else by now. */
+function differs(left) {
+  notes.show("leftover", {
+    tone: "warn",
+    title: "This browser kept an unsaved version of this task.",
+    body: [el("p", {}, el("strong", {}, "Kept here: "), describe(left.content)), el("p", {}, el("strong", {}, "Saved since: "), describe(current.assignment.draft))],
+    actions: [
+      ["Use the kept one", () => { notes.drop("leftover"); forget(setup.user, current.assignment.id); remount(left.content); current.draft.change(left.content); }, true],
+      ["Use the saved one", () => { notes.drop("leftover"); forget(setup.user, current.assignment.id); }],
+    ],
+  });
+}
+
+function gone({ code = "", message = "" } = {}) {
+  const elsewhere = code === "already_submitted";
+  notes.show("gone", {
+    tone: "warn",
+    title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer in your hands.",
+    body: `${elsewhere ? "" : message} What stands here is kept in this browser.`,
+    actions: [[elsewhere ? "Open it again with what stands here" : "Ask for it again", elsewhere ? replace : again, true], ["Go on", () => { tasks.drop(current.assignment.id); advance(); }]],
+  });
+}
+
+/** It was submitted elsewhere: opened again, with what stands here instead. */
+async function replace() {
+  const { assignment, widget } = current;
+  const content = widget.value();
+  hold(true);
+  await reopen(assignment.id, true);
+  hold(false);
+  if (current.assignment === assignment) return; // it could not be opened; the words why are on the screen
+  notes.drop("leftover"); // that is this very content
+  remount(content);
+  current.draft.change(content);
+}
+
+/** The time for it ran out: perhaps a seat is still free. */
+async function again() {
+  const { assignment, widget } = current;
+  const content = widget.value();
+  tasks.drop(assignment.id);
+  try {
+    await tasks.claim();
+  } catch (error) {
+    return toast(error.message, { tone: "bad", id: error.id });
+  }
+  const same = tasks.held.find((item) => item.task === assignment.task);
+  if (!same) {
+    tasks.put(assignment);
+    return toast("Others hold all its seats now. Go on with the next one.", { tone: "warn" });
+  }
+  forgetDraft(assignment.id);
+  show(same);
+  remount(content);
+  current.draft.change(content);
+}
+
+async function renew() {
+  if (document.hidden || idle() > RENEW_MS * 2) return; // whoever went away gives the seat back in time
+  const shown = current?.assignment;
+  if (!shown) return;
+  const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
+  if (told?.state === "returned" && current?.assignment === shown) gone({ message: "Your time for it ran out, and others have taken its seats." });
+}
+
+// ---- submitting, skipping, coming back ----
+
+const waits = () => setup.settings.gold_feedback || (setup.kind === "rubric" && setup.settings.stress_test);
+
+async function submit() {
+  if (!current || busy) return;
+  const { assignment, draft, widget, touched } = current;
+  performance.mark("work:asked");
+  const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
+  if (open) return open.focus(); // a choice is to be made first
+  if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
+  const found = widget.problems();
+  if (found.length) return problems.show(found);
+  const content = copyOf(widget.value());
+  const seconds = draft.clock.seconds;
+  hold(true);
+  draft.close();
+  tasks.drop(assignment.id);
+  submitted.push(assignment.id);
+  sidebar.submitted(seconds);
+  const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
+  const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body }, draft);
+  if (waits()) await reveal(await answer, content);
+  await advance();
+  measure();
+}
+
+/** Between a task that is on its way out and the next one nothing can be entered that would belong to neither. */
+function hold(on) {
+  busy = on;
+  by("work-widget").inert = on;
+  if (on) main.setAttribute("aria-busy", "true");
+  else main.removeAttribute("aria-busy");
+}
+
+/** From the key press to the frame in which the next task can be worked on. */
+function measure() {
+  requestAnimationFrame(() => setTimeout(() => performance.measure("work:next", "work:asked")));
+}
+
+/** What there is to see before the next task: whether a check was right, how the rubric fares. */
+async function reveal(result, content) {
+  if (!result) return;
+  const { feedback } = result;
+  if (feedback?.right) toast("That agrees with the known answer.", { tone: "good" });
+  if (feedback && !feedback.right) await choices(by("work-check"), [["You said", describe(content)], ["Expected", describe(feedback.expected)]]);
+  if (result.stress && kind.after) await stay(result);
+}
+
+/** The kind draws what came of it; Enter or the button goes on. */
+function stay(result) {
+  return new Promise((resolve) => {
+    const root = el("div.work-after");
+    hold(false);
+    busy = true; // the keys of the task are over; the button goes on
+    by("work-widget").replaceChildren(root);
+    by("work-foot").hidden = true;
+    kind.after(root, result);
+    const on = el("button.btn.primary", { type: "button", onclick: resolve }, "Next task", el("kbd", {}, "↵"));
+    root.append(el("div.row", {}, on));
+    on.focus();
+  });
+}
+
+function delivered(entry, result) {
+  drafts.delete(entry.id);
+  tasks.take(result.queue);
+  if (entry.kind === "submit" && result.after?.suggestion)
+    notes.show("after", { title: "A model's view of the task before", body: describe(result.after.suggestion), dismiss: true });
+  if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
+}
+
+/** The server will not have it as it is: the task comes back with the words why, and nothing of it lost. */
+async function refused(entry, error) {
+  drafts.delete(entry.id);
+  if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
+  submitted.splice(submitted.indexOf(entry.id), 1);
+  const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => entry.view);
+  if (!["claimed", undefined].includes(fresh.state)) return toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
+  tasks.put(fresh);
+  const draft = begin(fresh);
+  draft.content = copyOf(entry.body.content);
+  draft.dirty = true;
+  show(fresh);
+  if (error.code === "conflict" && error.body?.current) {
+    draft.conflict = error.body.current;
+    return told("conflict", { current: error.body.current });
+  }
+  draft.flush();
+  const at = (field) => current.widget.locate?.(field.path.replace(/^content\.?/, "")) ?? null;
+  const fields = error.fields.length ? error.fields : [{ path: "", message: error.message }];
+  problems.show(fields.map((field) => ({ ...field, element: at(field) })));
+}
+
+async function skip() {
+  if (!current || busy) return;
+  const { assignment, draft } = current;
+  const answer = await ask(by("work-skip"));
+  if (!answer) return;
+  const reason = [answer.reason, answer.text].filter(Boolean).join(": ") || "no reason given";
+  hold(true);
+  draft.close();
+  tasks.drop(assignment.id);
+  outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: HOLD } });
+  await advance();
+}
+
+async function flag() {
+  if (!current) return;
+  const { id } = current.assignment;
+  const send = ({ kind: about, text }) => json(`/api/v1/assignments/${id}/flag`, { body: { kind: about, text } });
+  if (await ask(by("work-flag"), send)) toast("The reviewers will see it.", { tone: "good" });
+}
+
+async function undo() {
+  const last = submitted.at(-1);
+  if (last) return reopen(last);
+  await sidebar.refresh();
+  const item = sidebar.mine?.find((each) => each.state === "submitted");
+  if (item) return reopen(item.id);
+  toast("There is no submission of yours to open again.");
+}
+
+async function reopen(id, held = false) {
+  if (busy && !held) return;
+  const unsent = outbox.recallEntry(id);
+  const at = submitted.lastIndexOf(id);
+  if (unsent?.view) {
+    if (at >= 0) submitted.splice(at, 1);
+    return comeBack({ ...unsent.view, draft: unsent.body.content, seconds: unsent.body.seconds }, true);
+  }
+  try {
+    await outbox.run(); // it may still be on its way
+    const assignment = await json(`/api/v1/assignments/${id}/reopen`, { method: "POST" });
+    if (at >= 0) submitted.splice(at, 1);
+    comeBack(assignment, false);
+  } catch (error) {
+    toast(error.message, { tone: "bad", id: error.id });
+  }
+}
+
+function comeBack(assignment, unsent) {
+  forgetDraft(assignment.id);
+  tasks.put(assignment);
+  show(assignment, { reopened: !unsent });
+  if (unsent) current.draft.change(assignment.draft);
+}
+
+function turn(by) {
+  const other = current && tasks.beside(current.assignment.id, by);
+  if (other) show(other);
+  else announce(by > 0 ? "This is the last task in your hands." : "This is the first task in your hands.");
+}
+
+// ---- keys, buttons, the page ----
+
+const toggleFormatted = () => setFormatted(!isFormatted());
+
+const actions = {
+  submit, skip, flag, undo,
+  guidelines: () => sidebar.toggle("guidelines"),
+  progress: () => sidebar.toggle("progress"),
+  formatted: toggleFormatted,
+  help: () => sheet.open(),
+};
+
+
+function paintFormatted() {
+  document.querySelector('[data-do="formatted"]').setAttribute("aria-pressed", String(isFormatted()));
+}
+
+function saveNow() {
+  if (!current) return;
+  current.draft.retry();
+  if (!current.draft.dirty) told("saved");
+}
+
+keymap.define("frame", [
+  { action: "submit", key: "Mod+Enter", label: "Submit, and the next task", run: submit, always: true },
+  { action: "save", key: "Mod+s", label: "Save the draft now", run: saveNow, always: true },
+  { action: "undo", key: "Mod+z", label: "Open the last submission again", run: undo },
+  { action: "skip", key: "Backspace", label: "Skip, with a reason", run: skip },
+  { action: "flag", key: "f", label: "Flag for the reviewers", run: flag },
+  { action: "next", key: "ArrowRight", label: "Next task in hand, without submitting", run: () => turn(1) },
+  { action: "previous", key: "ArrowLeft", label: "Previous task in hand", run: () => turn(-1) },
+  { action: "guidelines", key: "g", label: "Guidelines", run: actions.guidelines },
+  { action: "progress", key: "l", label: "Progress and last submissions", run: actions.progress },
+  { action: "prompt", key: "p", label: "Unfold the prompt", run: () => prompt.toggle() },
+  { action: "formatted", key: "v", label: "Formatted or as written", run: toggleFormatted },
+  { action: "help", key: "?", label: "This sheet", run: actions.help },
+]);
+
+/** For screen readers: what a key has done. */
+function announce(text) {
+  by("work-say").textContent = text;
+}
+
+addEventListener("keydown", (event) => {
+  if (event.defaultPrevented) return;
+  if (event.key === "Escape" && !document.querySelector("dialog[open]") && by("work").contains(event.target)) return focusTask();
+  const entry = keymap.find(event);
+  if (!entry) return;
+  event.preventDefault();
+  event.stopPropagation(); // the keys of other pages rest here
+  if (!busy) entry.run();
+}, true);
+
+document.addEventListener("click", (event) => {
+  if (event.target.closest("[data-keys]")) {
+    event.stopImmediatePropagation();
+    return sheet.open();
+  }
+  const button = event.target.closest("button");
+  if (!button || button.closest("dialog")) return;
+  actions[button.dataset.do]?.();
+  // after a click the keys go on working; who came by Tab keeps the place
+  if (event.detail > 0 && document.activeElement === button && !document.querySelector("dialog[open]")) focusTask();
+}, true);
+
+addEventListener("pagehide", () => drafts.forEach((draft) => draft.leave()));
+document.addEventListener("visibilitychange", () => document.hidden && drafts.forEach((draft) => draft.flush()));
+addEventListener("online", () => {
+  drafts.forEach((draft) => draft.retry());
+  if (main.dataset.state === "rest" && !outbox.entries.length) advance();
+});
+addEventListener("focus", () => drafts.forEach((draft) => draft.failures && draft.retry()));
+document.addEventListener("work:formatted", paintFormatted);
+setInterval(renew, RENEW_MS);
+
+for (const action of ["guidelines", "progress", "help"]) offer(`Workbench: ${action}`, actions[action]);
+paintFormatted();
+keymap.paint();
+kind = await import(`./kinds/${setup.kind}.js`).then((module) => ({ ...module, mount: module.default }));
+if (outbox.entries.length) await outbox.run(); // of a page that was closed before they were sent
+await advance();
