@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection
 
-from . import copying, staging, versions
+from . import copying, packed, staging, versions
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
 
@@ -113,6 +113,7 @@ class Loader:
         version.counts, version.facets, version.digest = counts, facets, digest
         version.number = versions.next_number(self.dataset)
         version.save()
+        packed.pack(version.pk)
         with connection.cursor() as cursor:  # what still waits in the index's list is read through by every search
             cursor.execute("SELECT gin_clean_pending_list('example_search'::regclass)")
         return version, True

@@ -36,6 +36,10 @@ class BadRow(ValueError):
         super().__init__(f"{field}: {reason}")
 
 
+class Skip(Exception):
+    """Raised by a converter: the row says nothing that an earlier row of its example has not said."""
+
+
 @dataclass(frozen=True)
 class Head:
     """The start of a file, as far as detection needs it: its name and its first rows as objects."""
@@ -117,4 +121,10 @@ class Importer:
 
         convert = self.converter(beside or Alone(name))
         for line, row in rows(stream, name):
-            yield line, row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
+            try:
+                yield (
+                    line,
+                    row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {}),
+                )
+            except Skip:
+                continue
