@@ -3,7 +3,7 @@ import { json } from "../http.js";
 import { icon } from "../icons.js";
 import { register } from "../keys.js";
 import { toast } from "../toast.js";
-import { el } from "./reviewdom.js";
+import { el } from "./dom.js";
 import { drawSheet, drawTask, words } from "./reviewsheet.js";
 
 const root = document.getElementById("review");

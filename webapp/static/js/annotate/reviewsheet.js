@@ -1,6 +1,6 @@
 // How a task under review is drawn: the prompt and responses, and the table of what each person said with the result.
 import { icon } from "../icons.js";
-import { el } from "./reviewdom.js";
+import { el } from "./dom.js";
 
 export const words = {
   sources: {
