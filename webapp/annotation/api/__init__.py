@@ -8,4 +8,12 @@ from .rubrics import router as rubrics
 from .tasks import router as tasks
 from .work import router as work
 
-routers = (projects, people, tasks, queue, work, rubrics, review)
+routers = (
+    queue,
+    projects,
+    people,
+    tasks,
+    work,
+    rubrics,
+    review,
+)  # the busiest first: addresses are compared one after another
