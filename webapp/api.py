@@ -57,11 +57,19 @@ api = NinjaAPI(
 
 
 def error(
-    request: HttpRequest, status: int, code: str, message: str, fields: list[dict[str, str]] | None = None
+    request: HttpRequest,
+    status: int,
+    code: str,
+    message: str,
+    fields: list[dict[str, str]] | None = None,
+    extra: dict[str, object] | None = None,
 ) -> HttpResponse:
-    """The one shape of every error: a code for programs, a message for people, the fields at fault, an id to quote."""
+    """The one shape of every error: a code for programs, a message for people, the fields at fault, an id to quote.
+
+    `extra` stands beside it: what a program needs to get out of the situation, such as the draft that is stored now.
+    """
     body = {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}
-    return api.create_response(request, {"error": body}, status=status)
+    return api.create_response(request, {"error": body, **(extra or {})}, status=status)
 
 
 @api.exception_handler(ValidationError)
@@ -87,7 +95,7 @@ def _config(request: HttpRequest, exc: ConfigInvalid) -> HttpResponse:
 @api.exception_handler(Problem)
 def _problem(request: HttpRequest, exc: Problem) -> HttpResponse:
     fields = [{"path": path, "message": message} for path, message in exc.fields.items()]
-    response = error(request, exc.status, exc.code, exc.message, fields)
+    response = error(request, exc.status, exc.code, exc.message, fields, exc.extra)
     if isinstance(exc, TooMany):
         response["Retry-After"] = str(exc.wait_s)
     return response

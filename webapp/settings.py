@@ -203,6 +203,8 @@ REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
 TRAINER_COMMAND = ENV.trainer_command or (
     f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
 )
+# Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
+MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
@@ -216,7 +218,14 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is worth nothing: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
+    "return expired seats": {
+        "task": "workers.annotation.expire_leases",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
+    "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }

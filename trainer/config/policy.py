@@ -77,7 +77,11 @@ class Optim(Section):
     beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
-        4096, "Tokens per forward pass: lower it when memory runs out", unit="tokens", ge=64, advanced=True
+        1024,
+        "Tokens per forward pass: more feeds a GPU better, less needs less memory",
+        unit="tokens",
+        ge=64,
+        advanced=True,
     )
 
 

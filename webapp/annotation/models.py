@@ -3,6 +3,9 @@
 A task holds a fixed number of seats (`overlap`). A claim takes a seat with a conditional update, so no more than that
 many people ever work on it; the assignment that results is unique per task and person. Answers are never changed:
 reopening makes the next revision.
+
+Counters that always equal the rows they count: `Task.taken` and `Task.done` (of tasks with seats; gold tasks have none
+and count nothing) and `Participant.submitted`. `services.seats` is the only writer of the first two.
 """
 
 from django.db import models
@@ -80,8 +83,8 @@ class Participant(models.Model):
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="participants")
     user = models.ForeignKey("accounts.User", on_delete=models.CASCADE, related_name="participations")
     cursor = models.FloatField(default=-1)
-    gold_cursor = models.FloatField(default=-1)
-    served = models.PositiveIntegerField(default=0)  # claims so far: gold tasks come at fixed distances of it
+    served = models.PositiveIntegerField(default=0)  # claims so far: each block of `gold_every` holds one gold task
+    submitted = models.PositiveIntegerField(default=0)  # assignments with an answer that stands
     paused = models.BooleanField(default=False)
     keys = models.JSONField(default=dict)  # this person's own keys: {action: key}
     created_at = models.DateTimeField(auto_now_add=True)
@@ -95,15 +98,22 @@ class Participant(models.Model):
 
 class Task(models.Model):
     """One thing to judge. `subject` names the part of the example: {"a": id, "b": id}, {"response": id},
-    {"responses": [...]}, {"preference": index} or {}. `gold` holds the known answer; gold tasks have no seat limit."""
+    {"responses": [...]}, {"a": id, "b": id, "preference": index} or {}. `gold` holds the known answer in the subject's
+    frame; gold tasks have no seat limit."""
 
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tasks")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tasks", db_index=False)
     example = models.ForeignKey("datasets.Example", on_delete=models.PROTECT, related_name="+")
     subject = models.JSONField(default=dict)
     rank = models.FloatField()  # tasks are served in ascending order
     overlap = models.PositiveSmallIntegerField(null=True)  # None: everybody may answer it (gold)
-    taken = models.PositiveIntegerField(default=0)  # claimed, drafted or submitted; not skipped or returned
+    taken = models.PositiveIntegerField(default=0)  # claimed or submitted; not skipped or returned
     done = models.PositiveIntegerField(default=0)  # submitted
+    # a column of its own, not the index's condition: counting up then leaves the indexes alone until the last seat goes
+    open = models.GeneratedField(
+        expression=models.ExpressionWrapper(Q(taken__lt=F("overlap")), models.BooleanField()),
+        output_field=models.BooleanField(null=True),
+        db_persist=True,
+    )
     gold = models.JSONField(null=True, blank=True)
     completed_at = models.DateTimeField(null=True, blank=True)
 
@@ -113,7 +123,7 @@ class Task(models.Model):
             models.UniqueConstraint(fields=["project", "example", "subject"], name="one_task_per_subject"),
         ]
         indexes = [
-            models.Index(fields=["project", "rank"], name="open_tasks", condition=Q(taken__lt=F("overlap"))),
+            models.Index(fields=["project", "rank"], name="open_tasks", condition=Q(open=True)),
             models.Index(fields=["project", "rank"], name="gold_tasks", condition=Q(overlap=None)),
             models.Index(fields=["project", "id"], name="task_listing"),
         ]
@@ -132,14 +142,16 @@ class Assignment(models.Model):
         SKIPPED = "skipped", "Skipped"
         RETURNED = "returned", "Returned"  # the lease ran out, or a manager took it back
 
-    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="assignments")
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="assignments")
-    user = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="assignments")
+    # each of these is the head of an index below; one more each would only slow down every claim
+    task = models.ForeignKey(Task, on_delete=models.CASCADE, related_name="assignments", db_index=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="assignments", db_index=False)
+    user = models.ForeignKey("accounts.User", on_delete=models.PROTECT, related_name="assignments", db_index=False)
+    guidelines = models.ForeignKey(Guidelines, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.CLAIMED)
     order = models.JSONField(default=list)
     claimed_at = models.DateTimeField()
     lease_until = models.DateTimeField()
-    submitted_at = models.DateTimeField(null=True, blank=True)
+    submitted_at = models.DateTimeField(null=True, blank=True)  # while an answer stands, reopened or not
     draft = models.JSONField(null=True, blank=True)  # in the shown frame, as the page sent it
     draft_revision = models.PositiveIntegerField(default=0)  # a save names the one it read: two tabs cannot overwrite
     draft_at = models.DateTimeField(null=True, blank=True)
@@ -150,7 +162,12 @@ class Assignment(models.Model):
     class Meta:
         constraints = [models.UniqueConstraint(fields=["task", "user"], name="one_seat_per_person")]
         indexes = [
-            models.Index(fields=["project", "user", "-claimed_at"], name="own_work"),
+            models.Index(fields=["project", "user"], name="own_open_work", condition=Q(state="claimed")),
+            models.Index(
+                fields=["project", "user", "-submitted_at"],
+                name="own_submissions",
+                condition=Q(submitted_at__isnull=False),
+            ),
             models.Index(fields=["lease_until"], name="running_leases", condition=Q(state="claimed")),
             models.Index(fields=["project", "state", "submitted_at"], name="submitted_work"),
         ]
@@ -163,12 +180,12 @@ class Answer(models.Model):
     """One submission. `content` fits `kinds.ANSWERS[kind]`, in the subject's frame. Reopened and submitted again, the
     next revision stands and this one is kept."""
 
-    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="answers")
-    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="answers")
+    assignment = models.ForeignKey(Assignment, on_delete=models.CASCADE, related_name="answers", db_index=False)
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="answers", db_index=False)
     revision = models.PositiveIntegerField(default=1)
     current = models.BooleanField(default=True)
     content = models.JSONField()
-    guidelines = models.ForeignKey(Guidelines, on_delete=models.PROTECT, related_name="+")
+    guidelines = models.ForeignKey(Guidelines, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     suggestion = models.CharField(max_length=8, default="never")  # never, before, after: when a model's view was shown
     seconds = models.FloatField(default=0)
     gold_right = models.BooleanField(null=True)  # None: not a gold task
@@ -238,3 +255,43 @@ class ProjectInvite(models.Model):
 
     def __str__(self) -> str:
         return f"invitation into project {self.project_id}"
+
+
+class TaskReview(models.Model):
+    """What the answers to one task have in common, kept so that a list of 100,000 tasks can be ordered by it.
+
+    `answers` are those it was made from: where they are no longer the current ones, it is made anew. `groups` holds the
+    items of rubrics or reasons that say the same: [[[answer id, index], ...], ...].
+    """
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="review")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="reviews")
+    answers = models.JSONField(default=list)
+    agreement = models.FloatField(null=True)  # 1: all the same, 0: as far apart as can be; None: fewer than two answers
+    groups = models.JSONField(null=True)
+    matcher = models.CharField(max_length=80, blank=True)  # who matched: a model's name, "words", or "a reviewer"
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["project", "agreement", "task"], name="review_listing")]
+
+    def __str__(self) -> str:
+        return f"review of task {self.task_id}"
+
+
+class AgreementReport(models.Model):
+    """A project's coefficients as of the answer `through`, and how far the tasks' reviews have got."""
+
+    project = models.OneToOneField(Project, on_delete=models.CASCADE, related_name="agreement_report")
+    through = models.BigIntegerField(default=0)  # the newest answer counted in `body`
+    reviewed = models.BigIntegerField(default=0)  # the newest answer that `TaskReview` rows know
+    body = models.JSONField(null=True)
+    computed_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)  # a job is at it since then; None: none is
+    matching_at = models.DateTimeField(null=True)  # the same of the job that matches items by meaning
+    match_error = models.CharField(max_length=1000, blank=True)  # why items are matched by their words only
+    publishing_at = models.DateTimeField(null=True)  # the same of the job that publishes
+    publish_error = models.CharField(max_length=1000, blank=True)
+
+    def __str__(self) -> str:
+        return f"agreement of project {self.project_id}"

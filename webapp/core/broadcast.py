@@ -14,10 +14,11 @@ def send(group: str, message: dict[str, object]) -> None:
 
     Consumers receive it through their method `broadcast(event)` as `event["message"]`.
     """
-    transaction.on_commit(lambda: _send(group, message))
+    transaction.on_commit(lambda: send_now(group, message))
 
 
-def _send(group: str, message: dict[str, object]) -> None:
+def send_now(group: str, message: dict[str, object]) -> None:
+    """As `send`, whatever becomes of the current transaction: for how far long work has come, never for what it did."""
     layer = get_channel_layer()
     if layer is None:
         return

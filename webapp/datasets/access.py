@@ -10,7 +10,7 @@ from django.http import Http404
 
 from webapp.accounts.models import Membership, Role
 
-from .models import Dataset, DatasetVersion, Example, ImportJob
+from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob, SavedView
 
 Row = TypeVar("Row")
 READER = Role.REVIEWER
@@ -56,6 +56,23 @@ def example_read(membership: Membership, example_id: int) -> Example:
 def import_read(membership: Membership, job_id: int) -> ImportJob:
     jobs = ImportJob.objects.filter(workspace_id=may_read(membership).workspace_id)
     return _found(jobs.select_related("version__dataset").filter(id=job_id).first(), "import")
+
+
+def view_write(membership: Membership, view_id: int) -> SavedView:
+    """Whoever reads datasets may save and forget views: they belong to the workspace."""
+    views = SavedView.objects.filter(workspace_id=may_read(membership).workspace_id)
+    return _found(views.select_related("dataset").filter(id=view_id).first(), "view")
+
+
+def curation_read(membership: Membership, job_id: int) -> CurationJob:
+    jobs = CurationJob.objects.filter(version__dataset__workspace_id=may_read(membership).workspace_id)
+    return _found(jobs.select_related("version__dataset", "made").filter(id=job_id).first(), "curation job")
+
+
+def curation_of(membership: Membership, version: DatasetVersion, job_id: int) -> CurationJob:
+    """A job whose findings are about this version."""
+    job = curation_read(membership, job_id)
+    return _found(job if job.version_id == version.pk else None, "curation job of this version")
 
 
 def _dataset(membership: Membership, dataset_id: int) -> Dataset:

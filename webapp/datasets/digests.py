@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from hashlib import sha256
 
+from trainer.contracts.example import Split
+
 SPLIT_SALT = "touchstone-split:"
 
 
@@ -14,7 +16,7 @@ def version_digest(example_digests: Iterable[str]) -> str:
     return found.hexdigest()
 
 
-def side(key: str, heldout_share: float) -> str:
+def side(key: str, heldout_share: float) -> Split:
     """`train` or `heldout`, by a hash of the key alone.
 
     A key falls on the same side in every file, version and dataset of the same share, however many rows come beside

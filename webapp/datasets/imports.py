@@ -1,35 +1,31 @@
-"""The work of an import: read, check, stage, and move everything in one transaction or nothing at all."""
+"""The work of an import: read, check, and store everything in one transaction or nothing at all."""
 
 import hashlib
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
-from itertools import islice
 from pathlib import Path
 from time import monotonic
 
 from django.db import connection, transaction
 from django.utils import timezone
 
-from trainer.contracts import Example
 from webapp.core import audit, broadcast
 from webapp.webhooks.services import announce
 
-from . import queries, staging
-from .digests import side
-from .importers import REGISTRY, RowProblem, opened
-from .importers.source import Progress
+from . import queries, versions
+from .importers import REGISTRY, Bundle, RowProblem, files_for
+from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
+from .reading import Reader
+from .splits import Splits
 
 logger = logging.getLogger(__name__)
 
-BATCH = 2_000
 KEPT_PROBLEMS = 1_000
 TELL_EVERY_S = 0.5
 DEFAULT_HELDOUT_SHARE = 0.1
-ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
-JOB_LOCK, NAME_LOCK = 7301, 7302  # namespaces of the advisory locks
+JOB_LOCK = 7301  # namespace of its advisory locks
 
 
 @contextmanager
@@ -55,131 +51,129 @@ def claimed(job_id: int) -> Iterator[ImportJob | None]:
             cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [JOB_LOCK, job_id])
 
 
+class _Over(Exception):
+    """Ends the transaction without a trace of the rows; carries why the import failed, or the version that is as it
+    would have become."""
+
+    def __init__(self, error: str = "", version: DatasetVersion | None = None) -> None:
+        self.error = error
+        self.version = version
+
+
 def run(job: ImportJob) -> None:
     """Carries the job to finished or failed. A refused file is a failed job with its reasons, not an exception.
 
     Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again.
     """
     try:
-        with _alone(job), staging.table():
-            report = _Report(job)
-            _stage(job, report)
-            report.tell(now=True)
-            if job.rejected_count and not job.keep_good:
-                _refuse(job)
-            else:
-                _finish(job)
+        with versions.alone(job.workspace_id, job.dataset_name), _Report(job) as report:
+            try:
+                with transaction.atomic():
+                    _finish(job, _load(job, report), unchanged=False)
+            except _Over as over:
+                if over.version is None:
+                    _fail(job, over.error)
+                else:
+                    with transaction.atomic():
+                        _finish(job, over.version, unchanged=True)
     except FileNotFoundError:
         _fail(job, "The file is no longer there; start the import again.")
-
-
-@contextmanager
-def _alone(job: ImportJob) -> Iterator[None]:
-    """One import at a time into a dataset name: splits of known keys are read now and written at the end."""
-    name = hashlib.sha256(f"{job.workspace_id}:{job.dataset_name}".encode()).digest()
-    key = int.from_bytes(name[:4], "big", signed=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [NAME_LOCK, key])
-    try:
-        yield
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
+    else:
+        if not job.unchanged:
+            versions.analyze(job.counts.get("examples", 0))
 
 
 class _Report:
-    """Gathers problems and tells the page how far the import is, a few times a second at most."""
+    """Gathers problems and tells the page how far the import is, a few times a second at most.
 
-    def __init__(self, job: ImportJob, progress: Progress | None = None) -> None:
+    It tells over a connection of its own: what the import's own transaction writes is seen by nobody until its end.
+    """
+
+    def __init__(self, job: ImportJob) -> None:
         job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
         self.job = job
-        self.progress = progress
+        self._aside = connection.copy()
         self._told = monotonic()
+
+    def __enter__(self) -> "_Report":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._aside.close()
 
     def refuse(self, problem: RowProblem) -> None:
         self.job.rejected_count += 1
         if len(self.job.rejected) < KEPT_PROBLEMS:
-            self.job.rejected.append(asdict(problem))
+            self.job.rejected.append(problem.told())
 
-    def tell(self, now: bool = False) -> None:
-        if not now and monotonic() - self._told < TELL_EVERY_S:
+    def tell(self) -> None:
+        if monotonic() - self._told < TELL_EVERY_S:
             return
         self._told = monotonic()
-        if self.progress:
-            self.job.bytes_done = self.progress.bytes_done
-        self.job.seen_at = timezone.now()
-        self.job.save(update_fields=["bytes_done", "rows_done", "rejected_count", "seen_at"])
-        tell(self.job)
+        job = self.job
+        job.seen_at = timezone.now()
+        with self._aside.cursor() as cursor:
+            cursor.execute(
+                "UPDATE datasets_importjob SET bytes_done = %s, rows_done = %s, rejected_count = %s, seen_at = %s "
+                "WHERE id = %s",
+                [job.bytes_done, job.rows_done, job.rejected_count, job.seen_at, job.pk],
+            )
+        broadcast.send_now(_group(job), _message(job))
 
 
 def tell(job: ImportJob) -> None:
-    broadcast.send(f"workspace.{job.workspace_id}", {"type": "import", **queries.import_progress(job)})
+    broadcast.send(_group(job), _message(job))
 
 
-def _stage(job: ImportJob, report: _Report) -> None:
+def _group(job: ImportJob) -> str:
+    return f"workspace.{job.workspace_id}"
+
+
+def _message(job: ImportJob) -> dict[str, object]:
+    return {"type": "import", **queries.import_progress(job)}
+
+
+def _load(job: ImportJob, report: _Report) -> DatasetVersion:
+    """The new version with all rows of the file. Raises _Over when there is none to be made."""
     importer = REGISTRY[job.format]
-    splits = _Splits(job)
-    with opened(Path(job.file_path)) as (stream, report.progress):
-        for batch in _batches(importer.read(stream, job.file_name, job.mapping)):
-            good: list[tuple[int, Example]] = []
-            for line, row in batch:
-                if isinstance(row, RowProblem):
-                    report.refuse(row)
-                else:
-                    good.append((line, row))
-            staging.copy(list(_prepared(splits.settle(good), report)))  # read in full: COPY occupies the connection
-            job.rows_done += len(batch)
-            report.tell()
-        job.bytes_done = job.bytes_total
-        report.progress = None
-    for line, key, first in staging.repeated_keys():
-        report.refuse(RowProblem(line, "key", f"the key {key!r} is that of line {first} already"))
-    job.rejected.sort(key=lambda problem: problem["line"])
+    known = Dataset.objects.filter(workspace_id=job.workspace_id, name=job.dataset_name).first()
+    share = heldout_share(job, known)
+    splits = Splits(known, share, as_given=importer.splits == "file" and job.heldout_share is None)
+    dataset = known or Dataset.objects.create(
+        workspace=job.workspace, name=job.dataset_name, heldout_share=heldout_share(job, None)
+    )
+    bundle = Bundle(Path(job.file_path), job.file_name)
+    names = files_for(bundle, importer)
+    loader = Loader(dataset, _lineage(job, bundle, names))
+    splits.until_now()
+    _take(job, report, Reader(bundle, names, importer, job.mapping, splits), loader)
+    job.bytes_done = job.bytes_total
+    job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
+    if job.rejected_count and not job.keep_good:
+        lines = "1 line was" if job.rejected_count == 1 else f"{job.rejected_count:,} lines were"
+        job.counts = {"good": loader.count(), "rejected": job.rejected_count}
+        raise _Over(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
+    version, new = loader.finish()
+    if not version.counts["examples"]:
+        raise _Over("The file holds no examples." if not job.rejected_count else "No line of the file can be imported.")
+    if not new:
+        raise _Over(version=version)
+    return version
 
 
-def _batches(rows: Iterator[tuple[int, Example | RowProblem]]) -> Iterator[list[tuple[int, Example | RowProblem]]]:
-    while batch := list(islice(rows, BATCH)):
-        yield batch
-
-
-def _prepared(rows: Iterator[tuple[int, Example] | RowProblem], report: _Report) -> Iterator[tuple[object, ...]]:
-    for row in rows:
-        if isinstance(row, RowProblem):
-            report.refuse(row)
-            continue
-        try:
-            yield staging.prepare(*row)
-        except ValueError as error:  # an infinite number or half a character: neither JSON nor Postgres takes it
-            report.refuse(RowProblem(row[0], "", f"holds a value that cannot be stored: {error}"))
-
-
-class _Splits:
-    """Gives each example its side; a key that has one in an earlier version of the dataset keeps it."""
-
-    def __init__(self, job: ImportJob) -> None:
-        self.dataset = Dataset.objects.filter(workspace_id=job.workspace_id, name=job.dataset_name).first()
-        self.share = heldout_share(job, self.dataset)
-        self.by_file = REGISTRY[job.format].splits == "file" and job.heldout_share is None
-
-    def settle(self, rows: list[tuple[int, Example]]) -> Iterator[tuple[int, Example] | RowProblem]:
-        before = self._before([example.key for _, example in rows])
-        for line, example in rows:
-            had = before.get(example.key)
-            if example.split and had and example.split != had:
-                reason = f"{example.key!r} is {had} in an earlier version; an example never changes side"
-                yield RowProblem(line, "split", reason)
-            elif example.split or self.by_file:
-                yield line, example
-            elif split := had or (None if self.share is None else side(example.key, self.share)):
-                yield line, example.model_copy(update={"split": split})
-            else:
-                yield line, example
-
-    def _before(self, keys: list[str]) -> dict[str, str]:
-        if self.dataset is None:
-            return {}
-        rows = self.dataset.examples.filter(key__in=keys).exclude(split="")
-        return dict(rows.values_list("key", "split"))
+def _take(job: ImportJob, report: _Report, reader: Reader, loader: Loader) -> None:
+    several = len(reader.names) > 1
+    for ready in reader.ready():
+        for problem in ready.problems:
+            report.refuse(RowProblem(problem.line, problem.field, problem.reason, ready.batch.name if several else ""))
+        loader.storing = job.keep_good or not job.rejected_count
+        for file, line, key, first_file, first_line in loader.take(ready):
+            where = f"line {first_line}" + (f" of {reader.names[first_file]}" if first_file != file else "")
+            name = reader.names[file] if several else ""
+            report.refuse(RowProblem(line, "key", f"the key {key!r} is that of {where} already", name))
+        job.rows_done += len(ready.batch.rows)
+        job.bytes_done = min(ready.batch.bytes_done, job.bytes_total)
+        report.tell()
 
 
 def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
@@ -191,13 +185,6 @@ def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
     return dataset.heldout_share if dataset and dataset.heldout_share is not None else DEFAULT_HELDOUT_SHARE
 
 
-def _refuse(job: ImportJob) -> None:
-    lines = "1 line was" if job.rejected_count == 1 else f"{job.rejected_count:,} lines were"
-    counts, _, _ = staging.facts()
-    job.counts = {"good": counts["examples"], "rejected": job.rejected_count}
-    _fail(job, f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
-
-
 def _fail(job: ImportJob, error: str) -> None:
     job.state, job.error, job.finished_at = ImportJob.State.FAILED, error, timezone.now()
     with transaction.atomic():
@@ -207,43 +194,21 @@ def _fail(job: ImportJob, error: str) -> None:
         announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
 
 
-def _finish(job: ImportJob) -> None:
-    counts, facets, digest = staging.facts()
-    if not counts["examples"]:
-        _fail(job, "The file holds no examples." if not job.rejected_count else "No line of the file can be imported.")
-        return
-    with transaction.atomic():
-        dataset, _ = Dataset.objects.get_or_create(
-            workspace=job.workspace, name=job.dataset_name, defaults={"heldout_share": heldout_share(job, None)}
-        )
-        same = dataset.versions.filter(digest=digest).order_by("-number").first()
-        job.unchanged = same is not None
-        job.version = same or _new_version(job, dataset, counts, facets, digest)
-        job.counts = {**counts, "rejected": job.rejected_count}
-        job.state, job.finished_at = ImportJob.State.FINISHED, timezone.now()
-        job.save()
-        audit.record(job.workspace, job.created_by, "import.finished", job.version, unchanged=job.unchanged)
-        tell(job)
-        facts = queries.version_facts(job.version)
-        announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": job.unchanged})
-    if not job.unchanged and counts["examples"] >= ANALYZE_FROM:
-        with connection.cursor() as cursor:
-            cursor.execute("ANALYZE datasets_example, datasets_versionmember")
+def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
+    job.version, job.unchanged = version, unchanged
+    job.counts = {**version.counts, "rejected": job.rejected_count}
+    job.state, job.finished_at = ImportJob.State.FINISHED, timezone.now()
+    job.save()
+    audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
+    tell(job)
+    facts = queries.version_facts(version)
+    announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": unchanged})
 
 
-def _new_version(
-    job: ImportJob, dataset: Dataset, counts: dict[str, int], facets: dict[str, dict[str, int]], digest: str
-) -> DatasetVersion:
-    last = dataset.versions.order_by("-number").values_list("number", flat=True).first() or 0
-    with Path(job.file_path).open("rb") as file:
-        content = hashlib.file_digest(file, "sha256").hexdigest()
-    version = DatasetVersion.objects.create(
-        dataset=dataset,
-        number=last + 1,
-        digest=digest,
-        counts=counts,
-        facets=facets,
-        lineage={"from": "import", "import": job.pk, "file": job.file_name, "format": job.format, "sha256": content},
-    )
-    staging.move(dataset.pk, version.pk)
-    return version
+def _lineage(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> dict[str, object]:
+    """Where the version came from: the file by its content, and of several files those that were read."""
+    lineage: dict[str, object] = {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format}
+    if bundle.path.is_file():
+        with bundle.path.open("rb") as file:
+            lineage["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
+    return lineage if bundle.is_single else lineage | {"files": list(names)}

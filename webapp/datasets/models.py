@@ -65,7 +65,8 @@ class Example(models.Model):
     The text is kept as it was digested rather than as jsonb, which would rewrite numbers and so change the digest.
     """
 
-    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="examples")
+    # two indexes of several columns begin with it; one of its own would only cost every import
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="examples", db_index=False)
     key = models.CharField(max_length=MAX_LABEL)
     digest = models.CharField(max_length=64)
     canonical = models.TextField()
@@ -74,8 +75,17 @@ class Example(models.Model):
     domain = models.CharField(max_length=MAX_LABEL, blank=True)
     source = models.CharField(max_length=MAX_LABEL, blank=True)
     criteria_count = models.PositiveIntegerField(default=0)
+    verifiable_count = models.PositiveIntegerField(default=0)
     response_count = models.PositiveIntegerField(default=0)
     preference_count = models.PositiveIntegerField(default=0)
+    prompt_length = models.PositiveIntegerField(default=0)  # characters of all its messages
+    response_length = models.PositiveIntegerField(null=True)  # characters, mean over the responses
+    length_ratio = models.FloatField(null=True)  # rejected over chosen answer of the judged pair
+    strength = models.FloatField(null=True)  # mean of its raters, -3 (the earlier response is better) to 3
+    agreement = models.FloatField(null=True)  # share of rater pairs on the same side
+    pass_rate = models.FloatField(null=True)  # share of answers that were right, if the file says so
+    constraints = models.PositiveIntegerField(default=0)  # explicit ones found in the prompt
+    marks = ArrayField(models.CharField(max_length=40), default=list)  # kind:hard, rejected:longer, ...
     verifiers = ArrayField(models.CharField(max_length=80), default=list)
     search = SearchVectorField(default="")  # words made by `search.document`
     created_at = models.DateTimeField(auto_now_add=True)
@@ -101,20 +111,127 @@ class Example(models.Model):
 
 
 class VersionMember(models.Model):
-    """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index."""
+    """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index.
 
-    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="members")
-    example = models.ForeignKey(Example, on_delete=models.CASCADE, related_name="memberships")
+    The database does not check the references of its millions of rows one by one, which would take a fifth of an
+    import's time: rows are only written by joining the examples they name, in the transaction that makes the version.
+    """
+
+    version = models.ForeignKey(
+        DatasetVersion, on_delete=models.CASCADE, related_name="members", db_index=False, db_constraint=False
+    )
+    example = models.ForeignKey(
+        Example, on_delete=models.CASCADE, related_name="memberships", db_index=False, db_constraint=False
+    )
     position = models.PositiveIntegerField()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(fields=["version", "position"], name="one_example_per_position"),
-            models.UniqueConstraint(fields=["version", "example"], name="example_once_per_version"),
+            models.UniqueConstraint(fields=["example", "version"], name="example_once_per_version"),
         ]
 
     def __str__(self) -> str:
         return f"{self.version_id}:{self.position}"
+
+
+class PackedColumn(models.Model):
+    """One small column of a version as an array of numbers, in the order of its positions; see `packed`."""
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="packed")
+    name = models.CharField(max_length=40)
+    kind = models.CharField(max_length=8)  # of the numbers, as numpy writes it
+    data = models.BinaryField()
+    values = models.JSONField(default=list)  # what the codes stand for
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["version", "name"], name="one_column_per_name")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.version_id}"
+
+
+class VersionTag(models.Model):
+    """A name for one version of a dataset, such as `paper`; it can be moved to another."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="tags")
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="tags")
+    name = models.CharField(max_length=40)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "name"], name="one_version_per_tag")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SavedView(models.Model):
+    """Filters under a name, for everybody in the workspace; `query` is what `filters.query` writes."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="saved_views")
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="saved_views")
+    name = models.CharField(max_length=80)
+    query = models.JSONField(default=dict)
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["dataset", "name"], name="one_view_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class CurationJob(models.Model):
+    """Work over a whole version, done by a worker: deriving a version, finding duplicates or idle criteria."""
+
+    class Kind(models.TextChoices):
+        DERIVE = "derive", "Derive a version"
+        DUPLICATES = "duplicates", "Find duplicates"
+        CRITERIA = "criteria", "Find criteria that never discriminate"
+        STRUCTURE = "structure", "Check rubrics"
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        RUNNING = "running", "Running"
+        FINISHED = "finished", "Finished"
+        FAILED = "failed", "Failed"
+
+    version = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="curations")
+    kind = models.CharField(max_length=12, choices=Kind.choices)
+    params = models.JSONField(default=dict)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(default=0)
+    result = models.JSONField(default=dict)  # counts and the first findings, for people
+    error = models.TextField(blank=True)
+    made = models.ForeignKey(DatasetVersion, null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["version", "kind", "-id"], name="curation_listing")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.version_id}"
+
+
+class Finding(models.Model):
+    """What a curation job found about one position of its version: `removes` says that its filter would drop it."""
+
+    job = models.ForeignKey(CurationJob, on_delete=models.CASCADE, related_name="findings")
+    position = models.PositiveIntegerField()
+    group = models.PositiveIntegerField(default=0)  # duplicates: the position of the example that stays
+    removes = models.BooleanField(default=True)
+    detail = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [models.Index(fields=["job", "position"], name="finding_listing")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id}: {self.position}"
 
 
 class ImportJob(models.Model):

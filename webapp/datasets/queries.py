@@ -1,17 +1,17 @@
 """All reads of datasets. Lists cost the same number of queries whatever their length; pages walk an index."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
-from webapp.core.paging import MAX_LIMIT
+from webapp.core.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
 
-from . import search
-from .models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
-from .staging import FACET_VALUES
+from . import explore
+from .filters import Filters
+from .models import CurationJob, Dataset, DatasetVersion, Example, Finding, ImportJob, SavedView, VersionMember
 
 STREAM_ROWS = 500  # read at a time
 LISTED = (
@@ -24,22 +24,13 @@ LISTED = (
     "criteria_count",
     "response_count",
     "preference_count",
+    "response_length",
+    "length_ratio",
+    "strength",
+    "agreement",
     "verifiers",
 )
 SHOWN_PROBLEMS = 20  # in progress messages; the job itself keeps the first 1,000
-
-
-@dataclass(frozen=True)
-class Filters:
-    """What the examples of a version are narrowed by; an empty field filters nothing."""
-
-    text: str = ""
-    split: str = ""  # train, heldout or none
-    domain: str = ""
-    source: str = ""
-    rubric: bool | None = None
-    preferences: bool | None = None
-    verifier: str = ""
 
 
 @dataclass(frozen=True)
@@ -73,31 +64,20 @@ def imports(workspace_id: int) -> QuerySet[ImportJob]:
 
 
 def examples(version: DatasetVersion, filters: Filters, cursor: str | None = None, limit: int = 50) -> ExamplePage:
-    """The version's examples after `cursor`. Raises Invalid at `cursor`, `limit` or `split`."""
+    """The version's examples after `cursor`. Raises Invalid at `cursor` or `limit`."""
     if not 1 <= limit <= MAX_LIMIT:
         raise Invalid("The page size is out of bounds.", {"limit": f"must be between 1 and {MAX_LIMIT}"})
-    if _surely_none(version, filters):
-        return ExamplePage([], None)
-    members = _filtered(VersionMember.objects.filter(version=version), filters)
-    if cursor:
-        members = members.filter(position__gt=_position(cursor))
+    after = _position(cursor) if cursor else -1
+    positions = explore.positions(version, filters, after, limit + 1)
+    rows = list(members(version, positions[:limit]))
+    return ExamplePage(rows, str(positions[limit - 1]) if len(positions) > limit else None)
+
+
+def members(version: DatasetVersion, positions: Sequence[int]) -> QuerySet[VersionMember]:
+    """These positions with what lists show of their examples."""
     listed = [f"example__{name}" for name in LISTED]
-    rows = list(
-        members.select_related("example").only("position", "version_id", *listed).order_by("position")[: limit + 1]
-    )
-    return ExamplePage(rows[:limit], str(rows[limit - 1].position) if len(rows) > limit else None)
-
-
-def _surely_none(version: DatasetVersion, filters: Filters) -> bool:
-    """Whether the version's own facets rule every example out: else a filter without a match walks them all.
-
-    Facets keep the commonest values only, so a missing value proves something only where the list is not full.
-    """
-    for facet, value in (("domain", filters.domain), ("source", filters.source), ("verifier", filters.verifier)):
-        known = version.facets.get(facet)
-        if value and known is not None and value not in known and len(known) < FACET_VALUES:
-            return True
-    return False
+    found = VersionMember.objects.filter(version=version, position__in=positions).select_related("example")
+    return found.only("position", "version_id", *listed).order_by("position")
 
 
 def _position(cursor: str) -> int:
@@ -106,38 +86,74 @@ def _position(cursor: str) -> int:
     return int(cursor)
 
 
-def _filtered(members: QuerySet[VersionMember], filters: Filters) -> QuerySet[VersionMember]:
-    if filters.split:
-        members = members.filter(example__split=_split(filters.split))
-    if filters.domain:
-        members = members.filter(example__domain=filters.domain)
-    if filters.source:
-        members = members.filter(example__source=filters.source)
-    if filters.verifier:
-        members = members.filter(example__verifiers__contains=[filters.verifier])
-    for name, wanted in (("criteria_count", filters.rubric), ("preference_count", filters.preferences)):
-        if wanted is not None:
-            members = members.filter(**{f"example__{name}__gt" if wanted else f"example__{name}": 0})
-    if filters.text.strip():
-        words = search.query(filters.text)
-        members = members.filter(example__search__matches=words) if words else members.none()
-    return members
-
-
-def _split(value: str) -> str:
-    if value not in ("train", "heldout", "none"):
-        raise Invalid("The split is not known.", {"split": "must be train, heldout or none"})
-    return "" if value == "none" else value
-
-
 def count_up_to(version: DatasetVersion, filters: Filters, most: int = 1_000) -> int:
-    """How many examples the filters leave, counted no further than `most`."""
-    return _filtered(VersionMember.objects.filter(version=version), filters)[:most].count()
+    """How many examples the filters leave; words that very many examples hold are counted no further than `most`."""
+    return explore.count(version, filters, most)[0]
+
+
+@dataclass(frozen=True)
+class Removal:
+    """What a derivation would take away: `examples` are the first of those that go."""
+
+    kept: int
+    removed: int
+    examples: list[VersionMember]
+
+
+def removal(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> Removal:
+    gone = explore.removed(version, filters, keep, job)
+    shown = list(members(version, [int(each) for each in gone[:SHOWN_PROBLEMS]]))
+    return Removal(version.counts.get("examples", 0) - len(gone), len(gone), shown)
+
+
+def views(dataset: Dataset) -> QuerySet[SavedView]:
+    return SavedView.objects.filter(dataset=dataset).order_by("name")[:200]
+
+
+def curations(version: DatasetVersion) -> QuerySet[CurationJob]:
+    return CurationJob.objects.filter(version=version).select_related("made", "version").order_by("-id")
+
+
+def findings(job: CurationJob, cursor: str | None = None, limit: int = 50) -> Page[Finding]:
+    return page(Finding.objects.filter(job=job), cursor, limit, "id")
+
+
+def removable(job: CurationJob) -> int:
+    return Finding.objects.filter(job=job, removes=True).values("position").distinct().count()
+
+
+@dataclass(frozen=True)
+class Found:
+    """A finding with its example, and for a duplicate the example that stays for it."""
+
+    finding: Finding
+    example: Example
+    stays: Example | None
+
+
+def found_examples(job: CurationJob, items: list[Finding]) -> list[Found]:
+    duplicates = job.kind == CurationJob.Kind.DUPLICATES
+    places = {each.position for each in items} | ({each.group for each in items} if duplicates else set())
+    held = {member.position: member.example for member in members(job.version, sorted(places))}
+    return [Found(each, held[each.position], held[each.group] if duplicates else None) for each in items]
 
 
 def appearances(example: Example) -> QuerySet[VersionMember]:
     """The versions that hold this example, newest first."""
     return VersionMember.objects.filter(example=example).select_related("version").order_by("-version__number")
+
+
+def beside(member: VersionMember) -> dict[str, int]:
+    """{"before": id, "after": id} of the examples next to this one in its version, as far as there are any."""
+    places = {member.position - 1: "before", member.position + 1: "after"}
+    rows = VersionMember.objects.filter(version_id=member.version_id, position__in=places)
+    return {places[position]: example_id for position, example_id in rows.values_list("position", "example_id")}
+
+
+def other_contents(example: Example) -> list[Example]:
+    """What else stood, or stands, under this key in the dataset's versions, newest first."""
+    rows = Example.objects.filter(dataset_id=example.dataset_id, key=example.key).exclude(pk=example.pk)
+    return list(rows.only("id", "created_at").order_by("-id")[:20])
 
 
 def stream_canonical(version: DatasetVersion | int, after: int = -1) -> Iterator[tuple[int, str]]:

@@ -1,29 +1,38 @@
 """All writes to datasets: imports as jobs, freezing, describing."""
 
+import re
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from errno import EDQUOT, ENOSPC
+from itertools import islice
 from pathlib import Path
 from shutil import rmtree
-from typing import Protocol
+from typing import Any, NoReturn, Protocol
 from uuid import uuid4
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from trainer.contracts import Example
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
-from . import imports, queries
-from .importers import REGISTRY, Mapping, detect, head_of
-from .models import Dataset, DatasetVersion, ImportJob
+from . import curation, imports, queries, staging, versions
+from .curation import runner
+from .filters import Filters, query
+from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
+from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
+from .splits import Splits
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
+TAG = re.compile(r"[\w.-]{1,40}")
 AUTO = "auto"
+BATCH = 2_000  # records read and staged at a time
 QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
 
 
@@ -87,7 +96,8 @@ def start_import(
 
     Raises Invalid at `name`, `format`, `mapping`, `heldout_share` or `file`.
     """
-    importer = _importer(path, file_name or path.name, format)
+    bundle = _bundle(path, file_name or path.name)
+    importer = _importer(bundle, format)
     if heldout_share is not None and not 0 <= heldout_share < 1:
         raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be at least 0 and below 1"})
     with transaction.atomic():
@@ -100,7 +110,7 @@ def start_import(
             mapping=_mapping(importer, mapping or {}),
             heldout_share=heldout_share,
             keep_good=keep_good,
-            bytes_total=path.stat().st_size,
+            bytes_total=bundle.size,
             created_by=membership.user,
         )
         audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
@@ -109,12 +119,22 @@ def start_import(
     return job
 
 
-def _importer(path: Path, file_name: str, format: str) -> str:
+def _bundle(path: Path, file_name: str) -> Bundle:
+    try:
+        bundle = Bundle(path, file_name)
+    except OSError as error:
+        raise Invalid("The file cannot be read.", {"file": str(error)}) from error
+    if not bundle.names:
+        raise Invalid("There is nothing to import.", {"file": "holds no files"})
+    if bundle.size == 0:
+        raise Invalid("The file is empty.", {"file": "holds no bytes"})
+    return bundle
+
+
+def _importer(bundle: Bundle, format: str) -> str:
     if format not in (AUTO, *REGISTRY):
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
-    if path.stat().st_size == 0:
-        raise Invalid("The file is empty.", {"file": "holds no bytes"})
-    return detect(head_of(path, file_name)).name if format == AUTO else format
+    return recognise(bundle).name if format == AUTO else format
 
 
 def _name(name: str) -> str:
@@ -158,6 +178,79 @@ def requeue_lost_imports() -> int:
     return len(lost)
 
 
+def new_version(
+    membership: Membership,
+    dataset: Dataset,
+    records: Iterable[Example],
+    base: DatasetVersion | None,
+    lineage: dict[str, Any],
+) -> DatasetVersion:
+    """A new draft version of the dataset. `records` is read once and never held in memory as a whole.
+
+    Without `base` it holds exactly the records, in their order. With `base` it holds the examples of that version, each
+    record in the place of the one with its key, and records with new keys behind them. A key keeps the side of the
+    split that it has in any earlier version. `lineage` says where it comes from: {"from": "annotation", ...}; number
+    and id of `base` are added. Where a version holds exactly this content already, that one is returned.
+    Raises Invalid at `records.N.field`, or at `base` when it is a version of another dataset.
+    """
+    if base and base.dataset_id != dataset.pk:
+        raise Invalid("The base is a version of another dataset.", {"base": f"must be a version of {dataset}"})
+    if base:
+        lineage = {**lineage, "base": base.number, "base_id": base.pk}
+
+    def fill(version_id: int) -> None:
+        if base:
+            staging.move_over(dataset.pk, version_id, base.pk)
+        else:
+            staging.move(dataset.pk, version_id)
+
+    with versions.alone(dataset.workspace_id, dataset.name), staging.table():
+        _stage(dataset, records)
+        return made(membership, *versions.create(dataset, lineage, fill))
+
+
+def _stage(dataset: Dataset, records: Iterable[Example]) -> None:
+    splits = Splits(dataset, dataset.heldout_share)
+    numbered = enumerate(records)
+    while batch := list(islice(numbered, BATCH)):
+        rows = [_sound(row) for row in splits.settle(batch)]
+        staging.copy(list(_prepared(rows)))  # in full before COPY: an error inside it would break the transaction
+    for line, key, first in staging.repeated_keys():
+        _refuse(line, "key", f"the key {key!r} is that of record {first} already")
+
+
+def _prepared(rows: list[tuple[int, Example]]) -> Iterator[tuple[Any, ...]]:
+    for line, example in rows:
+        try:
+            yield staging.prepare(line, example)
+        except ValueError as error:
+            _refuse(line, "", f"holds a value that cannot be stored: {error}")
+
+
+def _sound(row: tuple[int, Example] | RowProblem) -> tuple[int, Example]:
+    if isinstance(row, RowProblem):
+        _refuse(row.line, row.field, row.reason)
+    return row
+
+
+def _refuse(line: int, field: str, reason: str) -> NoReturn:
+    raise Invalid("A record cannot be stored.", {".".join(filter(None, ("records", str(line), field))): reason})
+
+
+@transaction.atomic
+def made(membership: Membership, version: DatasetVersion, new: bool) -> DatasetVersion:
+    """Tells of a version that was just made; of one that was there already there is nothing to tell."""
+    if new:
+        audit.record(membership, membership.user, "version.made", version, number=version.number, **_origin(version))
+        message: dict[str, object] = {"type": "version", "id": version.pk, "state": version.state}
+        broadcast.send(f"workspace.{membership.workspace_id}", message)
+    return version
+
+
+def _origin(version: DatasetVersion) -> dict[str, Any]:
+    return {key: version.lineage[key] for key in ("from", "base") if key in version.lineage}
+
+
 @transaction.atomic
 def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
     """Promises that this version is kept as it is. Freezing a frozen version changes nothing."""
@@ -184,3 +277,99 @@ def describe(membership: Membership, dataset: Dataset, *, description: str, lice
     dataset.save(update_fields=["description", "licence"])
     audit.record(membership, membership.user, "dataset.described", dataset)
     return dataset
+
+
+@transaction.atomic
+def tag(membership: Membership, version: DatasetVersion, name: str) -> VersionTag:
+    """Calls the version `name`; a tag of that name on another version of the dataset moves here. Raises Invalid."""
+    if not TAG.fullmatch(name):
+        raise Invalid(
+            "The tag is not usable.", {"name": "must be 1 to 40 letters, digits, dots, dashes or underscores"}
+        )
+    made, _ = VersionTag.objects.update_or_create(
+        dataset_id=version.dataset_id, name=name, defaults={"version": version}
+    )
+    audit.record(membership, membership.user, "version.tagged", version, tag=name, number=version.number)
+    return made
+
+
+@transaction.atomic
+def untag(membership: Membership, version: DatasetVersion, name: str) -> None:
+    """Takes the tag away; one that is not there stays away."""
+    gone, _ = VersionTag.objects.filter(version=version, name=name).delete()
+    if gone:
+        audit.record(membership, membership.user, "version.untagged", version, tag=name, number=version.number)
+
+
+@transaction.atomic
+def save_view(membership: Membership, dataset: Dataset, name: str, filters: Filters) -> SavedView:
+    """Keeps the filters under a name, in place of what it stood for before. Raises Invalid at `name` or `filters`."""
+    name = " ".join(name.split())
+    if not name or len(name) > 80 or "\0" in name:
+        raise Invalid("The view needs a name.", {"name": "must have 1 to 80 characters"})
+    if not filters.narrow:
+        raise Invalid("There is nothing to save: no filter is set.", {"filters": "narrow nothing"})
+    view, _ = SavedView.objects.update_or_create(
+        dataset=dataset,
+        name=name,
+        defaults={"workspace_id": dataset.workspace_id, "query": query(filters), "created_by": membership.user},
+    )
+    audit.record(membership, membership.user, "view.saved", view, name=name)
+    return view
+
+
+@transaction.atomic
+def delete_view(membership: Membership, view: SavedView) -> None:
+    audit.record(membership, membership.user, "view.deleted", view, name=view.name, query=view.query)
+    view.delete()
+
+
+def derive(
+    membership: Membership,
+    version: DatasetVersion,
+    filters: Filters,
+    *,
+    keep: bool = True,
+    job: CurationJob | None = None,
+    note: str = "",
+) -> CurationJob:
+    """A queued job that makes the next version: what the filters leave (`keep`), or everything else, or the version
+    without what `job` found. Raises Invalid when neither filters nor job say what to remove."""
+    if job is None and not filters.narrow:
+        raise Invalid("No filter is set, so nothing would be removed.", {"filters": "narrow nothing"})
+    if job and job.state != CurationJob.State.FINISHED:
+        raise Conflict("That job has not finished yet; wait until it has found everything.")
+    params = {"filters": {} if job else query(filters), "keep": keep, "job": job and job.pk, "note": note[:500]}
+    return _queued(membership, version, CurationJob.Kind.DERIVE, params)
+
+
+def curate(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
+    """A queued job that looks for something in the version and changes nothing. Raises Invalid at `kind`, `params`."""
+    if kind not in curation.REGISTRY:
+        raise Invalid("There is no such check.", {"kind": f"must be one of {', '.join(curation.REGISTRY)}"})
+    return _queued(membership, version, kind, curation.REGISTRY[kind].params(params))
+
+
+@transaction.atomic
+def _queued(membership: Membership, version: DatasetVersion, kind: str, params: dict[str, Any]) -> CurationJob:
+    total = version.counts.get("examples", 0)
+    job = CurationJob.objects.create(version=version, kind=kind, params=params, total=total, created_by=membership.user)
+    audit.record(membership, membership.user, "curation.started", job, kind=kind, version=version.number)
+    enqueue("workers.curation.run", job.pk)
+    return job
+
+
+def run_curation(job_id: int) -> None:
+    """Carries out a queued curation job, or one whose worker died; returns at once if another worker has it."""
+    runner.run(job_id)
+
+
+def requeue_lost_curations() -> int:
+    """As for imports: what no worker has told of for a while is queued again."""
+    quiet = timezone.now() - timedelta(seconds=QUIET_S)
+    waiting = [CurationJob.State.QUEUED, CurationJob.State.RUNNING]
+    lost = list(CurationJob.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
+    for job_id in lost:
+        enqueue("workers.curation.run", job_id)
+    CurationJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
+    return len(lost)

@@ -12,20 +12,10 @@ from django.db import connection
 
 from trainer.contracts import Example
 
-from . import search
+from .derived import COLUMNS, columns
 
-EXCERPT = 300
-COLUMNS = (
-    "line key digest canonical excerpt split domain source criteria_count verifiable_count response_count "
-    "preference_count verifiers search"
-)
-CREATE = """
-    CREATE TEMPORARY TABLE import_rows (
-        line bigint, key text, digest text, canonical text, excerpt text, split text, domain text, source text,
-        criteria_count int, verifiable_count int, response_count int, preference_count int, verifiers text[],
-        search tsvector
-    )
-"""
+NAMES = ", ".join(COLUMNS)
+CREATE = "CREATE TEMPORARY TABLE import_rows (line bigint, " + ", ".join(f"{n} {t}" for n, t in COLUMNS.items()) + ")"
 
 
 @contextmanager
@@ -46,37 +36,15 @@ def table() -> Iterator[None]:
 def copy(prepared: Iterable[tuple[Any, ...]]) -> None:
     with (
         connection.cursor() as cursor,
-        cursor.copy(f"COPY import_rows ({', '.join(COLUMNS.split())}) FROM STDIN") as to,
+        cursor.copy(f"COPY import_rows (line, {NAMES}) FROM STDIN") as to,
     ):
-        for columns in prepared:
-            to.write_row(columns)
+        for row in prepared:
+            to.write_row(row)
 
 
 def prepare(line: int, example: Example) -> tuple[Any, ...]:
     """The example as a row of the table. Raises ValueError when it holds what JSON or Postgres text cannot."""
-    canonical = example.canonical()
-    criteria = example.rubric.criteria if example.rubric else ()
-    verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
-    texts = [message.content for message in example.prompt]
-    texts += [criterion.text for criterion in criteria]
-    texts += [response.text for response in example.responses]
-    asked = next((m.content for m in reversed(example.prompt) if m.role == "user"), example.prompt[-1].content)
-    return (
-        line,
-        example.key,
-        example.digest_of(canonical),
-        canonical,
-        " ".join(asked[: 2 * EXCERPT].replace("\0", " ").split())[:EXCERPT],
-        example.split or "",
-        example.domain,
-        example.source,
-        len(criteria),
-        len(verifiers),
-        len(example.responses),
-        len(example.preferences),
-        sorted(set(verifiers)),
-        search.document("\n".join((example.key, *texts))),
-    )
+    return (line, *columns(example))
 
 
 def repeated_keys() -> Iterator[tuple[int, str, int]]:
@@ -96,30 +64,31 @@ def repeated_keys() -> Iterator[tuple[int, str, int]]:
         yield from cursor.fetchall()
 
 
-def facts() -> tuple[dict[str, int], dict[str, dict[str, int]], str]:
-    """Counts by kind, facets for the filters, and the version digest of the staged rows."""
+def facts(rows: str = "import_rows") -> tuple[dict[str, int], dict[str, dict[str, int]], str]:
+    """Counts by kind, facets for the filters, and the version digest of the staged rows, or of those of the table
+    expression `rows`, which comes from code and never from people."""
     with connection.cursor() as cursor:
-        cursor.execute("""
+        cursor.execute(f"""
             SELECT count(*), count(*) FILTER (WHERE split = 'train'), count(*) FILTER (WHERE split = 'heldout'),
                    count(*) FILTER (WHERE criteria_count > 0), coalesce(sum(criteria_count), 0),
                    coalesce(sum(verifiable_count), 0), coalesce(sum(response_count), 0),
                    coalesce(sum(preference_count), 0),
                    encode(sha256(coalesce(string_agg(digest || E'\n', '' ORDER BY digest COLLATE "C"), '')::bytea), 'hex')
-            FROM import_rows
-        """)
+            FROM {rows}
+        """)  # noqa: S608  a constant, or a number from `versions`
         row = cursor.fetchone()
         names = "examples train heldout rubrics criteria verifiable_criteria responses preferences"
         counts = dict(zip(names.split(), map(int, row[:-1]), strict=True))
-        return counts, {facet: _facet(cursor, column) for facet, column in FACETS.items()}, row[-1]
+        return counts, {facet: _facet(cursor, column, rows) for facet, column in FACETS.items()}, row[-1]
 
 
 FACETS = {"domain": "domain", "source": "source", "verifier": "unnest(verifiers)"}
 FACET_VALUES = 100  # the commonest; the filter takes any value
 
 
-def _facet(cursor: Any, column: str) -> dict[str, int]:
+def _facet(cursor: Any, column: str, rows: str) -> dict[str, int]:
     cursor.execute(
-        f"SELECT value, count(*) FROM (SELECT {column} AS value FROM import_rows) AS v "  # noqa: S608  constants above
+        f"SELECT value, count(*) FROM (SELECT {column} AS value FROM {rows}) AS v "  # noqa: S608  constants above
         f"WHERE value <> '' GROUP BY value ORDER BY count(*) DESC, value LIMIT {FACET_VALUES}"
     )
     return dict(cursor.fetchall())
@@ -127,18 +96,8 @@ def _facet(cursor: Any, column: str) -> dict[str, int]:
 
 def move(dataset_id: int, version_id: int) -> None:
     """Stores the staged rows as examples, where they are new, and lists them all in the version, in file order."""
+    store(dataset_id)
     with connection.cursor() as cursor:
-        cursor.execute(
-            """
-            INSERT INTO datasets_example (dataset_id, key, digest, canonical, excerpt, split, domain, source,
-                criteria_count, response_count, preference_count, verifiers, search, created_at)
-            SELECT %s, key, digest, canonical, excerpt, split, domain, source,
-                criteria_count, response_count, preference_count, verifiers, search, now()
-            FROM import_rows ORDER BY line
-            ON CONFLICT (dataset_id, digest) DO NOTHING
-            """,
-            [dataset_id],
-        )
         cursor.execute(
             """
             INSERT INTO datasets_versionmember (version_id, example_id, position)
@@ -147,4 +106,37 @@ def move(dataset_id: int, version_id: int) -> None:
             JOIN datasets_example AS example ON example.dataset_id = %s AND example.digest = staged.digest
             """,
             [version_id, dataset_id],
+        )
+
+
+def store(dataset_id: int) -> None:
+    """Stores the staged rows as examples of the dataset, where their content is new."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
+            f"SELECT %s, {NAMES}, now() FROM import_rows ORDER BY line ON CONFLICT (dataset_id, digest) DO NOTHING",
+            [dataset_id],
+        )
+
+
+def move_over(dataset_id: int, version_id: int, base_id: int) -> None:
+    """Stores the staged rows and lists version `base_id` again with each of them in the place of its key; rows with new
+    keys follow at the end."""
+    store(dataset_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            INSERT INTO datasets_versionmember (version_id, example_id, position)
+            WITH fresh AS (
+                SELECT staged.key, staged.line, example.id FROM import_rows AS staged
+                JOIN datasets_example AS example ON example.dataset_id = %(dataset)s AND example.digest = staged.digest
+            ), listed AS (
+                SELECT old.key, member.example_id, member.position FROM datasets_versionmember AS member
+                JOIN datasets_example AS old ON old.id = member.example_id WHERE member.version_id = %(base)s
+            )
+            SELECT %(version)s, coalesce(fresh.id, listed.example_id),
+                   row_number() OVER (ORDER BY listed.position NULLS LAST, fresh.line) - 1
+            FROM listed FULL JOIN fresh USING (key)
+            """,
+            {"dataset": dataset_id, "base": base_id, "version": version_id},
         )

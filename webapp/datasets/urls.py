@@ -1,14 +1,25 @@
 from django.urls import path
 
-from . import views
+from .views import curate, datasets, explore, export, versions
 
+VERSION = "datasets/<int:dataset_id>/versions/<int:number>"
 urlpatterns = [
-    path("datasets", views.datasets, name="datasets"),
-    path("datasets/import", views.import_new, name="import_new"),
-    path("datasets/import/preview", views.import_preview, name="import_preview"),
-    path("imports/<int:job_id>", views.import_job, name="import_job"),
-    path("datasets/<int:dataset_id>", views.dataset, name="dataset"),
-    path("datasets/<int:dataset_id>/versions/<int:number>", views.dataset, name="dataset_version"),
-    path("datasets/<int:dataset_id>/versions/<int:number>/freeze", views.freeze, name="dataset_freeze"),
-    path("examples/<int:example_id>", views.example, name="example"),
+    path("datasets", datasets.datasets, name="datasets"),
+    path("datasets/import", datasets.import_new, name="import_new"),
+    path("datasets/import/preview", datasets.import_preview, name="import_preview"),
+    path("imports/<int:job_id>", datasets.import_job, name="import_job"),
+    path("datasets/<int:dataset_id>", explore.dataset, name="dataset"),
+    path("datasets/<int:dataset_id>/versions", versions.versions, name="dataset_versions"),
+    path(VERSION, explore.dataset, name="dataset_version"),
+    path(f"{VERSION}/freeze", versions.freeze, name="dataset_freeze"),
+    path(f"{VERSION}/views", explore.view_save, name="view_save"),
+    path(f"{VERSION}/tags", versions.tag, name="dataset_tag"),
+    path(f"{VERSION}/diff", versions.diff, name="dataset_diff"),
+    path(f"{VERSION}/derive", versions.derive, name="dataset_derive"),
+    path(f"{VERSION}/curate", curate.curate, name="dataset_curate"),
+    path(f"{VERSION}/curate/start", curate.start, name="curation_start"),
+    path(f"{VERSION}/export", export.export, name="dataset_export"),
+    path("curations/<int:job_id>", curate.curation, name="curation"),
+    path("views/<int:view_id>/delete", explore.view_delete, name="view_delete"),
+    path("examples/<int:example_id>", explore.example, name="example"),
 ]

@@ -8,7 +8,7 @@ from django.db import connection
 
 from tests.webapp.webhooks.told import listen, told
 from webapp.core.models import AuditEntry
-from webapp.datasets import imports, queries, services, staging
+from webapp.datasets import imports, loading, queries, services
 from webapp.datasets.digests import version_digest
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
@@ -115,7 +115,7 @@ def test_an_import_that_dies_midway_leaves_nothing_and_is_taken_up_again(importi
         raise RuntimeError("the power went")
 
     with monkeypatch.context() as patch:
-        patch.setattr(staging, "move", die)
+        patch.setattr(loading.Loader, "finish", die)
         with pytest.raises(RuntimeError):
             importing([row("e1")])
     job = ImportJob.objects.get()

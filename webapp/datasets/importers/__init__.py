@@ -1,34 +1,107 @@
 """Importers: one module per format, one plain registry.
 
 To add one: write a module with an `IMPORTER`, name it in `_MODULES`, and mirror it in tests/webapp/datasets/importers.
+A format is recognised by the columns of its rows: `knows` must not be sure of rows that belong to another format.
 """
 
 from pathlib import Path
 
-from . import healthbench, hh_rlhf, pandalm, table, touchstone, trl_preference
+from . import (
+    argilla,
+    biggen,
+    followbench,
+    healthbench,
+    helpsteer3,
+    hh_rlhf,
+    ifbench,
+    judgebench,
+    label_studio,
+    pandalm,
+    paperbench,
+    potato,
+    prometheus,
+    rewardbench,
+    rm_bench,
+    rubricbench,
+    table,
+    touchstone,
+    trl_conversation,
+    trl_preference,
+    ukpconvarg,
+    ultrafeedback,
+    writingbench,
+)
 from .base import BadRow, Head, Importer, Mapping, Row, RowProblem
-from .rows import rows
+from .bundle import Bundle
 from .source import opened
 
-__all__ = ["REGISTRY", "BadRow", "Head", "Importer", "Mapping", "Row", "RowProblem", "detect", "head_of", "opened"]
+__all__ = [
+    "REGISTRY",
+    "BadRow",
+    "Bundle",
+    "Head",
+    "Importer",
+    "Mapping",
+    "Row",
+    "RowProblem",
+    "detect",
+    "files_for",
+    "head_of",
+    "opened",
+    "recognise",
+]
 
-_MODULES = (touchstone, trl_preference, healthbench, hh_rlhf, pandalm, table)
+_MODULES = (
+    touchstone,
+    trl_preference,
+    healthbench,
+    hh_rlhf,
+    pandalm,
+    judgebench,
+    followbench,
+    ifbench,
+    writingbench,
+    biggen,
+    prometheus,
+    paperbench,
+    ukpconvarg,
+    rubricbench,
+    helpsteer3,
+    ultrafeedback,
+    rewardbench,
+    rm_bench,
+    trl_conversation,
+    label_studio,
+    argilla,
+    potato,
+    table,
+)
 REGISTRY: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in _MODULES}
-HEAD_ROWS = 20
 
 
 def head_of(path: Path, name: str) -> Head:
     """The first rows of the file that can be read. Raises OSError."""
-    found: list[Row] = []
-    with opened(path) as (stream, _):
-        for index, (_, row) in enumerate(rows(stream, name)):
-            if isinstance(row, dict):
-                found.append(row)
-            if index + 1 >= HEAD_ROWS:
-                break
-    return Head(name, tuple(found))
+    bundle = Bundle(path, name)
+    return bundle.head(bundle.names[0]) if bundle.names else Head(name, ())
 
 
 def detect(head: Head) -> Importer:
     """The importer that is surest of the file; the plain table when none knows it."""
     return max(REGISTRY.values(), key=lambda importer: importer.sniff(head))
+
+
+def recognise(bundle: Bundle) -> Importer:
+    """The importer of a file, or of most files of a folder or archive; a specific one goes before the plain table."""
+    found = [detect(bundle.head(name)) for name in bundle.names]
+    known = [importer for importer in found if importer is not table.IMPORTER]
+    return max(known, key=known.count) if known else table.IMPORTER
+
+
+def files_for(bundle: Bundle, importer: Importer) -> tuple[str, ...]:
+    """The files whose rows become examples: of several, those of this format that do not only add to another one."""
+    if bundle.is_single:
+        return bundle.names
+    heads = [bundle.head(name) for name in bundle.names]
+    mine = [head for head in heads if importer.sniff(head) >= detect(head).sniff(head) > 0]
+    whole = [head for head in mine if not all(map(importer.aside, head.rows))]
+    return tuple(head.name for head in whole or mine)

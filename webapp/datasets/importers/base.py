@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO, Literal, Protocol
 
 from trainer.contracts import Example
 
@@ -13,11 +13,18 @@ Splits = Literal["file", "share"]
 
 @dataclass(frozen=True)
 class RowProblem:
-    """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault."""
+    """Why one line is refused. `field` is a dotted path, empty when the whole line is at fault; `file` is only named
+    where there are several."""
 
     line: int
     field: str
     reason: str
+    file: str = ""
+
+    def told(self) -> dict[str, int | str]:
+        """As reports list it."""
+        told: dict[str, int | str] = {"line": self.line, "field": self.field, "reason": self.reason}
+        return told | {"file": self.file} if self.file else told
 
 
 class BadRow(ValueError):
@@ -29,6 +36,10 @@ class BadRow(ValueError):
         super().__init__(f"{field}: {reason}")
 
 
+class Skip(Exception):
+    """Raised by a converter: the row says nothing that an earlier row of its example has not said."""
+
+
 @dataclass(frozen=True)
 class Head:
     """The start of a file, as far as detection needs it: its name and its first rows as objects."""
@@ -37,36 +48,84 @@ class Head:
     rows: tuple[Row, ...]
 
 
-RowReader = Callable[[BinaryIO, str], Iterator[tuple[int, "Row | RowProblem"]]]
+NumberedRows = Iterator[tuple[int, "Row | RowProblem"]]
+Convert = Callable[[Row, Mapping], dict[str, Any]]
+
+
+class Beside(Protocol):
+    """The file that is read, and the files that came with it: its folder, or the archive it lies in."""
+
+    @property
+    def name(self) -> str:
+        """Of the file that is read, such as `rubrics/rice.json`."""
+
+    @property
+    def together(self) -> bool:
+        """Whether the files were given together, rather than just lying in one folder."""
+
+    def rows(self, name: str) -> Iterator[Row]:
+        """The good rows of the file of that name (without its folder); none where there is no such file."""
+
+
+class Alone:
+    """A file of which nothing but its name is known."""
+
+    together = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def rows(self, name: str) -> Iterator[Row]:
+        return iter(())
 
 
 @dataclass(frozen=True)
 class Importer:
     """`knows` tells from 0 to 1 how surely a row is of this format; `convert` turns one row into the data of a `contracts.Example`.
 
-    `splits`: "file" takes the file's split as it is, none included; "share" gives an example without a split one by
-    the dataset's held-out share. `mappable` importers read their columns through a mapping.
+    Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`:
+    it makes the converter for one file. `splits`: "file" takes the file's split as it is, none included; "share" gives
+    an example without a split one by the dataset's held-out share. `mappable` importers read their columns through a
+    mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; given together with it, their file is not read for
+    examples of its own.
     """
 
     name: str
     label: str
     help: str
     knows: Callable[[Row], float]
-    convert: Callable[[Row, Mapping], dict[str, Any]]
+    convert: Convert | None = None
+    bind: Callable[[Beside], Convert] | None = None
     splits: Splits = "share"
     mappable: bool = False
     guess: Callable[[Head], Mapping] = lambda head: {}
+    aside: Callable[[Row], bool] = lambda row: False
+    merge: Callable[["NumberedRows"], "NumberedRows"] | None = None
 
     def sniff(self, head: Head) -> float:
         """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""
         return sum(map(self.knows, head.rows)) / len(head.rows) if head.rows else 0.0
 
+    def converter(self, beside: Beside) -> Convert:
+        """What turns rows of one file into the data of examples. Raises OSError when a file beside it cannot be read."""
+        if self.bind:
+            return self.bind(beside)
+        if self.convert is None:
+            raise TypeError(f"importer {self.name!r} has neither convert nor bind")
+        return self.convert
+
     def read(
-        self, stream: BinaryIO, name: str, mapping: Mapping | None = None
+        self, stream: BinaryIO, name: str, mapping: Mapping | None = None, beside: Beside | None = None
     ) -> Iterator[tuple[int, Example | RowProblem]]:
         """(line number, example or problem) for every row of the file; memory does not grow with the file."""
         from .convert import example  # imports the row readers, which import this module
         from .rows import rows
 
-        for line, row in rows(stream, name):
-            yield line, row if isinstance(row, RowProblem) else example(self, line, row, mapping or {})
+        convert = self.converter(beside or Alone(name))
+        found = rows(stream, name)
+        for line, row in self.merge(found) if self.merge else found:
+            try:
+                given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
+            except Skip:
+                continue
+            yield line, given

@@ -8,15 +8,17 @@ from trainer.contracts import Example, Rubric
 from trainer.rewards.verifiers import VerifierError, check_spec
 from webapp.datasets.models import MAX_LABEL
 
-from .base import BadRow, Importer, Mapping, Row, RowProblem
+from . import plain
+from .base import BadRow, Convert, Mapping, Row, RowProblem
 
 LABELS = ("key", "domain", "source")
 
 
-def example(importer: Importer, line: int, row: Row, mapping: Mapping) -> Example | RowProblem:
+def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping) -> Example | RowProblem:
     """The row as an example. Raises nothing for any row: what is wrong with it comes back as a problem."""
     try:
-        found = Example.model_validate(importer.convert(row, mapping))
+        data = convert(row, mapping)
+        found = plain.pair(data) or Example.model_validate(data)
         _check_labels(found)
         if found.rubric:
             _check_verifiers(found.rubric)
@@ -24,9 +26,9 @@ def example(importer: Importer, line: int, row: Row, mapping: Mapping) -> Exampl
         return RowProblem(line, bad.field, bad.reason)
     except ValidationError as error:
         return _first(line, error)
-    except (TypeError, AttributeError, KeyError, IndexError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:
         # a shape no converter thought of; one strange row must not end the import of a million good ones
-        return RowProblem(line, "", f"has a shape that {importer.label!r} does not know: {error}")
+        return RowProblem(line, "", f"has a shape that {label!r} does not know: {error}")
     return found
 
 

@@ -34,7 +34,11 @@ def _reader(head: bytes, name: str) -> Any:
         return parquet_rows
     if plain.endswith((".csv", ".tsv")):
         return lambda stream: csv_rows(stream, "\t" if plain.endswith(".tsv") else ",")
-    return array_rows if head.removeprefix(BOM).lstrip()[:1] == b"[" else json_rows
+    start = head.removeprefix(BOM).lstrip()
+    if start[:1] == b"[":
+        return array_rows
+    # an object that goes on after its first line was written for people: the file is one object, or several
+    return object_rows if start.split(b"\n")[0].strip() == b"{" else json_rows
 
 
 class _Peekable(io.RawIOBase):
@@ -93,19 +97,29 @@ def array_rows(stream: BinaryIO) -> Rows:
     """The elements of one top-level array, one at a time; `line` is where an element starts."""
     text = _Text(stream)
     text.skip("[")
+    yield from _values(text)
+    if problem := text.ending():
+        yield text.line, RowProblem(text.line, "", problem)
+
+
+def object_rows(stream: BinaryIO) -> Rows:
+    """Objects one after the other, each over as many lines as it likes; `line` is where one starts."""
+    yield from _values(_Text(stream))
+
+
+def _values(text: "_Text") -> Rows:
     while text.more():
         line = text.line
         try:
             value = text.value()
         except (ValueError, RecursionError) as error:
             yield line, RowProblem(line, "", f"not JSON from here on: {error}")
+            text.give_up()
             return
         yield (
             line,
             value if isinstance(value, dict) else RowProblem(line, "", f"expected an object, found {_kind(value)}"),
         )
-    if problem := text.ending():
-        yield text.line, RowProblem(text.line, "", problem)
 
 
 class _Text:
@@ -116,6 +130,7 @@ class _Text:
         self._decode = codecs.getincrementaldecoder("utf-8-sig")().decode
         self._window = ""
         self._ended = False
+        self._lost = False
         self._json = json.JSONDecoder(parse_constant=self._refuse)
         self.line = 1
 
@@ -158,7 +173,13 @@ class _Text:
             self._drop(end)
             return value
 
+    def give_up(self) -> None:
+        """Nothing that follows can be told apart any more; `ending` has no more to say."""
+        self._lost = True
+
     def ending(self) -> str:
+        if self._lost:
+            return ""
         if self.skip() != "]":
             return "the list is not closed: the file breaks off"
         self._drop(1)

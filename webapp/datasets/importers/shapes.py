@@ -1,18 +1,21 @@
 """Pieces that several importers share: prompts, pairs, keys."""
 
-import json
+from collections.abc import Hashable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
+
+from pydantic_core import to_json
 
 from .base import BadRow, Row
 
 CHOSEN_STRENGTH = -2  # "A is better": files that only say which side won do not say by how much
+CHOSEN: list[dict[str, Any]] = [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}]
 
 
 def content_key(*parts: object) -> str:
-    """A key for rows without one: the same content has the same key in every file and version."""
-    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    """A key for rows without one: the same content has the same key in every file and version. Raises ValueError for
+    what no JSON can hold, such as half a character."""
+    return sha256(to_json(parts)).hexdigest()[:20]
 
 
 def text_of(row: Row, field: str) -> str:
@@ -57,10 +60,37 @@ def pair(chosen: str, rejected: str) -> Row:
         raise BadRow("rejected", "is the same text as chosen, so it says nothing about which is better")
     return {
         "responses": [{"id": "a", "text": chosen}, {"id": "b", "text": rejected}],
-        "preferences": [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}],
+        "preferences": CHOSEN,
     }
 
 
 def rest(row: Row, used: set[str]) -> dict[str, Any]:
     """Everything of the row that has no place of its own, so that nothing is lost."""
     return {key: value for key, value in row.items() if key not in used and value is not None}
+
+
+def criteria(texts: Iterable[str], kind: str = "principle") -> list[Row]:
+    """Criteria of one point each, c1, c2, ..."""
+    return [{"id": f"c{number}", "text": text, "points": 1, "kind": kind} for number, text in enumerate(texts, 1)]
+
+
+def not_given(what: str, file: str) -> str:
+    """Stands where a text should: people who see it learn where the text is, and nobody takes an id for an answer."""
+    return f"[{what}: its text is in {file}, which was not imported together with this file]"
+
+
+def one_of(row: Row, field: str, values: Mapping[Any, Any]) -> Any:
+    """What `values` says for the row's value. Raises BadRow, listing what there is, for any other."""
+    value = row.get(field)
+    if not isinstance(value, Hashable) or value not in values:
+        known = ", ".join(map(str, values))
+        raise BadRow(field, "is missing" if value is None else f"must be one of {known}; found {value!r}")
+    return values[value]
+
+
+def objects(row: Row, field: str) -> list[Row]:
+    """The list of objects at `field`. Raises BadRow when it is missing, empty or something else."""
+    value = row.get(field)
+    if not isinstance(value, list) or not value or not all(isinstance(item, dict) for item in value):
+        raise BadRow(field, "is missing" if value is None else "must be a list of objects with at least one")
+    return value

@@ -5,7 +5,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 from .base import RowProblem
 
@@ -18,7 +18,7 @@ UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 class Progress:
     """How far the file on disk has been read; compressed bytes for a gzipped one."""
 
-    def __init__(self, raw: BinaryIO) -> None:
+    def __init__(self, raw: BinaryIO | IO[bytes]) -> None:
         self._raw = raw
 
     @property
@@ -30,9 +30,14 @@ class Progress:
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Progress]]:
     """The content of `path`, unpacked if it is gzipped whatever its name, and its progress. Raises OSError."""
     with path.open("rb") as raw:
-        packed = raw.read(2) == GZIP_MAGIC
-        raw.seek(0)
-        yield (gzip.GzipFile(fileobj=raw) if packed else raw), Progress(raw)  # type: ignore[misc]
+        yield unpacked(raw), Progress(raw)
+
+
+def unpacked(raw: BinaryIO | IO[bytes]) -> BinaryIO:
+    """The stream from its start, read through gzip where it is packed."""
+    packed = raw.read(2) == GZIP_MAGIC
+    raw.seek(0)
+    return gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[return-value]
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | RowProblem]]:

@@ -1,15 +1,11 @@
 """Datasets over the API: list, versions, examples, import, freeze, export."""
 
 import json
-from collections.abc import AsyncIterator
 from datetime import datetime
-from itertools import islice
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from asgiref.sync import sync_to_async
-from django.http import HttpRequest, StreamingHttpResponse
-from ninja import File, Form, Query, Router, Schema, Status
+from django.http import HttpRequest
+from ninja import File, Form, Router, Schema, Status
 from ninja import Path as InPath
 from ninja.files import UploadedFile
 from pydantic import Field
@@ -19,15 +15,14 @@ from webapp.accounts.models import Role
 from webapp.core.paging import page
 from webapp.core.problems import Invalid
 
-from . import access, queries, services
-from .importers import REGISTRY
-from .models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
-from .preview import preview
+from .. import access, queries, services
+from ..importers import REGISTRY
+from ..models import Dataset, DatasetVersion, Example, ImportJob
+from ..preview import preview
 
 router = Router(tags=["datasets"])
 Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
 Number = Annotated[int, InPath(ge=1, le=2**31 - 1)]
-LINES_PER_READ = 500
 
 
 class VersionOut(Schema):
@@ -66,25 +61,6 @@ class DatasetList(Schema):
 
 class VersionList(Schema):
     items: list[VersionOut]
-    next: str | None
-
-
-class ExampleRow(Schema):
-    id: int
-    position: int
-    key: str
-    excerpt: str
-    split: str | None
-    domain: str
-    source: str
-    criteria: int
-    responses: int
-    preferences: int
-    verifiers: list[str]
-
-
-class ExampleList(Schema):
-    items: list[ExampleRow]
     next: str | None
 
 
@@ -137,21 +113,6 @@ class PreviewForm(Schema):
 class DescribeIn(Schema):
     description: str = Field(max_length=20_000)
     licence: str = Field("", max_length=120)
-
-
-class ExampleFilters(Schema):
-    """What the list is narrowed by."""
-
-    q: str = Field("", max_length=500, description="Words that must occur; each may go on")
-    split: Literal["", "train", "heldout", "none"] = ""
-    domain: str = Field("", max_length=200)
-    source: str = Field("", max_length=200)
-    verifier: str = Field("", max_length=80)
-    rubric: bool | None = None
-    preferences: bool | None = None
-
-    def as_filters(self) -> queries.Filters:
-        return queries.Filters(text=self.q, **self.model_dump(exclude={"q"}))
 
 
 @router.get("/datasets", response=DatasetList, summary="The datasets of this workspace, newest first")
@@ -251,63 +212,9 @@ def freeze(request: HttpRequest, dataset_id: Id, number: Number) -> DatasetVersi
     return services.freeze(membership, access.version_write(membership, dataset_id, number))
 
 
-@router.get("/datasets/{int:dataset_id}/versions/{int:number}/examples", response=ExampleList, summary="Its examples")
-def list_examples(
-    request: HttpRequest,
-    dataset_id: Id,
-    number: Number,
-    filters: Query[ExampleFilters],
-    cursor: str | None = None,
-    limit: int = 50,
-) -> dict[str, Any]:
-    version = access.version_read(require(request), dataset_id, number)
-    found = queries.examples(version, filters.as_filters(), cursor, limit)
-    return {"items": [_row(member) for member in found.items], "next": found.next}
-
-
-def _row(member: VersionMember) -> dict[str, Any]:
-    row = member.example
-    return {
-        "id": row.pk,
-        "position": member.position,
-        "key": row.key,
-        "excerpt": row.excerpt,
-        "split": row.split or None,
-        "domain": row.domain,
-        "source": row.source,
-        "criteria": row.criteria_count,
-        "responses": row.response_count,
-        "preferences": row.preference_count,
-        "verifiers": row.verifiers,
-    }
-
-
 @router.get("/examples/{int:example_id}", response=ExampleOut, summary="Everything known about one example")
 def get_example(request: HttpRequest, example_id: Id) -> dict[str, Any]:
     row: Example = access.example_read(require(request), example_id)
     numbers = [member.version.number for member in queries.appearances(row)]
     shown = {"id": row.pk, "dataset_id": row.dataset_id, "digest": row.digest}
     return {**shown, "content": row.content, "versions": numbers}
-
-
-@router.get("/datasets/{int:dataset_id}/versions/{int:number}/export", summary="Its examples as JSON Lines, streamed")
-def export(
-    request: HttpRequest, dataset_id: Id, number: Number, format: Literal["touchstone"] = "touchstone"
-) -> StreamingHttpResponse:
-    """One canonical example a line, in the version's order. Importing the file gives back the identical digest."""
-    version = access.version_read(require(request), dataset_id, number)
-    name = Path(services.safe_name(f"{version.dataset.name}-v{number}")).name
-    response = StreamingHttpResponse(_lines(version.pk), content_type="application/x-ndjson")
-    response["Content-Disposition"] = f'attachment; filename="{name}.jsonl"'
-    return response
-
-
-async def _lines(version_id: int) -> AsyncIterator[bytes]:
-    after = -1
-    while rows := await sync_to_async(_read)(version_id, after):
-        after = rows[-1][0]
-        yield "".join(line + "\n" for _, line in rows).encode()
-
-
-def _read(version_id: int, after: int) -> list[tuple[int, str]]:
-    return list(islice(queries.stream_canonical(version_id, after), LINES_PER_READ))

@@ -1,8 +1,7 @@
-"""Pages of datasets. Reading needs the role reviewer, changing anything researcher; foreign rows are 404."""
+"""The list of datasets, and imports."""
 
 from typing import Any
 
-from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -12,15 +11,13 @@ from webapp.accounts.models import Role
 from webapp.core.paging import page
 from webapp.core.problems import Invalid
 
-from . import access, queries, services
-from .forms import ImportForm
-from .importers.table import SYNONYMS
-from .models import ImportJob
-from .preview import preview
+from .. import access, queries, services
+from ..forms import ImportForm
+from ..importers.table import SYNONYMS
+from ..models import ImportJob
+from ..preview import preview
 
 PAGE = 50
-COUNTED = 1_000  # matches are counted up to here: people do not need the rest, and the page stays quick
-YES_NO = {"yes": True, "no": False}
 
 
 @member(access.READER)
@@ -115,70 +112,3 @@ def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = access.import_read(require(request), job_id)
     template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
     return render(request, template, {"job": job, "may_write": require(request).may(Role.RESEARCHER)})
-
-
-@member(access.READER)
-@require_GET
-def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) -> HttpResponseBase:
-    """One version (the newest without a number): what it holds, and its examples, searched and filtered."""
-    membership = require(request)
-    version = access.version_read(membership, dataset_id, number)
-    given = request.GET
-    filters = queries.Filters(
-        text=given.get("q", "")[:500].replace("\0", ""),
-        split=given.get("split", ""),
-        domain=given.get("domain", ""),
-        source=given.get("source", ""),
-        verifier=given.get("verifier", ""),
-        rubric=YES_NO.get(given.get("rubric", "")),
-        preferences=YES_NO.get(given.get("preferences", "")),
-    )
-    try:
-        found = queries.examples(version, filters, given.get("cursor"), PAGE)
-    except Invalid:  # a cursor or split typed by hand: begin at the beginning
-        return redirect("dataset_version", dataset_id, version.number)
-    rest = given.copy()
-    rest["cursor"] = found.next or ""
-    narrowed = filters != queries.Filters()
-    context = {
-        "dataset": version.dataset,
-        "version": version,
-        "rows": found.items,
-        "filters": filters,
-        "narrowed": narrowed,
-        "next": rest.urlencode() if found.next else "",
-        "may_write": membership.may(Role.RESEARCHER),
-    }
-    if request.headers.get("HX-Request") and given.get("cursor"):
-        return render(request, "datasets/_rows.html", context)
-    context["versions"] = list(queries.versions(version.dataset)[:50])
-    if narrowed:
-        context["matches"] = queries.count_up_to(version, filters, COUNTED + 1)
-        context["counted"] = COUNTED
-    return render(request, "datasets/dataset.html", context)
-
-
-@member(access.WRITER)
-@require_POST
-def freeze(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
-    membership = require(request)
-    version = services.freeze(membership, access.version_write(membership, dataset_id, number))
-    messages.success(request, f"Version {version.number} is frozen: it stays as it is.")
-    return redirect("dataset_version", dataset_id, number)
-
-
-@member(access.READER)
-@require_GET
-def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
-    row = access.example_read(require(request), example_id)
-    record = row.record
-    texts = {response.id: response for response in record.responses}
-    preferences = [{"row": each, "a": texts[each.a], "b": texts[each.b]} for each in record.preferences]
-    context = {
-        "row": row,
-        "record": record,
-        "preferences": preferences,
-        "meta": record.model_dump(mode="json")["meta"],
-        "appearances": list(queries.appearances(row)[:50]),
-    }
-    return render(request, "datasets/example.html", context)

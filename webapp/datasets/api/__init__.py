@@ -1,0 +1,9 @@
+"""Datasets over the API, one module for each thing that is done with them."""
+
+from ninja import Router
+
+from . import datasets, explore, export, versions
+
+router = Router(tags=["datasets"])
+for _part in (datasets, versions, explore, export):
+    router.add_router("", _part.router)

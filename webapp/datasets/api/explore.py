@@ -1,0 +1,190 @@
+"""Looking into a version over the API: examples, counts, histograms, saved views."""
+
+from typing import Any
+
+from django.http import HttpRequest
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Role
+
+from .. import access, explore, queries, services
+from ..filters import CHOICES, Filters, parse
+from ..models import SavedView, VersionMember
+from .datasets import Id, Number
+
+router = Router(tags=["datasets"])
+RANGE = "A range such as 2..5, 2.. or ..5"
+
+
+def _one_of(name: str) -> str:
+    return "One of " + ", ".join(CHOICES[name])
+
+
+class ExampleFilters(Schema):
+    """What the examples are narrowed by; what is left out narrows nothing. Ranges are `from..to`: of whole numbers
+    both ends count, of others the upper one does not."""
+
+    q: str = Field("", max_length=500, description="Words that must occur; each may go on")
+    split: str = Field("", description=_one_of("split"))
+    domain: str = Field("", max_length=200)
+    source: str = Field("", max_length=200)
+    verifier: str = Field("", max_length=80)
+    rubric: bool | None = None
+    preferences: bool | None = None
+    label: str = Field("", description=_one_of("label") + ": which response of the judged pair is better")
+    kind: str = Field("", description=_one_of("kind") + ": kinds of criteria that the rubric has")
+    slice: str = Field("", description=_one_of("slice") + ": where one side of the judged pair has the richer surface")
+    hard: str = Field("", description=_one_of("hard") + ": pairs that are hard by RubricBench's curation rules")
+    prompt_length: str = Field("", description=RANGE + ", in characters")
+    length: str = Field("", description=RANGE + ": characters of the responses, mean")
+    ratio: str = Field("", description=RANGE + ": length of the rejected answer over that of the chosen one")
+    criteria: str = Field("", description=RANGE)
+    strength: str = Field("", description=RANGE + ", from -3 (the earlier response is much better) to 3")
+    agreement: str = Field("", description=RANGE + ": share of rater pairs on the same side, 0 to 1")
+    pass_rate: str = Field("", description=RANGE + ", 0 to 1")
+    constraints: str = Field("", description=RANGE + ": explicit constraints found in the prompt")
+
+    def as_filters(self) -> Filters:
+        return parse(self.model_dump(exclude_none=True))
+
+
+class ExampleRow(Schema):
+    id: int
+    position: int
+    key: str
+    excerpt: str
+    split: str | None
+    domain: str
+    source: str
+    criteria: int
+    responses: int
+    preferences: int
+    length: int | None
+    length_ratio: float | None
+    strength: float | None
+    agreement: float | None
+    verifiers: list[str]
+
+
+class ExampleList(Schema):
+    items: list[ExampleRow]
+    next: str | None
+
+
+class CountOut(Schema):
+    """`exact` is False where the words are so common that counting stopped at `count`."""
+
+    count: int
+    exact: bool
+
+
+class BarOut(Schema):
+    range: str
+    count: int
+    all: int
+
+
+class HistogramOut(Schema):
+    name: str
+    label: str
+    bars: list[BarOut]
+    missing: int
+
+
+class HistogramsOut(Schema):
+    """`words_counted` is False where `q` is too common to be counted in."""
+
+    items: list[HistogramOut]
+    words_counted: bool
+
+
+class ViewIn(Schema):
+    name: str = Field(min_length=1, max_length=80)
+    filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
+
+
+class ViewOut(Schema):
+    id: int
+    name: str
+    filters: dict[str, Any] = Field(alias="query")
+
+
+class ViewList(Schema):
+    items: list[ViewOut]
+    next: str | None
+
+
+VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
+
+
+@router.get(VERSION + "/examples", response=ExampleList, summary="Its examples, narrowed and in order")
+def list_examples(
+    request: HttpRequest,
+    dataset_id: Id,
+    number: Number,
+    filters: Query[ExampleFilters],
+    cursor: str | None = None,
+    limit: int = 50,
+) -> dict[str, Any]:
+    version = access.version_read(require(request), dataset_id, number)
+    found = queries.examples(version, filters.as_filters(), cursor, limit)
+    return {"items": [_row(member) for member in found.items], "next": found.next}
+
+
+def _row(member: VersionMember) -> dict[str, Any]:
+    row = member.example
+    return {
+        "id": row.pk,
+        "position": member.position,
+        "key": row.key,
+        "excerpt": row.excerpt,
+        "split": row.split or None,
+        "domain": row.domain,
+        "source": row.source,
+        "criteria": row.criteria_count,
+        "responses": row.response_count,
+        "preferences": row.preference_count,
+        "length": row.response_length,
+        "length_ratio": row.length_ratio,
+        "strength": row.strength,
+        "agreement": row.agreement,
+        "verifiers": row.verifiers,
+    }
+
+
+@router.get(VERSION + "/count", response=CountOut, summary="How many examples the filters leave")
+def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
+    version = access.version_read(require(request), dataset_id, number)
+    found, exact = explore.count(version, filters.as_filters())
+    return {"count": found, "exact": exact}
+
+
+@router.get(VERSION + "/histograms", response=HistogramsOut, summary="How lengths, ratios, criteria, ... are spread")
+def histograms(
+    request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]
+) -> explore.Histograms:
+    """Each column is narrowed by all filters but its own. A bar's `range` is the filter that selects it."""
+    version = access.version_read(require(request), dataset_id, number)
+    return explore.histograms(version, filters.as_filters())
+
+
+@router.get("/datasets/{int:dataset_id}/views", response=ViewList, summary="Filters saved under a name")
+def list_views(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
+    return {"items": list(queries.views(access.dataset_read(require(request), dataset_id))), "next": None}
+
+
+@router.post("/datasets/{int:dataset_id}/views", response={201: ViewOut}, summary="Save filters under a name")
+def save_view(request: HttpRequest, dataset_id: Id, payload: ViewIn) -> Status[SavedView]:
+    """A view of the same name is replaced."""
+    membership = require(request, Role.REVIEWER)
+    dataset = access.dataset_read(membership, dataset_id)
+    return Status(201, services.save_view(membership, dataset, payload.name, parse(payload.filters)))
+
+
+@router.delete("/views/{int:view_id}", response={204: None}, summary="Forget a saved view")
+def delete_view(request: HttpRequest, view_id: Id) -> Status[None]:
+    membership = require(request, Role.REVIEWER)
+    services.delete_view(membership, access.view_write(membership, view_id))
+    return Status(204, None)

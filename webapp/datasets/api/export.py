@@ -1,0 +1,100 @@
+"""Export over the API, streamed: memory does not grow with the version."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
+from ninja import Router, Schema
+
+from webapp.accounts.access import require
+
+from .. import access, card, services
+from .. import export as exports
+from ..exporters import REGISTRY
+from ..models import DatasetVersion
+from .datasets import Id, Number
+
+router = Router(tags=["datasets"])
+VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
+
+
+class LayoutOut(Schema):
+    """`leaves_out` is what this version has and the layout has no place for; `reads_back`: an import of the file gives
+    the identical version, as far as its examples are in the file (`needs`)."""
+
+    name: str
+    label: str
+    help: str
+    files: list[str]
+    needs: str
+    reads_back: bool
+    leaves_out: list[str]
+
+
+class LayoutList(Schema):
+    items: list[LayoutOut]
+    next: str | None
+
+
+@router.get(VERSION + "/export/formats", response=LayoutList, summary="The layouts, and what each would leave out")
+def layouts(request: HttpRequest, dataset_id: Id, number: Number) -> dict[str, Any]:
+    version = access.version_read(require(request), dataset_id, number)
+    items = [
+        {
+            "name": each.name,
+            "label": each.label,
+            "help": each.help,
+            "files": list(each.kinds),
+            "needs": each.needs,
+            "reads_back": bool(each.importer),
+            "leaves_out": exports.leaves_out(each, version),
+        }
+        for each in REGISTRY.values()
+    ]
+    return {"items": items, "next": None}
+
+
+@router.get(VERSION + "/export", summary="Its examples as a file, streamed")
+def export(
+    request: HttpRequest,
+    dataset_id: Id,
+    number: Number,
+    format: str = "touchstone",
+    file: Literal["jsonl", "parquet"] = "jsonl",
+    split: Literal["", "train", "heldout"] = "",
+    extras: bool = True,
+    archive: bool = False,
+) -> StreamingHttpResponse:
+    """`format` is one of `export/formats`. With `extras`, layouts that we read back carry a column `touchstone` with what
+    they have no place for, so that importing the file gives back the identical digest. `archive` makes a zip with the
+    data card."""
+    version = access.version_read(require(request), dataset_id, number)
+    asked = exports.order(format, file, split, extras, archive)
+    return streamed(version, asked)
+
+
+@router.get(VERSION + "/card", summary="The data card: counts, agreement, licence, lineage")
+def show_card(
+    request: HttpRequest, dataset_id: Id, number: Number, format: Literal["json", "markdown"] = "json"
+) -> HttpResponse:
+    told = card.build(access.version_read(require(request), dataset_id, number))
+    if format == "markdown":
+        return HttpResponse(card.markdown(told), content_type="text/markdown; charset=utf-8")
+    return JsonResponse(told, json_dumps_params={"ensure_ascii": False})
+
+
+def streamed(version: DatasetVersion, asked: exports.Order) -> StreamingHttpResponse:
+    parts = [f"{version.dataset.name}-v{version.number}", asked.split, asked.exporter.name]
+    name = Path(services.safe_name("-".join(filter(None, parts)))).name
+    response = StreamingHttpResponse(_async(exports.chunks(version, asked)), content_type=exports.TYPES[asked.suffix])
+    response["Content-Disposition"] = f'attachment; filename="{name}.{asked.suffix}"'
+    return response
+
+
+async def _async(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Each piece is made in a thread of its own turn, so that other requests are answered in between."""
+    take = sync_to_async(lambda: next(pieces, None))
+    while (piece := await take()) is not None:
+        yield piece

@@ -1,0 +1,188 @@
+"""Versions over the API: how two differ, what they are called, how the next one is derived."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Role
+
+from .. import access, differences, queries, services
+from ..filters import parse
+from ..models import CurationJob
+from .datasets import Id, Number
+
+router = Router(tags=["datasets"])
+VERSION = "/datasets/{int:dataset_id}/versions/{int:number}"
+Tag = Annotated[str, Path(min_length=1, max_length=40)]
+
+
+class ChangeOut(Schema):
+    """A field of one side only has null on the other, and `only` says which side that is."""
+
+    path: str
+    before: Any
+    after: Any
+    only: Literal["before", "after"] | None
+
+
+class EntryOut(Schema):
+    """`before` and `after` are ids of examples; None where the key is only in one of the versions."""
+
+    key: str
+    excerpt: str
+    before: int | None
+    after: int | None
+    changes: list[ChangeOut]
+
+
+class DiffOut(Schema):
+    """`counts` are of the whole versions, `items` of the kind asked for."""
+
+    counts: dict[str, int]
+    items: list[EntryOut]
+    next: str | None
+
+
+class DeriveIn(Schema):
+    filters: dict[str, Any] = Field(default_factory=dict, description="As in the address of the list of examples")
+    keep: bool = Field(True, description="Keep what the filters leave; false: remove it")
+    job: int | None = Field(None, description="Remove what this curation job found, instead of filters")
+    note: str = Field("", max_length=500)
+
+
+class PreviewOut(Schema):
+    kept: int
+    removed: int
+    exact: bool
+    examples: list[dict[str, Any]]
+
+
+class CurateIn(Schema):
+    kind: Literal["duplicates", "criteria", "structure"]
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class CurationOut(Schema):
+    id: int
+    kind: str
+    state: str
+    params: dict[str, Any]
+    done: int
+    total: int
+    result: dict[str, Any]
+    error: str
+    version: dict[str, Any] | None
+    created_at: datetime
+    finished_at: datetime | None
+
+    @staticmethod
+    def resolve_version(row: CurationJob) -> dict[str, Any] | None:
+        made = row.made
+        if made is None:
+            return None
+        return {"id": made.pk, "dataset_id": made.dataset_id, "number": made.number, "digest": made.digest}
+
+
+class FindingOut(Schema):
+    id: int
+    position: int
+    group: int
+    removes: bool
+    detail: dict[str, Any]
+
+
+class FindingList(Schema):
+    items: list[FindingOut]
+    next: str | None
+
+
+@router.get(VERSION + "/diff", response=DiffOut, summary="What was added, removed and changed since another version")
+def diff(
+    request: HttpRequest,
+    dataset_id: Id,
+    number: Number,
+    base: Annotated[int, Query(ge=1, le=2**31 - 1)],
+    kind: Literal["added", "removed", "changed"] = "changed",
+    cursor: str | None = None,
+    limit: int = 50,
+) -> dict[str, Any]:
+    membership = require(request)
+    before = access.version_read(membership, dataset_id, base)
+    after = access.version_read(membership, dataset_id, number)
+    page = differences.page(before, after, kind, cursor, limit)
+    items = [{**vars(each), "changes": [_change(change) for change in each.changes]} for each in page.items]
+    return {"counts": differences.counts(before, after), "items": items, "next": page.next}
+
+
+def _change(change: differences.Change) -> dict[str, Any]:
+    gone, come = change.before is differences.MISSING, change.after is differences.MISSING
+    return {
+        "path": change.path,
+        "before": None if gone else change.before,
+        "after": None if come else change.after,
+        "only": "after" if gone else "before" if come else None,
+    }
+
+
+@router.put(VERSION + "/tags/{name}", response={200: dict[str, Any]}, summary="Name this version; a tag moves here")
+def tag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> dict[str, Any]:
+    membership = require(request, Role.RESEARCHER)
+    made = services.tag(membership, access.version_write(membership, dataset_id, number), name)
+    return {"name": made.name, "version": number}
+
+
+@router.delete(VERSION + "/tags/{name}", response={204: None}, summary="Take a tag away")
+def untag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> Status[None]:
+    membership = require(request, Role.RESEARCHER)
+    services.untag(membership, access.version_write(membership, dataset_id, number), name)
+    return Status(204, None)
+
+
+@router.post(VERSION + "/derive/preview", response=PreviewOut, summary="What a derivation would remove; writes nothing")
+def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> dict[str, Any]:
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
+    job = access.curation_of(membership, version, payload.job) if payload.job else None
+    found = queries.removal(version, parse(payload.filters), payload.keep, job)
+    return {
+        "kept": found.kept,
+        "removed": found.removed,
+        "exact": True,
+        "examples": [
+            {"id": each.example_id, "key": each.example.key, "excerpt": each.example.excerpt} for each in found.examples
+        ],
+    }
+
+
+@router.post(VERSION + "/derive", response={202: CurationOut}, summary="A new version without what is filtered out")
+def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: DeriveIn) -> Status[CurationJob]:
+    """Answers at once; follow `GET curations/{id}` until its `version` is there."""
+    membership = require(request, Role.RESEARCHER)
+    version = access.version_write(membership, dataset_id, number)
+    job = access.curation_of(membership, version, payload.job) if payload.job else None
+    filters = parse(payload.filters)
+    return Status(202, services.derive(membership, version, filters, keep=payload.keep, job=job, note=payload.note))
+
+
+@router.post(
+    VERSION + "/curate", response={202: CurationOut}, summary="Look for duplicates, idle criteria, bad rubrics"
+)
+def curate(request: HttpRequest, dataset_id: Id, number: Number, payload: CurateIn) -> Status[CurationJob]:
+    """Nothing is changed: what is found can be removed with `derive` and the id of this job."""
+    membership = require(request, Role.RESEARCHER)
+    version = access.version_write(membership, dataset_id, number)
+    return Status(202, services.curate(membership, version, payload.kind, payload.params))
+
+
+@router.get("/curations/{int:job_id}", response=CurationOut, summary="A curation job: its progress and what it found")
+def curation(request: HttpRequest, job_id: Id) -> CurationJob:
+    return access.curation_read(require(request), job_id)
+
+
+@router.get("/curations/{int:job_id}/findings", response=FindingList, summary="What a curation job found, one by one")
+def findings(request: HttpRequest, job_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+    return queries.findings(access.curation_read(require(request), job_id), cursor, limit)

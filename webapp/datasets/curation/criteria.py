@@ -1,0 +1,68 @@
+"""Criteria that never discriminate: every recorded response meets them, or none does (RubricBench's stress test)."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from trainer.contracts import Criterion, Example
+from trainer.rewards.verifiers import VerifierError, verify
+from webapp.core.problems import Invalid
+
+from .. import queries
+from ..models import CurationJob
+from .progress import Report
+
+FEWEST = 2  # responses that must be there before a criterion can be called idle
+
+
+def params(given: dict[str, Any]) -> dict[str, Any]:
+    """`responses`: how many must be recorded before a criterion is judged (2). Raises Invalid."""
+    fewest = given.get("responses", FEWEST)
+    if not isinstance(fewest, int) or isinstance(fewest, bool) or not 2 <= fewest <= 1000:
+        raise Invalid("The number of responses is out of bounds.", {"params.responses": "must be from 2 to 1000"})
+    return {"responses": fewest}
+
+
+def run(job: CurationJob, report: Report) -> None:
+    """One finding for each example with idle criteria. Criteria without verdicts are counted, never called idle."""
+    total = job.version.counts.get("examples", 0)
+    judged = idle = unknown = removable = 0
+    for position, line in queries.stream_canonical(job.version):
+        example = Example.model_validate_json(line)
+        found = []
+        for criterion in example.rubric.criteria if example.rubric else ():
+            verdicts = list(_verdicts(example, criterion))
+            if len(verdicts) < job.params["responses"]:
+                unknown += 1
+                continue
+            judged += 1
+            if len(set(verdicts)) == 1:
+                found.append({"id": criterion.id, "text": criterion.text, "met": verdicts[0], "of": len(verdicts)})
+        if found:
+            idle += len(found)
+            whole = len(found) == len(example.rubric.criteria) if example.rubric else False
+            removable += whole
+            report.found(position, removes=whole, criteria=found)
+        if position % 200 == 0:
+            report.at(position, total)
+    report.flush()
+    report.at(total, total)
+    job.result = {"judged": judged, "idle": idle, "without_verdicts": unknown, "rubrics_all_idle": removable}
+
+
+def _verdicts(example: Example, criterion: Criterion) -> Iterator[bool]:
+    """Of the recorded responses: by the criterion's verifier, else what people graded (`meta.grades`)."""
+    if criterion.verifier:
+        for response in example.responses:
+            try:
+                met = verify(criterion.verifier, response.text).met
+            except VerifierError:  # a spec from before its verifier changed: no verdict
+                return
+            if met is not None:
+                yield met
+        return
+    grades = example.meta.get("grades")
+    for response in example.responses:
+        told = grades.get(response.id, {}) if isinstance(grades, dict) else {}
+        met = told.get(criterion.id) if isinstance(told, dict) else None
+        if isinstance(met, bool):
+            yield met

@@ -1,0 +1,66 @@
+"""Carries a curation job to finished or failed, on one worker at a time."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from webapp.core import audit
+from webapp.core.problems import Invalid
+
+from ..models import CurationJob
+from . import DERIVE, REGISTRY
+from .progress import Report, tell
+
+JOB_LOCK = 7303  # namespace of its advisory locks
+
+
+@contextmanager
+def claimed(job_id: int) -> Iterator[CurationJob | None]:
+    """The job, while this connection holds its lock; None if it is over or someone else has it.
+
+    The lock goes with the connection, so it tells a dead worker from a slow one better than any clock.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [JOB_LOCK, job_id])
+        if not cursor.fetchone()[0]:
+            yield None
+            return
+    try:
+        waiting = [CurationJob.State.QUEUED, CurationJob.State.RUNNING]
+        jobs = CurationJob.objects.select_related("version__dataset__workspace", "created_by")
+        yield jobs.filter(id=job_id, state__in=waiting).first()
+    finally:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [JOB_LOCK, job_id])
+
+
+def run(job_id: int) -> None:
+    """Raises what is no fault of the job (database away): it stays running and is taken up again."""
+    with claimed(job_id) as job:
+        if job is None:
+            return
+        job.state = CurationJob.State.RUNNING
+        job.save(update_fields=["state"])
+        tell(job)
+        try:
+            work = DERIVE if job.kind == CurationJob.Kind.DERIVE else REGISTRY[job.kind].run
+            work(job, Report(job))
+            job.state = CurationJob.State.FINISHED
+        except Invalid as problem:
+            job.state, job.error = CurationJob.State.FAILED, problem.message
+        _over(job)
+
+
+@transaction.atomic
+def _over(job: CurationJob) -> None:
+    job.finished_at = timezone.now()
+    job.save()
+    workspace = job.version.dataset.workspace
+    if job.made and not job.result.get("unchanged"):
+        lineage = job.made.lineage
+        detail = {"number": job.made.number, "from": lineage["from"], "base": lineage["base"]}
+        audit.record(workspace, job.created_by, "version.made", job.made, **detail)
+    audit.record(workspace, job.created_by, f"curation.{job.state}", job, kind=job.kind)
+    tell(job)

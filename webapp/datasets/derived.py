@@ -1,0 +1,200 @@
+"""What is known of an example without reading it again: small columns for lists, filters and histograms.
+
+One function makes them, for the importer's COPY and for every other way an example is born, so that a filter means the
+same whatever the row came from. It runs once per example, a million times in a large import: each step is a pass in C.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.contracts import Example, Preference
+
+from . import search
+
+EXCERPT = 300
+LONGER = 1.5  # times: a rejected answer so much longer than the chosen one has the surface on its side (RubricBench)
+SURER = 2  # boosters minus hedges by which one answer sounds more confident than the other
+MARKUP = ("\n- ", "\n* ", "\n#", "\n1. ", "\n2. ", "**", "```", "\n|")
+BOOSTERS = ("definitely", "certainly", "absolutely", "obviously", "clearly", "undoubtedly")
+HEDGES = ("might", "maybe", "perhaps", "possibly", "not sure", "i think")
+CONSTRAINTS = (
+    *("must ", "should ", "exactly", "at least", "at most", "no more than", "no fewer than", "do not", "don't"),
+    *("without", "avoid", "only ", "include", " words", "sentence", "paragraph", "bullet", "format", "limit"),
+    *("必须", "不要", "至少", "最多", "不超过", "恰好"),
+)
+READ = 4_000  # characters of a text that tone and constraints are looked for in
+# column of datasets_example and of the staging table -> its type there, in the order of `columns`
+COLUMNS = {
+    "key": "text",
+    "digest": "text",
+    "canonical": "text",
+    "excerpt": "text",
+    "split": "text",
+    "domain": "text",
+    "source": "text",
+    "criteria_count": "int",
+    "verifiable_count": "int",
+    "response_count": "int",
+    "preference_count": "int",
+    "prompt_length": "int",
+    "response_length": "int",
+    "length_ratio": "double precision",
+    "strength": "double precision",
+    "agreement": "double precision",
+    "pass_rate": "double precision",
+    "constraints": "int",
+    "marks": "text[]",
+    "verifiers": "text[]",
+    "search": "tsvector",
+}
+
+
+def columns(example: Example) -> tuple[Any, ...]:
+    """The values of COLUMNS for one example. Raises ValueError when it holds what JSON or Postgres text cannot."""
+    canonical = example.canonical()
+    criteria = example.rubric.criteria if example.rubric else ()
+    verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
+    prompts = [message.content for message in example.prompt]
+    responses = [response.text for response in example.responses]
+    asked = next((m.content for m in reversed(example.prompt) if m.role == "user"), prompts[-1])
+    verdict = judged(example)
+    return (
+        example.key,
+        example.digest_of(canonical),
+        canonical,
+        " ".join(asked[: 2 * EXCERPT].replace("\0", " ").split())[:EXCERPT],
+        example.split or "",
+        example.domain,
+        example.source,
+        len(criteria),
+        len(verifiers),
+        len(responses),
+        len(example.preferences),
+        sum(map(len, prompts)),
+        round(sum(map(len, responses)) / len(responses)) if responses else None,
+        verdict.length_ratio if verdict else None,
+        verdict.strength if verdict else None,
+        agreement(example.preferences) if len(example.preferences) > 1 else None,
+        _share(example.meta.get("pass_rate")),
+        constraint_count(asked),
+        _marks(example, verdict),
+        sorted(set(verifiers)),
+        search.document("\n".join((example.key, *prompts, *(criterion.text for criterion in criteria), *responses))),
+    )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the raters of one pair hold on average. `strength` runs from -3 (the earlier response is much better) to 3;
+    `chosen` and `rejected` are texts, None for a tie."""
+
+    strength: float
+    chosen: str | None
+    rejected: str | None
+
+    @property
+    def length_ratio(self) -> float | None:
+        """Characters of the rejected answer over those of the chosen one; None for a tie or an empty choice."""
+        return len(self.rejected or "") / len(self.chosen) if self.chosen else None
+
+
+def judged(example: Example) -> Verdict | None:
+    """The mean verdict on the first pair that anybody compared; None without one."""
+    if not example.preferences:
+        return None
+    place = {response.id: index for index, response in enumerate(example.responses)}
+    strengths: dict[tuple[int, int], list[int]] = {}
+    for each in example.preferences:
+        if each.strength is not None and each.verdict == "compared":
+            first, second = place[each.a], place[each.b]
+            turned = first > second
+            strengths.setdefault((second, first) if turned else (first, second), []).append(
+                -each.strength if turned else each.strength
+            )
+    if not strengths:
+        return None
+    (first, second), values = next(iter(strengths.items()))
+    mean = sum(values) / len(values)
+    earlier, later = example.responses[first].text, example.responses[second].text
+    if not mean:
+        return Verdict(0.0, None, None)
+    return Verdict(mean, *((earlier, later) if mean < 0 else (later, earlier)))
+
+
+def agreement(preferences: Sequence[Preference]) -> float | None:
+    """The share of rater pairs that take the same side, averaged over the pairs of responses that two or more judged.
+
+    A tie and "both bad" are sides of their own; who could not assess took none. None where nobody can agree.
+    """
+    votes: dict[tuple[str, str], Counter[str]] = {}
+    for each in preferences:
+        if each.verdict == "cannot_assess":
+            continue
+        turned = each.a > each.b
+        pair = (each.b, each.a) if turned else (each.a, each.b)
+        votes.setdefault(pair, Counter())[_side(each, turned)] += 1
+    shares = [
+        sum(count * (count - 1) for count in sides.values()) / (total * (total - 1))
+        for sides in votes.values()
+        if (total := sides.total()) > 1
+    ]
+    return sum(shares) / len(shares) if shares else None
+
+
+def _share(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return float(value) if 0 <= value <= 1 else None
+
+
+def _side(each: Preference, turned: bool) -> str:
+    if each.verdict == "both_bad" or each.strength is None:
+        return each.verdict
+    return "tie" if not each.strength else "second" if (each.strength > 0) != turned else "first"
+
+
+def constraint_count(prompt: str) -> int:
+    """Distinct wordings of an explicit constraint in the prompt: a rough measure of its complexity (RubricBench)."""
+    prompt = prompt[:READ].lower()
+    return sum(wording in prompt for wording in CONSTRAINTS)
+
+
+def _marks(example: Example, verdict: Verdict | None) -> list[str]:
+    """Kinds of criteria the rubric has, and the surface on which one side of the judged pair stands out."""
+    found = set()
+    for criterion in example.rubric.criteria if example.rubric else ():
+        found.add("kind:pitfall" if criterion.points < 0 else f"kind:{criterion.kind}")
+        if criterion.verifier:
+            found.add("kind:verifiable")
+    if verdict and verdict.chosen is not None and verdict.rejected is not None:
+        found.update(_slices(verdict.chosen, verdict.rejected))
+    return sorted(found)
+
+
+def _slices(chosen: str, rejected: str) -> list[str]:
+    """`rejected:...` where the worse answer has the richer surface, `chosen:...` where the better one has."""
+    found = []
+    for name, one, other in (("rejected", rejected, chosen), ("chosen", chosen, rejected)):
+        if len(one) >= LONGER * max(len(other), 1):
+            found.append(f"{name}:longer")
+    formatted = markup(rejected) - markup(chosen)
+    if abs(formatted) >= 3:
+        found.append("rejected:formatted" if formatted > 0 else "chosen:formatted")
+    surer = confidence(rejected) - confidence(chosen)
+    if abs(surer) >= SURER:
+        found.append("rejected:confident" if surer > 0 else "chosen:confident")
+    return found
+
+
+def markup(text: str) -> int:
+    """Marks of Markdown: list items, headings, bold, code fences, table rows."""
+    text = "\n" + text
+    return sum(map(text.count, MARKUP))
+
+
+def confidence(text: str) -> int:
+    """Boosters minus hedges, by a short English word list: what sounds sure, right or wrong."""
+    text = text[:READ].lower()
+    return sum(map(text.count, BOOSTERS)) - sum(map(text.count, HEDGES))

@@ -1,0 +1,210 @@
+"""Versions as files of other layouts, written piece by piece: memory does not grow with the version."""
+
+import json
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from trainer.contracts import Example
+from webapp.core.problems import Invalid
+
+from . import card, packed, patches, queries
+from .exporters import NATIVE, REGISTRY, Exporter, named
+from .exporters.base import EXTRAS, PAIR, Kind, Row
+from .importers import REGISTRY as IMPORTERS
+from .importers.base import Alone, BadRow
+from .models import DatasetVersion
+
+BATCH = 500  # examples read, and at least as many rows written, at a time
+TYPES = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
+FIELDS = {  # of an example, in words, with the count that tells whether a version has any
+    "rubric": ("rubrics", "rubrics"),
+    "responses": ("responses", "responses"),
+    "preferences": ("preferences", "preferences with their raters and reasons"),
+    "reference": ("examples", "reference answers"),
+    "tags": ("examples", "tags"),
+    "meta": ("examples", "other fields"),
+}
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked for. `extras`: the column that lets an import give back the identical version."""
+
+    exporter: Exporter
+    kind: Kind = "jsonl"
+    split: str = ""
+    extras: bool = True
+    archive: bool = False
+
+    @property
+    def suffix(self) -> str:
+        return "zip" if self.archive else self.kind
+
+
+def order(format: str, kind: str = "jsonl", split: str = "", extras: bool = True, archive: bool = False) -> Order:
+    """Raises Invalid at `format`, `file` or `split`."""
+    exporter = named(format)
+    if exporter is None:
+        raise Invalid("The format is not known.", {"format": f"must be one of {', '.join(REGISTRY)}"})
+    if kind not in exporter.kinds:
+        raise Invalid("The format has no such file.", {"file": f"must be one of {', '.join(exporter.kinds)}"})
+    if split not in ("", "train", "heldout"):
+        raise Invalid("The split is not known.", {"split": "must be train or heldout"})
+    return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive)
+
+
+def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True) -> list[str]:
+    """What of a version is not in the file, in words: examples that make no row, and fields that the layout has no
+    place for, unless the column of extras carries them."""
+    counts = version.counts
+    lost = []
+    if exporter.needs == "a rubric" and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
+        lost.append(f"{without:,} example{'s' if without > 1 else ''} without a rubric")
+    if exporter.needs == PAIR and (without := _undecided(version)):
+        lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {PAIR}")
+    if exporter.importer and extras:
+        return lost
+    return lost + [
+        words for field, (count, words) in FIELDS.items() if field not in exporter.holds and counts.get(count)
+    ]
+
+
+def _undecided(version: DatasetVersion) -> int:
+    """Examples whose first judged pair has no better side; a later pair of theirs may have one."""
+    strength = packed.columns(version)["strength"]
+    return int((np.isnan(strength) | (strength == 0)).sum())
+
+
+def chunks(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """The file in pieces."""
+    if asked.archive:
+        return _archive(version, asked)
+    return _data(version, asked)
+
+
+def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    if asked.kind == "parquet":
+        return _parquet(version, asked)
+    if asked.exporter is NATIVE:
+        return _native(version, asked)
+    return _jsonl(version, asked)
+
+
+def _examples(version: DatasetVersion, asked: Order) -> Iterator[Example]:
+    for _, line in queries.stream_canonical(version):
+        example = Example.model_validate_json(line)
+        if not asked.split or example.split == asked.split:
+            yield example
+
+
+def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """The stored text itself, not read and written again."""
+    lines = queries.stream_canonical(version)
+    while rows := list(islice(lines, BATCH)):
+        kept = (line for _, line in rows if not asked.split or json.loads(line).get("split") == asked.split)
+        if text := "".join(line + "\n" for line in kept):
+            yield text.encode()
+
+
+def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
+    for example in _examples(version, asked):
+        yield from rows_of(example, asked.exporter, asked.extras)
+
+
+def rows_of(example: Example, exporter: Exporter, extras: bool = True) -> Iterator[Row]:
+    """The rows of one example, the first of them with what the layout cannot say."""
+    if exporter is NATIVE or not exporter.importer or not extras:
+        yield from exporter.rows(example)
+        return
+    for number, row in enumerate(exporter.rows(example)):
+        yield {**row, EXTRAS: json.dumps({patches.AGAIN: example.key}) if number else _extras(row, example, exporter)}
+
+
+def _extras(row: Row, example: Example, exporter: Exporter) -> str:
+    importer = IMPORTERS[exporter.importer or ""]
+    try:
+        plain = patches.plain_of(importer.converter(Alone(""))(json.loads(json.dumps(row)), {}))
+    except BadRow:
+        plain = {}
+    return patches.written(plain, example, importer.name)
+
+
+def _jsonl(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    rows = _rows(version, asked)
+    while part := list(islice(rows, BATCH)):
+        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in part).encode()
+
+
+class _Sink:
+    """A file that only grows, emptied as it is read."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._at = 0
+
+    def write(self, data: Any) -> int:
+        piece = bytes(data)
+        self._parts.append(piece)
+        self._at += len(piece)
+        return len(piece)
+
+    def tell(self) -> int:
+        return self._at
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def seekable(self) -> bool:
+        return False
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self.closed = True
+
+    def taken(self) -> bytes:
+        found, self._parts = b"".join(self._parts), []
+        return found
+
+
+def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    schema = asked.exporter.schema
+    if schema is None:
+        raise ValueError(f"{asked.exporter.name} has no Parquet schema")
+    if not asked.extras and asked.exporter is not NATIVE and EXTRAS in schema.names:
+        schema = schema.remove(schema.get_field_index(EXTRAS))
+    sink = _Sink()
+    rows = _rows(version, asked)
+    with pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, compression="zstd") as writer:
+        while part := list(islice(rows, BATCH)):
+            writer.write_table(pa.Table.from_pylist(part, schema=schema))
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """The data with its card, as a folder that the datasets library loads."""
+    sink = _Sink()
+    told = card.build(version)
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("README.md", card.markdown(told))
+        archive.writestr("card.json", json.dumps(told, ensure_ascii=False, indent=2))
+        name = f"{asked.split or 'data'}.{asked.kind}"
+        with archive.open(name, "w", force_zip64=True) as file:
+            for piece in _data(version, asked):
+                file.write(piece)
+                yield sink.taken()
+    yield sink.taken()

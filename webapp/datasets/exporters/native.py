@@ -1,0 +1,23 @@
+"""Our own format: the canonical text of each example, which is what its digest is made of."""
+
+from collections.abc import Iterator
+
+from trainer.contracts import Example
+
+from .base import EXTRAS, Exporter, Row, facts, schema
+
+
+def _rows(example: Example) -> Iterator[Row]:
+    yield {**facts(example), EXTRAS: example.canonical()}
+
+
+NATIVE = Exporter(
+    name="touchstone",
+    label="Touchstone",
+    help="Everything there is, one example a line. Parquet holds the same text in one column, beside the filters.",
+    rows=_rows,
+    holds=frozenset(Example.model_fields),
+    schema=schema(extras=True),
+    importer="touchstone",
+)
+EXPORTERS = (NATIVE,)

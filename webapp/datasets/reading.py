@@ -1,0 +1,147 @@
+"""Our side of an import: rows read, checked and written for COPY in another thread, while the database takes earlier ones.
+
+Waiting for the database leaves the processor to the thread, so both work at the same time; batches keep their order.
+"""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from operator import itemgetter
+from typing import Any
+
+from trainer.contracts import Example
+
+from . import loading
+from .derived import COLUMNS, columns
+from .importers import Bundle, Importer, RowProblem
+from .importers import Mapping as Columns
+from .importers.source import Progress
+from .packed import Packer
+from .splits import Splits
+
+ROWS, BYTES = 4_000, 4_000_000  # of a batch at most: rows, and what is read of the file
+PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
+AHEAD = 2  # batches that are checked before they are asked for
+
+
+@dataclass
+class Batch:
+    """Rows of one file in their order: (line, example or problem)."""
+
+    file: int
+    name: str
+    rows: list[tuple[int, Example | RowProblem]]
+    bytes_done: int
+
+    @property
+    def keys(self) -> list[str]:
+        return [row.key for _, row in self.rows if isinstance(row, Example)]
+
+
+@dataclass
+class Ready:
+    """A batch for the loader: its good rows as COPY takes them, with their lines and their columns for `packed`, and the
+    problems of the others."""
+
+    batch: Batch
+    data: bytes
+    lines: list[int]
+    packed: list[tuple[Any, ...]]
+    problems: list[RowProblem]
+
+
+class Reader:
+    """Reads the files of a bundle as examples of one format."""
+
+    def __init__(
+        self, bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Columns, splits: Splits
+    ) -> None:
+        self.bundle, self.names, self.importer, self.mapping, self.splits = bundle, names, importer, mapping, splits
+        self._places = count()
+        self._new = splits.dataset is None  # then no row has an earlier side that must be looked up
+
+    def ready(self) -> Iterator[Ready]:
+        """Every batch, checked and written. Raises OSError for a file that cannot be read."""
+        with _thread() as thread:
+            batches = self.batches()
+            checked: deque[Future[Batch | None]] = deque()
+            written: deque[Future[Ready]] = deque()
+            for _ in range(AHEAD):
+                checked.append(thread.submit(next, batches, None))
+            while checked or written:
+                batch = checked.popleft().result() if checked else None
+                if batch:
+                    before = {} if self._new else self.splits.before(batch.keys)
+                    written.append(thread.submit(self.write, batch, before))
+                    checked.append(thread.submit(next, batches, None))
+                else:
+                    checked.clear()
+                if written and (not batch or len(written) > AHEAD):
+                    yield written.popleft().result()
+
+    def batches(self) -> Iterator[Batch]:
+        """The rows in batches, which never reach over the end of a file."""
+        done = 0
+        for number, name in enumerate(self.names):
+            with self.bundle.opened(name) as (stream, progress):
+                rows = self.importer.read(stream, name, self.mapping, self.bundle.beside(name))
+                while batch := list(_bounded(rows, progress)):
+                    yield Batch(number, name, batch, done + progress.bytes_done)
+                done += progress.bytes_done
+
+    def write(self, batch: Batch, before: Mapping[str, str]) -> Ready:
+        """The good rows on their sides of the split, with a place each."""
+        ready = Ready(batch, b"", [], [], [])
+        written: list[bytes] = []
+        for line, row in batch.rows:
+            values = row if isinstance(row, RowProblem) else self._columns(line, row, before)
+            if not isinstance(values, RowProblem):
+                try:
+                    written.append(loading.write((next(self._places), batch.file, line, *values)))
+                    ready.lines.append(line)
+                    ready.packed.append(PACKED(values))
+                    continue
+                except ValueError as error:
+                    values = _unstorable(line, error)
+            ready.problems.append(values)
+        ready.data = b"".join(written)
+        return ready
+
+    def _columns(self, line: int, example: Example, before: Mapping[str, str]) -> tuple[Any, ...] | RowProblem:
+        split = self.splits.decide(line, example, before)
+        if isinstance(split, RowProblem):
+            return split
+        # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
+        example.__dict__["split"] = split
+        try:
+            return columns(example)
+        except ValueError as error:
+            return _unstorable(line, error)
+
+
+def _unstorable(line: int, error: ValueError) -> RowProblem:
+    """An infinite number or half a character: neither JSON nor Postgres takes it."""
+    return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
+
+
+def _bounded(
+    rows: Iterator[tuple[int, Example | RowProblem]], progress: Progress
+) -> Iterator[tuple[int, Example | RowProblem]]:
+    start = progress.bytes_done
+    for number, row in enumerate(rows, 1):
+        yield row
+        if number >= ROWS or progress.bytes_done - start > BYTES:
+            return
+
+
+@contextmanager
+def _thread() -> Iterator[ThreadPoolExecutor]:
+    """One thread; what it has not begun when the import ends early is never begun."""
+    thread = ThreadPoolExecutor(1, thread_name_prefix="import")
+    try:
+        yield thread
+    finally:
+        thread.shutdown(cancel_futures=True)

@@ -1,0 +1,79 @@
+"""How versions come to be: numbered under a lock, filled in one transaction, described by what they hold.
+
+Imports fill theirs while they read (see `loading`); `create` serves everything else.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from django.db import connection, transaction
+
+from . import packed, staging
+from .models import Dataset, DatasetVersion
+
+NAME_LOCK = 7302  # namespace of the advisory locks
+ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
+Lineage = dict[str, Any]
+
+
+@contextmanager
+def alone(workspace_id: int, name: str) -> Iterator[None]:
+    """One writer at a time into a dataset name: splits of known keys are read first and written at the end."""
+    digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
+    key = int.from_bytes(digest[:4], "big", signed=True)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [NAME_LOCK, key])
+    try:
+        yield
+    finally:
+        # in a broken transaction no statement runs; the lock goes with the connection then
+        if connection.is_usable() and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
+
+
+def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:
+    """The version that `fill(version id)` lists the members of, and whether it was made now.
+
+    Where a version holds exactly these examples already, that one comes back and nothing is written.
+    """
+    with transaction.atomic():
+        mark = transaction.savepoint()
+        version = DatasetVersion.objects.create(
+            dataset=dataset, number=next_number(dataset), digest="", lineage=lineage
+        )
+        fill(version.pk)
+        version.counts, version.facets, version.digest = facts(version.pk)
+        same = dataset.versions.filter(digest=version.digest).order_by("-number").first()
+        if same:
+            transaction.savepoint_rollback(mark)
+            return same, False
+        version.save(update_fields=["counts", "facets", "digest"])
+        packed.pack(version.pk)
+        transaction.savepoint_commit(mark)
+    analyze(version.counts["examples"])
+    return version, True
+
+
+def next_number(dataset: Dataset) -> int:
+    """The number of the next version. A version that is still filled has none yet, whatever stands in its row."""
+    Dataset.objects.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
+    numbers = dataset.versions.exclude(digest="").order_by("-number").values_list("number", flat=True)
+    return (numbers.first() or 0) + 1
+
+
+def analyze(rows: int) -> None:
+    if rows >= ANALYZE_FROM:
+        with connection.cursor() as cursor:
+            cursor.execute("ANALYZE datasets_example, datasets_versionmember")
+
+
+def facts(version_id: int) -> tuple[dict[str, int], dict[str, dict[str, int]], str]:
+    """Counts by kind, facets for the filters, and the digest of a version's members."""
+    held = f"""(
+        SELECT example.* FROM datasets_versionmember AS member
+        JOIN datasets_example AS example ON example.id = member.example_id WHERE member.version_id = {int(version_id)}
+    ) AS held"""  # noqa: S608  a number
+    return staging.facts(held)

@@ -1,0 +1,147 @@
+"""Looking into a version: its examples narrowed and counted, one page for each, views kept under a name."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.http import urlencode
+from django.views.decorators.http import require_GET, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core.problems import Invalid
+
+from .. import access, explore, known, queries, services
+from ..filters import CHOICES, SLICES, Filters, parse, query, words
+from ..models import DatasetVersion
+
+PAGE = 50
+# filter -> words for people, and the count of a version without which it would narrow nothing
+CHOSEN = {
+    "split": ("Split", "examples"),
+    "label": ("Label", "preferences"),
+    "slice": ("Surface", "preferences"),
+    "hard": ("Hard pairs", "preferences"),
+    "kind": ("Criteria", "criteria"),
+}
+YES_NO = {"rubric": ("Rubric", "rubrics"), "preferences": ("Preferences", "preferences")}
+
+
+def address(version: DatasetVersion, filters: dict[str, str], page: str = "dataset_version") -> str:
+    """The page of a version with these filters set."""
+    url = str(redirect(page, version.dataset_id, version.number).url)
+    return f"{url}?{urlencode(filters)}" if filters else url
+
+
+@member(access.READER)
+@require_GET
+def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) -> HttpResponseBase:
+    """One version (the newest without a number): what it holds, and its examples, searched and filtered."""
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
+    given = request.GET
+    try:
+        filters = parse(given)
+        found = queries.examples(version, filters, given.get("cursor"), PAGE)
+    except Invalid as problem:  # typed by hand: begin at the beginning, and say what was not understood
+        for field, reason in problem.fields.items():
+            messages.warning(request, f"{field} {reason}")
+        return redirect("dataset_version", dataset_id, version.number)
+    set_ = query(filters)
+    context = {
+        "dataset": version.dataset,
+        "version": version,
+        "tab": "explore",
+        "rows": found.items,
+        "filters": filters,
+        "query": set_,
+        "next": urlencode({**set_, "cursor": found.next}) if found.next else "",
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    if request.headers.get("HX-Request") and given.get("cursor"):
+        return render(request, "datasets/_rows.html", context)
+    return render(request, "datasets/dataset.html", {**context, **_panel(version, filters, set_)})
+
+
+def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> dict[str, Any]:
+    """What stands beside the rows: how many there are, what narrows them, how they are spread, what was saved."""
+    matches, exact = explore.count(version, filters)
+    without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
+    return {
+        "matches": matches,
+        "exact": exact,
+        "chips": [(text, address(version, without[name])) for name, text in words(filters)],
+        "histograms": explore.histograms(version, filters),
+        "choices": [
+            (name, label, CHOICES[name], set_.get(name, ""))
+            for name, (label, needs) in CHOSEN.items()
+            if version.counts.get(needs) or name in set_
+        ],
+        "yes_no": [
+            (name, label) for name, (label, needs) in YES_NO.items() if version.counts.get(needs) or name in set_
+        ],
+        "facets": [
+            (name, version.facets.get(name, {}), set_.get(name, "")) for name in ("domain", "source", "verifier")
+        ],
+        "views": [
+            {"row": view, "url": address(version, view.query), "open": view.query == set_}
+            for view in queries.views(version.dataset)
+        ],
+        "query_string": urlencode(set_),
+        "clear": address(version, {}),
+    }
+
+
+@member(access.READER)
+@require_POST
+def view_save(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
+    try:
+        filters = parse(request.GET)
+        view = services.save_view(membership, version.dataset, request.POST.get("name", ""), filters)
+        messages.success(request, f"Saved as “{view.name}”.")
+    except Invalid as problem:
+        messages.error(request, f"{problem.message} {' '.join(problem.fields.values())}")
+        return redirect("dataset_version", dataset_id, number)
+    return redirect(address(version, view.query))
+
+
+@member(access.READER)
+@require_POST
+def view_delete(request: HttpRequest, view_id: int) -> HttpResponseBase:
+    membership = require(request)
+    view = access.view_write(membership, view_id)
+    version = access.version_read(membership, view.dataset_id)
+    services.delete_view(membership, view)
+    messages.success(request, f"“{view.name}” is forgotten. Its filters are still set here, should you want it back.")
+    return redirect(address(version, view.query))
+
+
+@member(access.READER)
+@require_GET
+def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
+    """Everything known about one example; `in` names the version it was come upon in, for the way to its neighbours."""
+    row = access.example_read(require(request), example_id)
+    record = row.record
+    texts = {response.id: response for response in record.responses}
+    preferences = [{"row": each, "a": texts[each.a], "b": texts[each.b]} for each in record.preferences]
+    appearances = list(queries.appearances(row)[:50])
+    given = request.GET.get("in", "")
+    here = next(
+        (each for each in appearances if str(each.version.number) == given), appearances[0] if appearances else None
+    )
+    context = {
+        "row": row,
+        "record": record,
+        "preferences": preferences,
+        "meta": record.model_dump(mode="json")["meta"],
+        "appearances": appearances,
+        "here": here,
+        "beside": queries.beside(here) if here else {},
+        "marks": [SLICES[mark] for mark in row.marks if mark in SLICES],
+        "others": queries.other_contents(row),
+        "known": known.about(row),
+    }
+    return render(request, "datasets/example.html", context)

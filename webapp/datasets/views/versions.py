@@ -1,0 +1,126 @@
+"""Versions: the line they descend in, how two differ, what the next one would lose."""
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Role
+from webapp.core.problems import Conflict, Invalid, Problem
+
+from .. import access, differences, lineage, queries, services
+from ..filters import parse, query, words
+from .explore import address
+
+DIFFERENCES = 20
+KINDS = ("changed", "added", "removed")
+
+
+@member(access.READER)
+@require_GET
+def versions(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
+    membership = require(request)
+    version = access.version_read(membership, dataset_id)
+    context = {
+        "dataset": version.dataset,
+        "version": version,
+        "tab": "versions",
+        "line": lineage.line(list(queries.versions(version.dataset).prefetch_related("tags")[:200])),
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    return render(request, "datasets/versions.html", context)
+
+
+@member(access.READER)
+@require_GET
+def diff(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    """Against `base`; without one against the version it was made from, or the one before it."""
+    membership = require(request)
+    after = access.version_read(membership, dataset_id, number)
+    given = request.GET.get("base", "")
+    base = int(given) if given.isdecimal() and len(given) < 10 else after.lineage.get("base") or max(number - 1, 1)
+    before = access.version_read(membership, dataset_id, base)
+    counts = differences.counts(before, after)
+    kind = request.GET.get("kind") or next((each for each in KINDS if counts[each]), "changed")
+    if kind not in KINDS:
+        return redirect("dataset_diff", dataset_id, number)
+    page = differences.page(before, after, kind, request.GET.get("cursor"), DIFFERENCES)
+    context = {
+        "dataset": after.dataset,
+        "version": after,
+        "tab": "versions",
+        "before": before,
+        "counts": counts,
+        "tabs": [(each, counts[each]) for each in KINDS],
+        "kind": kind,
+        "entries": page.items,
+        "next": page.next,
+        "missing": differences.MISSING,
+        "versions": queries.versions(after.dataset)[:200],
+        "may_write": membership.may(Role.RESEARCHER),
+    }
+    template = "datasets/_differences.html" if request.headers.get("HX-Request") else "datasets/diff.html"
+    return render(request, template, context)
+
+
+@member(access.WRITER)
+@require_http_methods(["GET", "POST"])
+def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    """Shows what would be removed; posted, it queues the work and goes to its page."""
+    membership = require(request)
+    version = access.version_write(membership, dataset_id, number)
+    given = request.GET
+    keep = given.get("remove") != "1"
+    try:
+        filters = parse(given)
+        job = access.curation_of(membership, version, int(given["job"])) if given.get("job", "").isdecimal() else None
+        if request.method == "POST":
+            note = request.POST.get("note", "")
+            return redirect("curation", services.derive(membership, version, filters, keep=keep, job=job, note=note).pk)
+    except (Invalid, Conflict) as problem:
+        messages.error(request, _told(problem))
+        return redirect("dataset_version", dataset_id, number)
+    context = {
+        "dataset": version.dataset,
+        "version": version,
+        "tab": "explore",
+        "words": [text for _, text in words(filters)],
+        "keep": keep,
+        "job": job,
+        "removal": queries.removal(version, filters, keep, job),
+        "back": f"/curations/{job.pk}" if job else address(version, query(filters)),
+        "other": address(version, {**query(filters), **({"remove": "1"} if keep else {})}, "dataset_derive"),
+        "narrow": filters.narrow or job,
+    }
+    return render(request, "datasets/derive.html", context)
+
+
+def _told(problem: Problem) -> str:
+    return " ".join([problem.message, *(f"{field}: {reason}" for field, reason in problem.fields.items())])
+
+
+@member(access.WRITER)
+@require_POST
+def tag(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    """Adds the tag `name`, or takes it away where `remove` is sent along."""
+    membership = require(request)
+    version = access.version_write(membership, dataset_id, number)
+    name = request.POST.get("name", "").strip()
+    try:
+        if request.POST.get("remove"):
+            services.untag(membership, version, name)
+        else:
+            services.tag(membership, version, name)
+    except Invalid as problem:
+        messages.error(request, f"{problem.message} It {problem.fields['name']}.")
+    return redirect("dataset_versions", dataset_id)
+
+
+@member(access.WRITER)
+@require_POST
+def freeze(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase:
+    membership = require(request)
+    version = services.freeze(membership, access.version_write(membership, dataset_id, number))
+    messages.success(request, f"Version {version.number} is frozen: it stays as it is.")
+    return redirect("dataset_version", dataset_id, number)
