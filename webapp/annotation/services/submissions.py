@@ -28,6 +28,8 @@ SUBMIT = """
         SET done = done + 1,
             completed_at = CASE WHEN done + 1 >= overlap THEN coalesce(completed_at, %(now)s) END
         WHERE id = %(task)s AND overlap IS NOT NULL
+    ), person AS (
+        UPDATE annotation_participant SET submitted = submitted + 1 WHERE id = %(participant)s AND %(first)s
     )
     INSERT INTO annotation_answer
         (assignment_id, project_id, revision, current, content, guidelines_id, suggestion, seconds, gold_right,
@@ -121,16 +123,15 @@ def _seconds(seat: Assignment, sent: Sent) -> float:
 
 
 def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) -> Answer:
-    now, revision = timezone.now(), 1
+    now, revision, first = timezone.now(), 1, seat.submitted_at is None
     if seat.draft_revision or seat.submitted_at:  # a first answer without drafts, the common case, asks nothing
         revision = 1 + (Answer.objects.filter(assignment_id=seat.pk).aggregate(last=Max("revision"))["last"] or 0)
-    if seat.submitted_at:
+    if not first:
         # the task's lock before the answers': gold answers are set in that order too
         list(place.project.tasks.select_for_update(no_key=True).filter(id=seat.task_id).values_list("id"))
         Answer.objects.filter(assignment_id=seat.pk, current=True).update(current=False)
     else:
         place.participant.submitted += 1
-        place.moved = True
     answer = Answer(
         assignment=seat,
         project=place.project,
@@ -142,12 +143,12 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
         gold_right=_right(place, seat, content),
         submitted_at=now,
     )
-    answer.pk = _insert(answer, seat)
+    answer.pk = _insert(answer, seat, place.participant.pk, first)
     seat.state, seat.submitted_at, seat.seconds, seat.draft = State.SUBMITTED, now, answer.seconds, None
     return answer
 
 
-def _insert(answer: Answer, seat: Assignment) -> int:
+def _insert(answer: Answer, seat: Assignment, participant: int, first: bool) -> int:
     values: dict[str, Any] = {
         "now": answer.submitted_at,
         "seconds": answer.seconds,
@@ -159,6 +160,8 @@ def _insert(answer: Answer, seat: Assignment) -> int:
         "guidelines": answer.guidelines_id,
         "suggestion": answer.suggestion,
         "right": answer.gold_right,
+        "participant": participant,
+        "first": first,
     }
     with connection.cursor() as cursor:
         cursor.execute(SUBMIT, values)
