@@ -203,6 +203,8 @@ REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
 TRAINER_COMMAND = ENV.trainer_command or (
     f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
 )
+# Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
+MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }

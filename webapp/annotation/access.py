@@ -11,7 +11,7 @@ from django.http import Http404
 
 from webapp.accounts.models import Membership, Role, User
 
-from .models import Assignment, Project, ProjectInvite, Task
+from .models import Assignment, Comment, Project, ProjectInvite, Task
 
 Row = TypeVar("Row")
 READER = Role.REVIEWER
@@ -57,6 +57,17 @@ def participant(project: Project, user_id: int) -> User:
 def invite(project: Project, invite_id: int) -> ProjectInvite:
     """An invitation into a project that the caller has fetched."""
     return _found(project.invites.select_related("project").filter(id=invite_id).first(), "invitation")
+
+
+def answered_read(membership: Membership, assignment_id: int) -> Assignment:
+    """Anybody's, for a reviewer."""
+    rows = Assignment.objects.filter(project__workspace_id=may_read(membership).workspace_id, id=assignment_id)
+    return _found(rows.select_related("project", "task").first(), "assignment")
+
+
+def comment_read(membership: Membership, comment_id: int) -> Comment:
+    rows = Comment.objects.filter(project__workspace_id=may_read(membership).workspace_id, id=comment_id)
+    return _found(rows.select_related("project").first(), "comment")
 
 
 def own_assignment(membership: Membership, assignment_id: int) -> Assignment:

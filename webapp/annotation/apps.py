@@ -4,3 +4,7 @@ from django.apps import AppConfig
 class AnnotationConfig(AppConfig):
     name = "webapp.annotation"
     label = "annotation"
+
+    def ready(self) -> None:
+        """Tells the pages of datasets what this app knows of an example."""
+        from . import examples  # noqa: F401  registers itself

@@ -7,17 +7,18 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
 
-from . import card, patches, queries
+from . import card, packed, patches, queries
 from .exporters import NATIVE, REGISTRY, Exporter, named
-from .exporters.base import EXTRAS, Kind, Row
+from .exporters.base import EXTRAS, PAIR, Kind, Row
 from .importers import REGISTRY as IMPORTERS
-from .importers import BadRow
+from .importers.base import Alone, BadRow
 from .models import DatasetVersion
 
 BATCH = 500  # examples read, and at least as many rows written, at a time
@@ -59,11 +60,26 @@ def order(format: str, kind: str = "jsonl", split: str = "", extras: bool = True
     return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive)
 
 
-def leaves_out(exporter: Exporter, counts: dict[str, int], extras: bool = True) -> list[str]:
-    """What of a version the layout has no place for, in words; what the column of extras carries is not lost."""
+def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True) -> list[str]:
+    """What of a version is not in the file, in words: examples that make no row, and fields that the layout has no
+    place for, unless the column of extras carries them."""
+    counts = version.counts
+    lost = []
+    if exporter.needs == "a rubric" and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
+        lost.append(f"{without:,} example{'s' if without > 1 else ''} without a rubric")
+    if exporter.needs == PAIR and (without := _undecided(version)):
+        lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {PAIR}")
     if exporter.importer and extras:
-        return []
-    return [words for field, (count, words) in FIELDS.items() if field not in exporter.holds and counts.get(count)]
+        return lost
+    return lost + [
+        words for field, (count, words) in FIELDS.items() if field not in exporter.holds and counts.get(count)
+    ]
+
+
+def _undecided(version: DatasetVersion) -> int:
+    """Examples whose first judged pair has no better side; a later pair of theirs may have one."""
+    strength = packed.columns(version)["strength"]
+    return int((np.isnan(strength) | (strength == 0)).sum())
 
 
 def chunks(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
@@ -114,7 +130,7 @@ def rows_of(example: Example, exporter: Exporter, extras: bool = True) -> Iterat
 def _extras(row: Row, example: Example, exporter: Exporter) -> str:
     importer = IMPORTERS[exporter.importer or ""]
     try:
-        plain = patches.plain_of(importer.convert(json.loads(json.dumps(row)), {}))
+        plain = patches.plain_of(importer.converter(Alone(""))(json.loads(json.dumps(row)), {}))
     except BadRow:
         plain = {}
     return patches.written(plain, example, importer.name)

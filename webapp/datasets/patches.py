@@ -10,6 +10,7 @@ from trainer.contracts import Example
 from .differences import MISSING, differing
 
 Data = dict[str, Any]
+COLUMN = "touchstone"
 AGAIN = "again"  # marks a further row of an example whose first row said everything
 
 

@@ -143,6 +143,19 @@ def appearances(example: Example) -> QuerySet[VersionMember]:
     return VersionMember.objects.filter(example=example).select_related("version").order_by("-version__number")
 
 
+def beside(member: VersionMember) -> dict[str, int]:
+    """{"before": id, "after": id} of the examples next to this one in its version, as far as there are any."""
+    places = {member.position - 1: "before", member.position + 1: "after"}
+    rows = VersionMember.objects.filter(version_id=member.version_id, position__in=places)
+    return {places[position]: example_id for position, example_id in rows.values_list("position", "example_id")}
+
+
+def other_contents(example: Example) -> list[Example]:
+    """What else stood, or stands, under this key in the dataset's versions, newest first."""
+    rows = Example.objects.filter(dataset_id=example.dataset_id, key=example.key).exclude(pk=example.pk)
+    return list(rows.only("id", "created_at").order_by("-id")[:20])
+
+
 def stream_canonical(version: DatasetVersion | int, after: int = -1) -> Iterator[tuple[int, str]]:
     """(position, canonical line) of every example behind `after`, in the version's order; memory stays flat."""
     version_id = version if isinstance(version, int) else version.pk

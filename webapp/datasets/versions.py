@@ -1,6 +1,6 @@
 """How versions come to be: numbered under a lock, filled in one transaction, described by what they hold.
 
-`of_staged` serves imports, whose facts are counted while the rows are staged; `create` serves everything else.
+Imports fill theirs while they read (see `loading`); `create` serves everything else.
 """
 
 import hashlib
@@ -32,30 +32,6 @@ def alone(workspace_id: int, name: str) -> Iterator[None]:
         if connection.is_usable() and not connection.needs_rollback:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
-
-
-def of_staged(
-    dataset: Dataset,
-    counts: dict[str, int],
-    facets: dict[str, dict[str, int]],
-    digest: str,
-    lineage: Callable[[], Lineage],
-) -> tuple[DatasetVersion, bool]:
-    """The version that holds exactly the staged rows, and whether it was made now. Call inside a transaction."""
-    same = dataset.versions.filter(digest=digest).order_by("-number").first()
-    if same:
-        return same, False
-    version = DatasetVersion.objects.create(
-        dataset=dataset,
-        number=next_number(dataset),
-        digest=digest,
-        counts=counts,
-        facets=facets,
-        lineage=lineage(),
-    )
-    staging.move(dataset.pk, version.pk)
-    packed.pack(version.pk)
-    return version, True
 
 
 def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:

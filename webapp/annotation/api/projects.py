@@ -12,12 +12,15 @@ from webapp.core.paging import page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
-from .. import access, shapes
+from .. import access, advice, shapes
 from .. import schemas as s
 from ..catalogue import KINDS
 from ..kinds import ANSWERS, Settings
 from ..models import Project
+from ..queries import mine as own
+from ..queries import people as persons
 from ..queries import projects as queries
+from ..queries import sizes
 from ..services import projects as services
 
 router = Router(tags=["annotation"])
@@ -91,6 +94,18 @@ def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]
     return Status(201, _shown(project))
 
 
+@router.post("/projects/size", response=s.SizeOut, summary="How many tasks a project would make; nothing is written")
+def size(request: HttpRequest, payload: s.SizeIn) -> sizes.Size:
+    membership = access.may_write(require(request))
+    return sizes.expected(_version(membership, payload.dataset), payload.kind, payload.overlap)
+
+
+@router.get("/projects/mine", response=s.WaitingList, summary="Where your own judgement is asked for")
+def mine(request: HttpRequest) -> dict[str, Any]:
+    """For every role: the projects you take part in, those with work first."""
+    return {"items": [shapes.waiting(row) for row in own.waiting(require(request))]}
+
+
 @router.get("/projects/{int:project_id}", response=s.ProjectOut, summary="One project with its progress")
 def get_project(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
     return _shown(access.project_read(require(request), project_id))
@@ -109,3 +124,34 @@ def set_state(request: HttpRequest, project_id: ProjectId, payload: s.StateIn) -
     membership = require(request)
     project = access.project_write(membership, project_id)
     return _shown(services.set_state(membership, project, payload.state))
+
+
+@router.get("/projects/{int:project_id}/progress", response=s.StatusOut, summary="How far it is, how fast, until when")
+def progress(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
+    project = access.project_read(require(request), project_id)
+    far = queries.progress(project)
+    pace = queries.pace(project, far)
+    told = advice.warnings(project, far, persons.people(project), queries.open_comments(project))
+    return {
+        "progress": shapes.progress(far),
+        "open_now": queries.held(project),
+        "per_day": pace.per_day,
+        "finish": pace.finish,
+        "reason": pace.reason,
+        "throughput": queries.throughput(project),
+        "warnings": [f"{each.title}: {each.text}" for each in told],
+    }
+
+
+@router.get("/projects/{int:project_id}/guidelines", response=s.GuidelinesList, summary="All versions, newest first")
+def list_guidelines(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
+    project = access.project_read(require(request), project_id)
+    return {"items": [shapes.guidelines(row) for row in queries.guidelines(project)]}
+
+
+@router.post("/projects/{int:project_id}/guidelines", response={201: s.GuidelinesOut}, summary="Write a new version")
+def new_guidelines(request: HttpRequest, project_id: ProjectId, payload: s.GuidelinesIn) -> Status[dict[str, Any]]:
+    """The same text again answers with the version that has it."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    return Status(201, shapes.guidelines(services.new_guidelines(membership, project, payload.text)))

@@ -49,7 +49,7 @@ def layouts(request: HttpRequest, dataset_id: Id, number: Number) -> dict[str, A
             "files": list(each.kinds),
             "needs": each.needs,
             "reads_back": bool(each.importer),
-            "leaves_out": exports.leaves_out(each, version.counts),
+            "leaves_out": exports.leaves_out(each, version),
         }
         for each in REGISTRY.values()
     ]

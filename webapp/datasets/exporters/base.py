@@ -15,9 +15,12 @@ import pyarrow as pa
 
 from trainer.contracts import Example
 
+from ..patches import COLUMN
+
 Row = dict[str, Any]
 Kind = Literal["jsonl", "parquet"]
-EXTRAS = "touchstone"
+EXTRAS = COLUMN
+PAIR = "a pair with a better side"
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from trainer.contracts import Example
 
-from .base import MESSAGES, Exporter, Row, facts, messages, rubric, schema
+from .base import MESSAGES, PAIR, Exporter, Row, facts, messages, rubric, schema
 
 
 def decided(example: Example) -> Iterator[tuple[str, str, float]]:
@@ -82,7 +82,6 @@ def _openrlhf_prompts(example: Example) -> Iterator[Row]:
 
 
 HELD = frozenset({"key", "prompt", "split", "domain", "source"})
-PAIR = "a pair with a better side"
 EXPORTERS = (
     Exporter(
         name="trl_preference",

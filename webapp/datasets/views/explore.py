@@ -12,19 +12,20 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
-from .. import access, explore, queries, services
-from ..filters import CHOICES, Filters, parse, query, words
+from .. import access, explore, known, queries, services
+from ..filters import CHOICES, SLICES, Filters, parse, query, words
 from ..models import DatasetVersion
 
 PAGE = 50
+# filter -> words for people, and the count of a version without which it would narrow nothing
 CHOSEN = {
-    "split": "Split",
-    "label": "Label",
-    "slice": "Surface",
-    "hard": "Hard pairs",
-    "kind": "Kind of criterion",
+    "split": ("Split", "examples"),
+    "label": ("Label", "preferences"),
+    "slice": ("Surface", "preferences"),
+    "hard": ("Hard pairs", "preferences"),
+    "kind": ("Criteria", "criteria"),
 }
-YES_NO = (("rubric", "Rubric"), ("preferences", "Preferences"))
+YES_NO = {"rubric": ("Rubric", "rubrics"), "preferences": ("Preferences", "preferences")}
 
 
 def address(version: DatasetVersion, filters: dict[str, str], page: str = "dataset_version") -> str:
@@ -72,8 +73,14 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
         "exact": exact,
         "chips": [(text, address(version, without[name])) for name, text in words(filters)],
         "histograms": explore.histograms(version, filters),
-        "choices": [(name, label, CHOICES[name], set_.get(name, "")) for name, label in CHOSEN.items()],
-        "yes_no": YES_NO,
+        "choices": [
+            (name, label, CHOICES[name], set_.get(name, ""))
+            for name, (label, needs) in CHOSEN.items()
+            if version.counts.get(needs) or name in set_
+        ],
+        "yes_no": [
+            (name, label) for name, (label, needs) in YES_NO.items() if version.counts.get(needs) or name in set_
+        ],
         "facets": [
             (name, version.facets.get(name, {}), set_.get(name, "")) for name in ("domain", "source", "verifier")
         ],
@@ -106,23 +113,35 @@ def view_save(request: HttpRequest, dataset_id: int, number: int) -> HttpRespons
 def view_delete(request: HttpRequest, view_id: int) -> HttpResponseBase:
     membership = require(request)
     view = access.view_write(membership, view_id)
+    version = access.version_read(membership, view.dataset_id)
     services.delete_view(membership, view)
-    messages.success(request, f"“{view.name}” is forgotten.")
-    return redirect("dataset", view.dataset_id)
+    messages.success(request, f"“{view.name}” is forgotten. Its filters are still set here, should you want it back.")
+    return redirect(address(version, view.query))
 
 
 @member(access.READER)
 @require_GET
 def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
+    """Everything known about one example; `in` names the version it was come upon in, for the way to its neighbours."""
     row = access.example_read(require(request), example_id)
     record = row.record
     texts = {response.id: response for response in record.responses}
     preferences = [{"row": each, "a": texts[each.a], "b": texts[each.b]} for each in record.preferences]
+    appearances = list(queries.appearances(row)[:50])
+    given = request.GET.get("in", "")
+    here = next(
+        (each for each in appearances if str(each.version.number) == given), appearances[0] if appearances else None
+    )
     context = {
         "row": row,
         "record": record,
         "preferences": preferences,
         "meta": record.model_dump(mode="json")["meta"],
-        "appearances": list(queries.appearances(row)[:50]),
+        "appearances": appearances,
+        "here": here,
+        "beside": queries.beside(here) if here else {},
+        "marks": [SLICES[mark] for mark in row.marks if mark in SLICES],
+        "others": queries.other_contents(row),
+        "known": known.about(row),
     }
     return render(request, "datasets/example.html", context)

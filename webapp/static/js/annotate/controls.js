@@ -34,7 +34,7 @@ export function listen({ keymap, sheet, focusTask, busy }) {
     if (!entry) return;
     event.preventDefault();
     event.stopPropagation(); // the keys of other pages rest here
-    if (!busy()) entry.run();
+    if (!busy()) entry.run(event);
   }, true);
 
   document.addEventListener("click", (event) => {
@@ -44,7 +44,7 @@ export function listen({ keymap, sheet, focusTask, busy }) {
     }
     const button = event.target.closest("button");
     if (!button || button.closest("dialog")) return;
-    if (button.dataset.do) keymap.entries().find((entry) => entry.action === button.dataset.do)?.run();
+    if (button.dataset.do) keymap.entries().find((entry) => entry.action === button.dataset.do)?.run(event);
     // after a click the keys go on working; who came by Tab keeps the place
     if (event.detail > 0 && document.activeElement === button && !open()) focusTask();
   }, true);

@@ -201,10 +201,10 @@ async function renew() {
 
 const waits = () => setup.settings.gold_feedback || (setup.kind === "rubric" && setup.settings.stress_test);
 
-async function submit() {
+async function submit(event) {
   if (!current || busy) return;
   const { assignment, draft, widget, touched } = current;
-  performance.mark("work:asked");
+  performance.mark("work:asked", { startTime: event?.timeStamp ?? performance.now() });
   const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
   if (open) return open.focus(); // a choice is to be made first
   if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
@@ -221,7 +221,7 @@ async function submit() {
   const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body }, draft);
   if (waits()) await reveal(await answer, content);
   await advance();
-  measure();
+  measure("work:next", "work:asked");
 }
 
 /** Between a task that is on its way out and the next one nothing can be entered that would belong to neither. */
@@ -232,9 +232,9 @@ function hold(on) {
   else main.removeAttribute("aria-busy");
 }
 
-/** From the key press to the frame in which the next task can be worked on. */
-function measure() {
-  requestAnimationFrame(() => setTimeout(() => performance.measure("work:next", "work:asked")));
+/** Up to the frame in which the task can be worked on: `python -m benchmarks workbench` reads it. */
+function measure(name, from) {
+  requestAnimationFrame(() => setTimeout(() => performance.measure(name, from)));
 }
 
 /** What there is to see before the next task: whether a check was right, how the rubric fares. */
@@ -379,6 +379,10 @@ watch({
   },
 });
 setInterval(renew, RENEW_MS);
-kind = await import(`./kinds/${setup.kind}.js`).then((module) => ({ ...module, mount: module.default }));
+
+const loading = import(`./kinds/${setup.kind}.js`);
 if (outbox.entries.length) await outbox.run(); // of a page that was closed before they were sent
-await advance();
+const [module] = await Promise.all([loading, tasks.claim().catch(() => null)]);
+kind = { ...module, mount: module.default };
+await advance(); // asks again where that claim failed, and says why
+measure("work:open", { start: 0 });

@@ -124,14 +124,13 @@ export class Quarrels {
   }
 
   signedOut() {
-    const { notes, current } = this.bench;
-    notes.show("signed_out", {
+    this.bench.notes.show("signed_out", {
       tone: "warn",
       title: "You are signed out.",
       body: "Your work is kept in this browser.",
       actions: [
         ["Sign in again", () => open(`/sign-in?next=${encodeURIComponent(location.pathname)}`), true],
-        ["I am back", () => current?.draft.retry()],
+        ["I am back", () => location.reload()], // with the new session's token; what is kept comes back by itself
       ],
     });
   }

@@ -1,0 +1,218 @@
+"""Exports: what trainers read, what comes back, and what is said about the rest."""
+
+import io
+import json
+import zipfile
+
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.cast import ApiClient
+from trainer.contracts import Example
+from webapp.datasets import card, export, services
+from webapp.datasets.exporters import REGISTRY
+from webapp.datasets.models import Dataset
+
+from .test_api import exported
+
+READ_BACK = [(each.name, kind) for each in REGISTRY.values() if each.importer for kind in each.kinds]
+
+
+def full(key="e1", **extra):
+    """An example with something in every field, in scripts that read both ways."""
+    return {
+        "key": key,
+        "prompt": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "为什么天空是蓝色的？ $E=mc^2$"},
+        ],
+        "split": "train",
+        "domain": "physics",
+        "source": "exam",
+        "tags": ["theme:light", "hard"],
+        "rubric": {
+            "criteria": [
+                {"id": "c7", "text": "Names Rayleigh", "points": 5, "importance": "essential", "tags": ["axis"]},
+                {
+                    "id": "c8",
+                    "text": "Under 40 words",
+                    "points": 2,
+                    "kind": "hard",
+                    "verifier": {"name": "word_count", "args": {"max": 40}},
+                },
+            ]
+        },
+        "responses": [
+            {"id": "x", "text": "لأن الهواء يبعثر الأزرق", "origin": "model-1"},
+            {"id": "y", "text": "```python\nprint('blue')\n```", "tags": ["code"]},
+            {"id": "z", "text": "Because."},
+        ],
+        "preferences": [
+            {
+                "a": "x",
+                "b": "y",
+                "strength": -3,
+                "rater": "p1",
+                "reasons": [{"text": "right", "response": "x", "start": 0, "end": 3}],
+            },
+            {"a": "y", "b": "x", "strength": 1, "rater": "p2"},
+            {"a": "z", "b": "x", "strength": 2, "rater": "p1"},
+            {"a": "y", "b": "z", "verdict": "both_bad"},
+        ],
+        "reference": "Rayleigh scattering.",
+        "meta": {"year": 2026, "nested": {"a": [1, None]}},
+        **extra,
+    }
+
+
+@pytest.fixture
+def version(cast):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Sky", licence="CC-BY-4.0")
+    records = [Example.model_validate(full(f"e{i}", split=["train", "heldout"][i % 2])) for i in range(4)]
+    return services.new_version(cast.researcher, dataset, records, None, {"from": "run", "run": 7})
+
+
+def file_of(version, format, kind="jsonl", **options):
+    return b"".join(export.chunks(version, export.order(format, kind, **options)))
+
+
+@pytest.mark.parametrize(("format", "kind"), READ_BACK)
+def test_what_is_read_back_has_the_identical_digest(version, importing, format, kind):
+    job = importing(file_of(version, format, kind), name="Again", file_name=f"sky.{kind}")
+    assert (job.rejected, job.version.digest) == ([], version.digest)
+
+
+def test_an_edit_in_the_file_is_kept(version, importing):
+    rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
+    rows[0]["chosen"][0]["content"] = "Because air scatters blue light."
+    job = importing(rows, name="Edited")
+    assert job.version.digest != version.digest
+    texts = [response.text for response in job.version.members.get(position=0).example.record.responses]
+    assert "Because air scatters blue light." in texts
+
+
+def test_each_decided_pair_is_a_row_with_the_mean_of_its_raters(version):
+    rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
+    first = [(row["chosen"][0]["content"][:8], row["rejected"][0]["content"][:8], row["strength"]) for row in rows[:2]]
+    assert first == [("لأن الهو", "```pytho", 2.0), ("لأن الهو", "Because.", 2.0)]
+    assert len(rows) == 8  # both bad is no pair to learn from
+
+
+@pytest.mark.parametrize("format", REGISTRY)
+def test_every_layout_is_loaded_by_the_datasets_library(version, format, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    for kind in REGISTRY[format].kinds:
+        path = tmp_path / f"{format}.{kind}"
+        path.write_bytes(file_of(version, format, kind))
+        loader = "json" if kind == "jsonl" else kind
+        loaded = datasets.load_dataset(loader, data_files=str(path), split="train", cache_dir=str(tmp_path / "cache"))
+        assert loaded.num_rows >= 4
+
+
+def test_a_side_can_be_taken_alone(version):
+    rows = [json.loads(line) for line in file_of(version, "trl_sft", split="heldout").splitlines()]
+    assert {row["split"] for row in rows} == {"heldout"} and len(rows) == 2
+    assert rows[0]["completion"][0]["content"].startswith("لأن")
+
+
+def test_verl_and_openrlhf_hold_what_their_readers_look_for(version):
+    [first, *_] = pq.read_table(io.BytesIO(file_of(version, "verl", "parquet"))).to_pylist()
+    assert (first["data_source"], first["ability"], first["reward_model"]["style"]) == ("exam", "physics", "rubric")
+    assert json.loads(first["reward_model"]["ground_truth"])["criteria"][0]["points"] == 5
+    assert first["extra_info"]["index"] == "e0"
+    [pair, *_] = [json.loads(line) for line in file_of(version, "openrlhf_preference").splitlines()]
+    assert [message["role"] for message in pair["chosen"]] == ["system", "user", "assistant"]
+
+
+def test_the_column_of_extras_can_be_left_out_and_the_loss_is_named(version):
+    rows = [json.loads(line) for line in file_of(version, "trl_preference", extras=False).splitlines()]
+    assert "touchstone" not in rows[0]
+    lost = export.leaves_out(REGISTRY["trl_preference"], version, extras=False)
+    assert "rubrics" in lost and export.leaves_out(REGISTRY["trl_preference"], version) == []
+    assert any("raters and reasons" in words for words in export.leaves_out(REGISTRY["trl_sft"], version))
+
+
+def test_the_archive_holds_data_and_card(version, cast):
+    archive = zipfile.ZipFile(io.BytesIO(file_of(version, "trl_preference", "parquet", archive=True)))
+    assert archive.namelist() == ["README.md", "card.json", "data.parquet"] and archive.testzip() is None
+    told = json.loads(archive.read("card.json"))
+    assert told["digest"] == version.digest and told["licence"] == "CC-BY-4.0"
+    assert told["agreement"] == {"pairwise": 1.0, "examples": 4} and told["labels"]["first"] == 4
+    assert told["lineage"][0]["origin"] == "Produced by run 7"
+    assert "# Sky, version 1" in archive.read("README.md").decode()
+
+
+def test_agreement_nobody_can_have_is_called_undefined(cast):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Alone")
+    lone = Example.model_validate({"key": "a", "prompt": [{"role": "user", "content": "?"}]})
+    version = services.new_version(cast.researcher, dataset, [lone], None, {"from": "run"})
+    assert "undefined" in card.build(version)["agreement"] and "Undefined" in card.markdown(card.build(version))
+
+
+def test_the_api_lists_layouts_and_streams_files(version, api):
+    base = f"/datasets/{version.dataset_id}/versions/1"
+    listed = {each["name"]: each for each in api.get(f"{base}/export/formats").json()["items"]}
+    assert listed["touchstone"]["leaves_out"] == [] and listed["trl_preference"]["reads_back"]
+    answer = api.get(f"{base}/export", format="native")
+    assert answer["Content-Disposition"] == 'attachment; filename="Sky-v1-touchstone.jsonl"'
+    assert exported(answer).count("\n") == 4
+    assert api.get(f"{base}/export", format="csv").json()["error"]["fields"][0]["path"] == "format"
+    assert api.get(f"{base}/export", format="healthbench", file="parquet").status_code == 422
+    assert api.get(f"{base}/card").json()["version"] == 1
+    assert api.get(f"{base}/card", format="markdown").content.startswith(b"---\n")
+
+
+def test_others_get_no_file(version, cast):
+    base = f"/datasets/{version.dataset_id}/versions/1"
+    for path in (f"{base}/export", f"{base}/card", f"{base}/export/formats"):
+        assert ApiClient(cast.outsider).get(path).status_code == 404
+        assert ApiClient(cast.annotator).get(path).status_code == 403
+        assert ApiClient(cast.reviewer).get(path).status_code == 200
+
+
+word = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), min_size=1, max_size=12)
+response_ids = ["a", "b", "c"]
+
+
+@st.composite
+def examples(draw):
+    data = full(
+        draw(st.text("abcdef", min_size=1, max_size=4)), split=draw(st.sampled_from(["train", "heldout", None]))
+    )
+    for name in ("rubric", "tags", "reference", "meta", "domain", "source"):
+        if draw(st.booleans()):
+            del data[name]
+    data["responses"] = [{"id": each, "text": draw(word)} for each in response_ids]
+    pairs = st.tuples(st.sampled_from(response_ids), st.sampled_from(response_ids)).filter(
+        lambda pair: pair[0] != pair[1]
+    )
+    data["preferences"] = [
+        {"a": a, "b": b, "strength": draw(st.integers(-3, 3))} for a, b in draw(st.lists(pairs, min_size=1, max_size=4))
+    ]
+    data["prompt"][1]["content"] = draw(word.filter(lambda text: text.strip()))
+    return Example.model_validate(data)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    records=st.lists(examples(), min_size=1, max_size=4, unique_by=lambda each: each.key),
+    chosen=st.sampled_from(READ_BACK),
+)
+def test_any_version_comes_back_from_any_layout_that_has_all_its_examples(cast, tmp_path, records, chosen):
+    format, kind = chosen
+    records = [each for each in records if any(True for _ in REGISTRY[format].rows(each))]
+    if not records:
+        return
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="There")
+    try:
+        version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+        path = tmp_path / f"there.{kind}"
+        path.write_bytes(file_of(version, format, kind))
+        job = services.start_import(cast.researcher, path, name="Back", queue=False)
+        services.run_import(job.pk)
+        job.refresh_from_db()
+        assert (job.rejected, job.version.digest) == ([], version.digest)
+    finally:
+        Dataset.objects.all().delete()

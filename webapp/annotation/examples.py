@@ -1,0 +1,22 @@
+"""What annotation has to do with an example: told on its page."""
+
+from collections.abc import Iterator
+
+from webapp.datasets.known import Known, provide
+from webapp.datasets.models import Example
+
+from .models import Task
+
+SHOWN = 20
+
+
+@provide
+def tasks(example: Example) -> Iterator[Known]:
+    held = Task.objects.filter(example=example).select_related("project", "resolution")
+    for task in held.order_by("-id")[:SHOWN]:
+        wanted = "gold" if task.overlap is None else f"{task.done} of {task.overlap} answers"
+        resolution = getattr(task, "resolution", None)
+        note = f"{wanted}, {resolution.get_source_display().lower()}" if resolution else wanted
+        yield Known(
+            "Task", f"{task.project.name} · {task.project.get_kind_display()}", f"/projects/{task.project_id}", note
+        )
