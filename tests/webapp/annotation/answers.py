@@ -87,7 +87,9 @@ def annotators(cast: Cast, project: Project, n: int = 2) -> list[Membership]:
     return people
 
 
-def answer(task: Task, member: Membership, content: dict[str, Any], seconds: float = 12.0, order: tuple[int, ...] = (0, 1)):
+def answer(
+    task: Task, member: Membership, content: dict[str, Any], seconds: float = 12.0, order: tuple[int, ...] = (0, 1)
+):
     """This person's submitted answer, with the counters of the task as the queue keeps them."""
     now = timezone.now()
     seat, made = Assignment.objects.get_or_create(
