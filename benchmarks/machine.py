@@ -17,3 +17,24 @@ def _processor() -> str:
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.machine()
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time that the process and those it started have used, the ended ones included."""
+    children: dict[int, list[int]] = {}
+    used: dict[int, float] = {}
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit():
+            continue
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:  # ended meanwhile
+            continue
+        children.setdefault(int(fields[1]), []).append(int(folder.name))
+        used[int(folder.name)] = sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    waiting, total = [pid], 0.0
+    while waiting:
+        process = waiting.pop()
+        total += used.get(process, 0.0)
+        waiting += children.get(process, [])
+    return total

@@ -91,7 +91,7 @@ def test_the_network_goes_away_in_the_middle_and_nothing_is_lost(bench):
     bench.says("kept in this browser")
     bench.press("Control+Enter")
     bench.on_task(1)  # it was there already
-    bench.says("1 submission waits")
+    bench.says("1 submission waits to be sent")
     bench.press("6", "r")
     bench.type("also offline")
     assert not Answer.objects.exists()
@@ -244,6 +244,28 @@ def test_a_task_sent_back_says_why(bench, project):
     Assignment.objects.update(sent_back="Look at the year again.")
     bench.page.reload()
     expect(bench.page.locator("[data-subject=sent_back]")).to_contain_text("Look at the year again.")
+
+
+def test_a_seat_that_others_took_meanwhile_is_said_and_the_work_kept(bench, project):
+    Assignment.objects.filter(task__rank=0).update(state="returned")
+    project.tasks.filter(rank=0).update(taken=2)
+    answer(bench, "2", "too late")
+    expect(bench.page.locator("#toasts")).to_contain_text("Your time for this task ran out")
+    bench.on_task(1)
+    assert Assignment.objects.get(task__rank=0).draft["reasons"][0]["text"] == "too late"
+    assert not Answer.objects.exists()
+
+
+def test_who_is_signed_out_loses_nothing(bench):
+    cookies = bench.page.context.cookies()
+    bench.page.context.clear_cookies()
+    bench.press("2", "r")
+    bench.type("written after the session ended")
+    bench.says("Signed out, kept in this browser")
+    bench.page.context.add_cookies(cookies)
+    bench.page.get_by_role("button", name="I am back").click()
+    bench.saved()
+    expect(bench.reason(1)).to_have_value("written after the session ended")
 
 
 def test_the_next_task_is_there_when_it_is_asked_for(bench):

@@ -17,17 +17,18 @@ def make_project(
     owner: Membership,
     *people: Membership,
     kind: str = "pairwise",
+    name: str = "Autumn round",
     tasks: int = 6,
     record=None,
     subject=None,
     **settings,
 ) -> Project:
     """An open project in which `people` take part. `record(number)` makes the example's parts beside key and prompt."""
-    dataset = Dataset.objects.create(workspace=owner.workspace, name=f"data for {kind}")
+    dataset = Dataset.objects.create(workspace=owner.workspace, name=f"data for {name}")
     version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="d" * 64)
     project = Project.objects.create(
         workspace=owner.workspace,
-        name="Autumn round",
+        name=name,
         kind=kind,
         version=version,
         overlap=2,

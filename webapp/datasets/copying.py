@@ -20,6 +20,7 @@ _int = Struct(">ii").pack
 _long = Struct(">iq").pack
 _double = Struct(">id").pack
 _array = Struct(">iiIii").pack  # dimensions, whether it holds NULL, type of the elements, size, lower bound
+EMPTY = _length(12) + Struct(">iiI").pack(0, 0, TEXT_OID)  # an array of no dimensions
 
 
 def _text(value: str) -> bytes:
@@ -29,18 +30,19 @@ def _text(value: str) -> bytes:
 
 def _texts(values: list[str]) -> bytes:
     if not values:
-        return _length(12) + Struct(">iiI").pack(0, 0, TEXT_OID)
+        return EMPTY
     data = _array(1, 0, TEXT_OID, len(values), 1) + b"".join(map(_text, values))
     return _length(len(data)) + data
 
 
 def _words(document: str) -> bytes:
-    """A tsvector from its words with spaces between; sorted, as the server wants them and would sort them itself."""
+    """A tsvector from its words with spaces between. The server sorts them where they are not in the order of their
+    bytes, which is that of their characters."""
     if not document:
         return _length(4) + _length(0)
-    words = sorted(document.encode().split(b" "))
-    data = NO_POSITIONS.join(words)
-    return _int(len(data) + 7, len(words)) + data + NO_POSITIONS
+    data = document.encode()
+    gaps = data.count(b" ")
+    return _int(len(data) + 2 * gaps + 7, gaps + 1) + data.replace(b" ", NO_POSITIONS) + NO_POSITIONS
 
 
 WRITERS: Mapping[str, Callable[[Any], bytes]] = {

@@ -6,7 +6,10 @@ from .importers import REGISTRY
 
 
 class ImportForm(forms.Form):
-    file = forms.FileField(label="File", help_text="JSON Lines, JSON, CSV, TSV or Parquet; gzipped or not.")
+    file = forms.FileField(
+        label="File",
+        help_text="JSON Lines, JSON, CSV, TSV or Parquet, gzipped or not; or a ZIP of files that belong together.",
+    )
     name = forms.CharField(max_length=120, label="Dataset name", help_text="An existing dataset gets a new version.")
     format = forms.ChoiceField(
         label="Format",

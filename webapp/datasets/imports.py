@@ -167,7 +167,7 @@ def _take(job: ImportJob, report: _Report, reader: Reader, loader: Loader) -> No
         for problem in ready.problems:
             report.refuse(RowProblem(problem.line, problem.field, problem.reason, ready.batch.name if several else ""))
         loader.storing = job.keep_good or not job.rejected_count
-        for file, line, key, first_file, first_line in loader.take(ready.data, ready.count):
+        for file, line, key, first_file, first_line in loader.take(ready):
             where = f"line {first_line}" + (f" of {reader.names[first_file]}" if first_file != file else "")
             name = reader.names[file] if several else ""
             report.refuse(RowProblem(line, "key", f"the key {key!r} is that of {where} already", name))

@@ -6,7 +6,7 @@ so far, by which repeated keys are found and the version is described in the end
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from django.db import connection
 
@@ -28,6 +28,14 @@ SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "96MB", "maintenance_w
 write = copying.writer(TYPES.values())
 
 
+class Ready(Protocol):
+    """A batch as `reading` gives it."""
+
+    data: bytes
+    lines: list[int]
+    packed: list[tuple[Any, ...]]
+
+
 def _table(name: str, columns: Iterator[str]) -> str:
     return (
         f"CREATE TEMPORARY TABLE {name} ({', '.join(f'{column} {TYPES[column]}' for column in columns)}) ON COMMIT DROP"
@@ -44,6 +52,7 @@ class Loader:
         self.dataset = dataset
         self.storing = True
         self.rows = 0
+        self.packer = packed.Packer()
         self.version = DatasetVersion(dataset=dataset, number=PROVISIONAL, digest="", lineage=lineage)
         with connection.cursor() as cursor:
             for name, value in SETTINGS.items():
@@ -55,21 +64,24 @@ class Loader:
             cursor.execute("CREATE UNIQUE INDEX ON import_rows (key)")
         self.version.save()
 
-    def take(self, data: bytes, count: int) -> list[tuple[int, int, str, int, int]]:
-        """Takes `count` rows as `write` wrote them; returns the repeated ones: (file, line, key, file and line of the
-        first). Without `storing` rows are only counted and compared, for the report of an import that is refused."""
+    def take(self, ready: Ready) -> list[tuple[int, int, str, int, int]]:
+        """Takes a batch; returns the rows whose key came before: (file, line, key, file and line of the first). Without
+        `storing` rows are only counted and compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
             cursor.execute("TRUNCATE import_batch")
             with cursor.copy("COPY import_batch FROM STDIN (FORMAT BINARY)") as to:
-                to.write(copying.HEADER + data + copying.TRAILER)
+                to.write(copying.HEADER + ready.data + copying.TRAILER)
             narrow = ", ".join((*PLACE, *NARROW))
             cursor.execute(
                 f"INSERT INTO import_rows ({narrow}) SELECT {narrow} FROM import_batch ORDER BY place "  # noqa: S608
                 "ON CONFLICT (key) DO NOTHING"
             )
-            repeated = self._repeated(cursor) if cursor.rowcount < count else []
+            repeated = self._repeated(cursor) if cursor.rowcount < len(ready.lines) else []
             if self.storing:
                 self._store(cursor)
+                gone = {line for _, line, *_ in repeated}
+                lines = zip(ready.lines, ready.packed, strict=True)
+                self.packer.add([row for line, row in lines if line not in gone] if gone else ready.packed)
         return repeated
 
     def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int]]:
@@ -113,7 +125,7 @@ class Loader:
         version.counts, version.facets, version.digest = counts, facets, digest
         version.number = versions.next_number(self.dataset)
         version.save()
-        packed.pack(version.pk)
+        self.packer.save(version.pk)
         with connection.cursor() as cursor:  # what still waits in the index's list is read through by every search
             cursor.execute("SELECT gin_clean_pending_list('example_search'::regclass)")
         return version, True

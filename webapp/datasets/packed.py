@@ -6,7 +6,7 @@ rows, or keep an index for every filter and still sort.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from threading import Lock
 from typing import Any
@@ -30,27 +30,42 @@ REAL = ("response_length", "length_ratio", "strength", "agreement", "pass_rate")
 
 def pack(version_id: int) -> None:
     """Packs the columns of a version whose members are listed. Memory: about 60 bytes a row."""
-    books: dict[str, dict[Any, int]] = {name: {} for name in CODED}
-    parts: dict[str, list[Array]] = {name: [] for name in (*CODED, *WHOLE, *REAL)}
+    packer = Packer()
     for rows in _chunks(version_id):
-        for name, column in zip((*CODED, *WHOLE, *REAL), zip(*rows, strict=True), strict=True):
-            parts[name].append(_array(column, name, books.get(name)))
-    made = []
-    for name, arrays in parts.items():
-        array = np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
-        values = [list(each) if isinstance(each, tuple) else each for each in books.get(name, {})]
-        if name in CODED:
-            array = array.astype(np.min_scalar_type(max(len(values) - 1, 0)))
-        made.append(
-            PackedColumn(version_id=version_id, name=name, kind=array.dtype.str, data=array.tobytes(), values=values)
-        )
-    with transaction.atomic():
-        PackedColumn.objects.filter(version_id=version_id).delete()
-        PackedColumn.objects.bulk_create(made, batch_size=4)
+        packer.add(rows)
+    packer.save(version_id)
+
+
+class Packer:
+    """Packs rows of the columns NAMES as they come, in the order of their positions."""
+
+    NAMES = (*CODED, *WHOLE, *REAL)
+
+    def __init__(self) -> None:
+        self._books: dict[str, dict[Any, int]] = {name: {} for name in CODED}
+        self._parts: dict[str, list[Array]] = {name: [] for name in self.NAMES}
+
+    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
+        if rows:
+            for name, column in zip(self.NAMES, zip(*rows, strict=True), strict=True):
+                self._parts[name].append(_array(column, name, self._books.get(name)))
+
+    def save(self, version_id: int) -> None:
+        made = []
+        for name, arrays in self._parts.items():
+            array = np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
+            values = [list(each) if isinstance(each, tuple) else each for each in self._books.get(name, {})]
+            if name in CODED:
+                array = array.astype(np.min_scalar_type(max(len(values) - 1, 0)))
+            kind = array.dtype.str
+            made.append(PackedColumn(version_id=version_id, name=name, kind=kind, data=array.tobytes(), values=values))
+        with transaction.atomic():
+            PackedColumn.objects.filter(version_id=version_id).delete()
+            PackedColumn.objects.bulk_create(made, batch_size=4)
 
 
 def _chunks(version_id: int) -> Iterable[list[tuple[Any, ...]]]:
-    names = ", ".join(f"example.{name}" for name in (*CODED, *WHOLE, *REAL))
+    names = ", ".join(f"example.{name}" for name in Packer.NAMES)
     sql = f"""
         SELECT {names} FROM datasets_versionmember AS member JOIN datasets_example AS example
         ON example.id = member.example_id

@@ -7,19 +7,23 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
+from operator import itemgetter
+from typing import Any
 
 from trainer.contracts import Example
 
 from . import loading
-from .derived import columns
+from .derived import COLUMNS, columns
 from .importers import Bundle, Importer, RowProblem
 from .importers import Mapping as Columns
 from .importers.source import Progress
+from .packed import Packer
 from .splits import Splits
 
 ROWS, BYTES = 4_000, 4_000_000  # of a batch at most: rows, and what is read of the file
+PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
 AHEAD = 2  # batches that are checked before they are asked for
 
 
@@ -39,12 +43,14 @@ class Batch:
 
 @dataclass
 class Ready:
-    """A batch for the loader: its good rows as COPY takes them, and the problems of the others."""
+    """A batch for the loader: its good rows as COPY takes them, with their lines and their columns for `packed`, and the
+    problems of the others."""
 
     batch: Batch
     data: bytes
-    count: int
-    problems: list[RowProblem] = field(default_factory=list)
+    lines: list[int]
+    packed: list[tuple[Any, ...]]
+    problems: list[RowProblem]
 
 
 class Reader:
@@ -88,26 +94,37 @@ class Reader:
 
     def write(self, batch: Batch, before: Mapping[str, str]) -> Ready:
         """The good rows on their sides of the split, with a place each."""
+        ready = Ready(batch, b"", [], [], [])
         written: list[bytes] = []
-        problems: list[RowProblem] = []
         for line, row in batch.rows:
-            found = row if isinstance(row, RowProblem) else self._write(batch, line, row, before)
-            if isinstance(found, RowProblem):
-                problems.append(found)
-            else:
-                written.append(found)
-        return Ready(batch, b"".join(written), len(written), problems)
+            values = row if isinstance(row, RowProblem) else self._columns(line, row, before)
+            if not isinstance(values, RowProblem):
+                try:
+                    written.append(loading.write((next(self._places), batch.file, line, *values)))
+                    ready.lines.append(line)
+                    ready.packed.append(PACKED(values))
+                    continue
+                except ValueError as error:
+                    values = _unstorable(line, error)
+            ready.problems.append(values)
+        ready.data = b"".join(written)
+        return ready
 
-    def _write(self, batch: Batch, line: int, example: Example, before: Mapping[str, str]) -> bytes | RowProblem:
+    def _columns(self, line: int, example: Example, before: Mapping[str, str]) -> tuple[Any, ...] | RowProblem:
         split = self.splits.decide(line, example, before)
         if isinstance(split, RowProblem):
             return split
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
         example.__dict__["split"] = split
         try:
-            return loading.write((next(self._places), batch.file, line, *columns(example)))
-        except ValueError as error:  # an infinite number or half a character: neither JSON nor Postgres takes it
-            return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
+            return columns(example)
+        except ValueError as error:
+            return _unstorable(line, error)
+
+
+def _unstorable(line: int, error: ValueError) -> RowProblem:
+    """An infinite number or half a character: neither JSON nor Postgres takes it."""
+    return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
 
 
 def _bounded(

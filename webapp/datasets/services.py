@@ -24,7 +24,7 @@ from webapp.webhooks.services import announce
 from . import curation, imports, queries, staging, versions
 from .curation import runner
 from .filters import Filters, query
-from .importers import REGISTRY, Mapping, RowProblem, detect, head_of
+from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
 from .splits import Splits
 
@@ -96,7 +96,8 @@ def start_import(
 
     Raises Invalid at `name`, `format`, `mapping`, `heldout_share` or `file`.
     """
-    importer = _importer(path, file_name or path.name, format)
+    bundle = _bundle(path, file_name or path.name)
+    importer = _importer(bundle, format)
     if heldout_share is not None and not 0 <= heldout_share < 1:
         raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be at least 0 and below 1"})
     with transaction.atomic():
@@ -109,7 +110,7 @@ def start_import(
             mapping=_mapping(importer, mapping or {}),
             heldout_share=heldout_share,
             keep_good=keep_good,
-            bytes_total=path.stat().st_size,
+            bytes_total=bundle.size,
             created_by=membership.user,
         )
         audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
@@ -118,12 +119,22 @@ def start_import(
     return job
 
 
-def _importer(path: Path, file_name: str, format: str) -> str:
+def _bundle(path: Path, file_name: str) -> Bundle:
+    try:
+        bundle = Bundle(path, file_name)
+    except OSError as error:
+        raise Invalid("The file cannot be read.", {"file": str(error)}) from error
+    if not bundle.names:
+        raise Invalid("There is nothing to import.", {"file": "holds no files"})
+    if bundle.size == 0:
+        raise Invalid("The file is empty.", {"file": "holds no bytes"})
+    return bundle
+
+
+def _importer(bundle: Bundle, format: str) -> str:
     if format not in (AUTO, *REGISTRY):
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
-    if path.stat().st_size == 0:
-        raise Invalid("The file is empty.", {"file": "holds no bytes"})
-    return detect(head_of(path, file_name)).name if format == AUTO else format
+    return recognise(bundle).name if format == AUTO else format
 
 
 def _name(name: str) -> str:

@@ -1,5 +1,6 @@
 """The annotator's workbench: one page per project, at which tasks come and go without another page load."""
 
+from pathlib import Path
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -15,6 +16,9 @@ from .. import access, kinds
 from ..models import Project
 from ..queries.workbench import latest_guidelines, own_keys
 
+FOLDER = Path(__file__).parents[2] / "static" / "js" / "annotate"
+MODULES = sorted(f"js/annotate/{path.name}" for path in FOLDER.glob("*.js"))
+
 
 @member(Role.ANNOTATOR)
 @never_cache
@@ -26,6 +30,7 @@ def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
     context = {
         "project": project,
         "guidelines": latest_guidelines(project),
+        "modules": [*MODULES, f"js/annotate/kinds/{project.kind}.js"],  # fetched at once, not one after another
         "may_read": membership.may(access.READER),
         "setup": _setup(project, membership.user_id, own_keys(project, membership.user_id)),
     }

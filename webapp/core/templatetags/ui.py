@@ -23,6 +23,7 @@ NAVIGATION = (
     {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer", "also": "/runs"},
     {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
     {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},
+    {"path": "/objectives", "label": "Objectives", "icon": "sigma", "role": "reviewer"},
 )
 
 # The shape beside each state and tone; colour is never alone.

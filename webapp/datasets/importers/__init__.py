@@ -7,19 +7,28 @@ A format is recognised by the columns of its rows: `knows` must not be sure of r
 from pathlib import Path
 
 from . import (
+    argilla,
     biggen,
     followbench,
     healthbench,
+    helpsteer3,
     hh_rlhf,
     ifbench,
     judgebench,
+    label_studio,
     pandalm,
     paperbench,
+    potato,
     prometheus,
+    rewardbench,
+    rm_bench,
+    rubricbench,
     table,
     touchstone,
+    trl_conversation,
     trl_preference,
     ukpconvarg,
+    ultrafeedback,
     writingbench,
 )
 from .base import BadRow, Head, Importer, Mapping, Row, RowProblem
@@ -56,6 +65,15 @@ _MODULES = (
     prometheus,
     paperbench,
     ukpconvarg,
+    rubricbench,
+    helpsteer3,
+    ultrafeedback,
+    rewardbench,
+    rm_bench,
+    trl_conversation,
+    label_studio,
+    argilla,
+    potato,
     table,
 )
 REGISTRY: dict[str, Importer] = {module.IMPORTER.name: module.IMPORTER for module in _MODULES}

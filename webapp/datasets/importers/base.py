@@ -48,6 +48,7 @@ class Head:
     rows: tuple[Row, ...]
 
 
+NumberedRows = Iterator[tuple[int, "Row | RowProblem"]]
 Convert = Callable[[Row, Mapping], dict[str, Any]]
 
 
@@ -85,7 +86,7 @@ class Importer:
     Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`:
     it makes the converter for one file. `splits`: "file" takes the file's split as it is, none included; "share" gives
     an example without a split one by the dataset's held-out share. `mappable` importers read their columns through a
-    mapping. `aside`: rows that only add to those of another file; given together with it, their file is not read for
+    mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; given together with it, their file is not read for
     examples of its own.
     """
 
@@ -99,6 +100,7 @@ class Importer:
     mappable: bool = False
     guess: Callable[[Head], Mapping] = lambda head: {}
     aside: Callable[[Row], bool] = lambda row: False
+    merge: Callable[["NumberedRows"], "NumberedRows"] | None = None
 
     def sniff(self, head: Head) -> float:
         """The confidence in a whole file: the mean over its rows, so that a few malformed ones do not hide it."""
@@ -120,11 +122,10 @@ class Importer:
         from .rows import rows
 
         convert = self.converter(beside or Alone(name))
-        for line, row in rows(stream, name):
+        found = rows(stream, name)
+        for line, row in self.merge(found) if self.merge else found:
             try:
-                yield (
-                    line,
-                    row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {}),
-                )
+                given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
             except Skip:
                 continue
+            yield line, given

@@ -8,6 +8,7 @@ from trainer.contracts import Example, Rubric
 from trainer.rewards.verifiers import VerifierError, check_spec
 from webapp.datasets.models import MAX_LABEL
 
+from . import plain
 from .base import BadRow, Convert, Mapping, Row, RowProblem
 
 LABELS = ("key", "domain", "source")
@@ -16,7 +17,8 @@ LABELS = ("key", "domain", "source")
 def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping) -> Example | RowProblem:
     """The row as an example. Raises nothing for any row: what is wrong with it comes back as a problem."""
     try:
-        found = Example.model_validate(convert(row, mapping))
+        data = convert(row, mapping)
+        found = plain.pair(data) or Example.model_validate(data)
         _check_labels(found)
         if found.rubric:
             _check_verifiers(found.rubric)
@@ -24,7 +26,7 @@ def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping)
         return RowProblem(line, bad.field, bad.reason)
     except ValidationError as error:
         return _first(line, error)
-    except (TypeError, AttributeError, KeyError, IndexError, RecursionError) as error:
+    except (TypeError, ValueError, AttributeError, KeyError, IndexError, RecursionError) as error:
         # a shape no converter thought of; one strange row must not end the import of a million good ones
         return RowProblem(line, "", f"has a shape that {label!r} does not know: {error}")
     return found

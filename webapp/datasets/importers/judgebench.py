@@ -53,10 +53,10 @@ def bind(beside: Beside) -> Convert:
 
 
 def by_pair(beside: Beside) -> dict[str, list[Row]]:
-    grouped = defaultdict(list)
+    grouped: dict[str, list[Row]] = defaultdict(list)
     for row in beside.rows(DECISIONS):
         grouped[row.get("pair_id", "")].append(row)
-    return grouped or defaultdict(list, {"": []})
+    return grouped or {"": []}
 
 
 def of_pair(row: Row, decisions: list[Row]) -> dict[str, Any]:

@@ -1,19 +1,21 @@
 """Pieces that several importers share: prompts, pairs, keys."""
 
-import json
 from collections.abc import Hashable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
+from pydantic_core import to_json
+
 from .base import BadRow, Row
 
 CHOSEN_STRENGTH = -2  # "A is better": files that only say which side won do not say by how much
+CHOSEN: list[dict[str, Any]] = [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}]
 
 
 def content_key(*parts: object) -> str:
-    """A key for rows without one: the same content has the same key in every file and version."""
-    text = json.dumps(parts, ensure_ascii=False, sort_keys=True, default=str)
-    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:20]
+    """A key for rows without one: the same content has the same key in every file and version. Raises ValueError for
+    what no JSON can hold, such as half a character."""
+    return sha256(to_json(parts)).hexdigest()[:20]
 
 
 def text_of(row: Row, field: str) -> str:
@@ -58,7 +60,7 @@ def pair(chosen: str, rejected: str) -> Row:
         raise BadRow("rejected", "is the same text as chosen, so it says nothing about which is better")
     return {
         "responses": [{"id": "a", "text": chosen}, {"id": "b", "text": rejected}],
-        "preferences": [{"a": "a", "b": "b", "strength": CHOSEN_STRENGTH}],
+        "preferences": CHOSEN,
     }
 
 

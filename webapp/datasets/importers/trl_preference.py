@@ -15,27 +15,28 @@ def knows(row: Row) -> float:
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
-    prompt, chosen, rejected = _parts(row)
+    prompt, chosen, rejected = parts(row)
     key = row.get("key") or row.get("id") or content_key(prompt, chosen, rejected)
     return {"key": str(key), "prompt": prompt, **pair(chosen, rejected), "meta": rest(row, USED)}
 
 
-def _parts(row: Row) -> tuple[list[dict[str, str]], str, str]:
+def parts(row: Row) -> tuple[list[dict[str, str]], str, str]:
+    """(prompt, better answer, worse answer). Raises BadRow at the field that is missing or malformed."""
     for field in ("chosen", "rejected"):
         if row.get(field) is None:
             raise BadRow(field, "is missing")
     if row.get("prompt") is not None:
         prompt = messages(row["prompt"], "prompt")
-        return prompt, _completion(row["chosen"], "chosen", prompt), _completion(row["rejected"], "rejected", prompt)
+        return prompt, completion(row["chosen"], "chosen", prompt), completion(row["rejected"], "rejected", prompt)
     chosen, rejected = messages(row["chosen"], "chosen"), messages(row["rejected"], "rejected")
     shared = next((i for i, (a, b) in enumerate(zip(chosen, rejected, strict=False)) if a != b), 0)
     if not shared:
         raise BadRow("prompt", "is missing, and chosen and rejected share no beginning that could be it")
     prompt = chosen[:shared]
-    return prompt, _completion(chosen, "chosen", prompt), _completion(rejected, "rejected", prompt)
+    return prompt, completion(chosen, "chosen", prompt), completion(rejected, "rejected", prompt)
 
 
-def _completion(value: Any, field: str, prompt: list[dict[str, str]]) -> str:
+def completion(value: Any, field: str, prompt: list[dict[str, str]]) -> str:
     """The one answer that `value` holds, with or without the prompt before it."""
     if isinstance(value, str):
         return value

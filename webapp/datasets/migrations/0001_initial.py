@@ -162,7 +162,10 @@ class Migration(migrations.Migration):
                 (
                     "dataset",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="examples", to="datasets.dataset"
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="examples",
+                        to="datasets.dataset",
                     ),
                 ),
             ],
@@ -295,12 +298,18 @@ class Migration(migrations.Migration):
                 (
                     "example",
                     models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="memberships", to="datasets.example"
+                        db_constraint=False,
+                        db_index=False,
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to="datasets.example",
                     ),
                 ),
                 (
                     "version",
                     models.ForeignKey(
+                        db_constraint=False,
+                        db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="members",
                         to="datasets.datasetversion",
@@ -373,7 +382,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="versionmember",
-            constraint=models.UniqueConstraint(fields=("version", "example"), name="example_once_per_version"),
+            constraint=models.UniqueConstraint(fields=("example", "version"), name="example_once_per_version"),
         ),
         migrations.AddConstraint(
             model_name="versiontag",

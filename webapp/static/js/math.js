@@ -3,7 +3,7 @@ let library = null;
 
 /** Draws every `.math` below `root` that is not drawn yet; a formula that cannot be read stays as its source. */
 export async function renderMath(root) {
-  const found = [...root.querySelectorAll(".math:not([data-drawn])")];
+  const found = [...root.querySelectorAll(".math:not([data-drawn], :has(.math))")];
   if (!found.length) return;
   library ??= import("../vendor/katex/katex.js");
   const { default: katex } = await library;

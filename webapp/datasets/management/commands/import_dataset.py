@@ -18,7 +18,7 @@ class Command(BaseCommand):
     help = "Import a file as a dataset version; exit status 1 when it is refused"
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("file", type=Path)
+        parser.add_argument("file", type=Path, help="a file, a ZIP archive or a folder of files of one format")
         parser.add_argument("--name", required=True, help="the dataset's name; an existing one gets a new version")
         parser.add_argument("--format", choices=[services.AUTO, *REGISTRY], default=services.AUTO)
         parser.add_argument("--map", action="append", default=[], metavar="FIELD=COLUMN", help="for format table")
@@ -27,8 +27,8 @@ class Command(BaseCommand):
         parser.add_argument("--workspace", help="slug; needed only where there are several")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        if not options["file"].is_file():
-            raise CommandError(f"{options['file']}: there is no such file.")
+        if not options["file"].exists():
+            raise CommandError(f"{options['file']}: there is no such file or folder.")
         try:
             job = services.start_import(
                 _owner(options["workspace"]),

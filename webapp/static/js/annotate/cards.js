@@ -9,9 +9,18 @@ import { TextPanel } from "./text.js";
 export function card({ letter, text }, { title = `Response ${letter}`, extra = null } = {}) {
   const panel = new TextPanel(text, { side: letter });
   const scroller = el("div.work-card-body.work-scroll", { tabIndex: 0, role: "region", ariaLabel: title }, panel.element);
-  const size = el("span.tiny.muted.num", {}, `${text.trim() ? text.trim().split(/\s+/).length.toLocaleString("en") : 0} words`);
+  const size = el("span.tiny.muted.num", {}, sizeOf(text));
   const head = el("header.work-card-head", {}, el("h2.work-letter", {}, letter), el("span.visually-hidden", {}, title), size, extra);
   return { element: el("article.work-card", { data: { letter } }, head, scroller), panel, scroller, letter };
+}
+
+/** Words; characters where words are not set apart by spaces. */
+function sizeOf(text) {
+  const letters = [...text.trim()];
+  const together = text.match(/[\u3040-\u30ff\u3400-\u9fff\u0e00-\u0e7f]/g)?.length ?? 0;
+  const count = together * 5 > letters.length ? letters.length : (text.match(/\S+/g)?.length ?? 0);
+  const noun = together * 5 > letters.length ? "character" : "word";
+  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
 }
 
 /** A button for a card's head that takes the selected passage; `taken(byKey)`. The selection outlives the press. */
@@ -32,7 +41,7 @@ export function pair(responses, { toggleKey, extra = () => null }) {
   let leader = null;
   let release = 0;
 
-  const link = el("button.btn.ghost.small", { type: "button", onclick: toggle }, icon("link-2"), el("span"), keyHint(toggleKey));
+  const link = el("button.btn.ghost.small.work-arrange", { type: "button", onclick: toggle }, icon("link-2"), keyHint(toggleKey));
   function toggle() {
     linked = !linked;
     remember("linked", linked);
@@ -40,7 +49,7 @@ export function pair(responses, { toggleKey, extra = () => null }) {
   }
   function paint() {
     link.ariaPressed = String(linked);
-    link.children[1].textContent = linked ? "Scroll together" : "Scroll apart";
+    link.ariaLabel = link.title = "The responses scroll together";
   }
 
   for (const one of cards)

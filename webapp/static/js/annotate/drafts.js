@@ -47,16 +47,17 @@ export class Draft {
     this.content = copyOf(content);
     this.dirty = true;
     this.since ??= Date.now();
-    if (!this.store()) this.tell("saving", { unkept: true });
+    const unkept = !this.store();
     if (this.conflict) return;
-    if (!this.failures) this.tell("saving");
+    if (!this.failures) this.tell("saving", { unkept });
     this.schedule(Date.now() - this.since > LONGEST_MS ? 0 : QUIET_MS);
   }
 
   store() {
-    return remember(nameFor(this.user, this.id) + PAGE, {
+    this.unkept = !remember(nameFor(this.user, this.id) + PAGE, {
       content: this.content, revision: this.revision, seconds: this.clock.seconds, at: Date.now(),
     });
+    return !this.unkept;
   }
 
   schedule(wait) {

@@ -1,26 +1,26 @@
 // The workbench: everything around a task that is the same for every kind. The kind's own part is a module in kinds/, which
 // the frame asks for its widget, its value and its problems:
 //
-//   mount(root, { view, settings, draft, onChange, assignment, say }) -> { value(), problems(), focus(), destroy(), locate?(path) }
-//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result) -> boolean
-import { icon } from "../icons.js";
+//   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
+//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result)
 import { json } from "../http.js";
-import { offer } from "../palette.js";
 import { toast } from "../toast.js";
-import { ask, choices } from "./dialogs.js";
 import { Clock, idle } from "./clock.js";
+import { controls, listen, watch } from "./controls.js";
+import { ask, choices } from "./dialogs.js";
 import { copyOf, el } from "./dom.js";
-import { Draft, forget, leftover } from "./drafts.js";
-import { Keymap } from "./keymap.js";
+import { Draft, leftover } from "./drafts.js";
+import { keyHint, Keymap } from "./keymap.js";
 import { KeySheet } from "./keysheet.js";
 import { Notes } from "./notes.js";
 import { Outbox } from "./outbox.js";
 import { PromptPane } from "./prompt.js";
 import { Problems } from "./problems.js";
+import { Quarrels } from "./quarrels.js";
+import { rest } from "./rest.js";
 import { Sidebar } from "./sidebar.js";
 import { SaveState } from "./status.js";
 import { HOLD, Tasks } from "./tasks.js";
-import { isFormatted, setFormatted } from "./text.js";
 
 const setup = JSON.parse(document.getElementById("work-setup").textContent);
 const by = (id) => document.getElementById(id);
@@ -36,6 +36,14 @@ const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
 const sidebar = new Sidebar({ project: setup.project, reopen: (id) => reopen(id) });
 const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
 const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
+const quarrels = new Quarrels({
+  notes, tasks, describe, remount, show, hold, advance, forgetDraft,
+  user: setup.user,
+  reopen: (id) => reopen(id, true),
+  get current() {
+    return current;
+  },
+});
 const drafts = new Map(); // assignment id -> Draft, of every task touched on this page
 const submitted = []; // ids, the last one at the end: what Ctrl/Cmd+Z reopens
 let kind; // the module
@@ -46,7 +54,7 @@ function counts() {
   const waiting = outbox.entries.length;
   main.dataset.waiting = waiting;
   save.wait(outbox.stalled ? waiting : 0);
-  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : Math.max(0, tasks.left - waiting), known: tasks.known });
+  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known });
 }
 
 // ---- showing a task ----
@@ -63,11 +71,12 @@ function show(assignment, { reopened = false } = {}) {
   if (left && left.revision === draft.revision) draft.change(left.content);
   mount(draft.content);
   explain(assignment, reopened);
-  if (left && left.revision !== draft.revision) differs(left);
+  if (left && left.revision !== draft.revision) quarrels.differs(left);
   draft.clock.run(true);
   by("work-foot").hidden = false;
   main.dataset.state = "task";
-  told(draft.dirty ? "saving" : draft.revision && !reopened ? "saved" : "idle", { at: assignment.draft_at ? new Date(assignment.draft_at) : null });
+  if (draft.conflict) told("conflict", { current: draft.conflict });
+  else told(draft.dirty ? "saving" : draft.revision && !reopened ? "saved" : "idle", { at: assignment.draft_at && new Date(assignment.draft_at) });
   focusTask();
 }
 
@@ -93,6 +102,7 @@ function mount(content) {
     draft: copyOf(content),
     assignment: current.assignment.id,
     say: announce,
+    paint: (part) => keymap.paint(part),
     onChange() {
       if (current?.widget !== widget) return;
       current.touched = true;
@@ -124,7 +134,9 @@ function explain(assignment, reopened) {
   });
 }
 
-const describe = (content) => (content ? (kind.describe?.(content, setup.settings) ?? JSON.stringify(content)) : "nothing yet");
+function describe(content) {
+  return content ? (kind.describe?.(content, setup.settings) ?? JSON.stringify(content)) : "nothing yet";
+}
 
 function focusTask() {
   main.focus({ preventScroll: true });
@@ -147,57 +159,28 @@ async function claim() {
   try {
     await tasks.claim();
   } catch (error) {
-    return rest({ shape: () => icon("cloud-off"), title: "No task can be fetched now", text: error.message, action: ["Try again", advance] });
+    return pause({ error });
   }
   if (tasks.held[0]) return show(tasks.held[0]);
-  const [shape, title, text] = ENDS[tasks.reason] ?? ENDS.none_left;
-  rest({ shape, title, text, action: ["Look again", advance] });
+  pause({ reason: tasks.reason });
 }
 
-const ENDS = {
-  none_left: [() => icon("coffee"), "Nothing waits for you", "Every task has enough answers, or you have given yours. Thank you."],
-  paused: [() => icon("circle-pause"), "This project is paused", "Nothing is lost. It goes on when its managers open it again."],
-  you_are_paused: [() => icon("circle-pause"), "You are paused in this project", "Its managers asked you to stop for now. What you submitted stays."],
-  closed: [() => icon("circle-check"), "This project is closed", "What you submitted stays. Thank you."],
-};
-
-function rest({ shape, title, text, action: [words, run] }) {
+function pause(why) {
   hold(false);
   prompt.clear();
   notes.clear();
   keymap.define("task", []);
   main.dataset.state = "rest";
-  by("work-foot").hidden = true;
   told("idle");
-  const again = el("button.btn", { type: "button", onclick: run }, words);
-  const home = el("a.btn.ghost", { href: "/" }, "Home");
-  by("work-widget").replaceChildren(el("div.empty", {}, shape(), el("h2", {}, title), el("p", {}, text), el("div.row", {}, again, home)));
+  by("work-widget").replaceChildren(rest(why, { again: advance, undo }));
+  keymap.paint();
 }
 
 // ---- saving ----
 
 function told(state, details = {}) {
   save.tell(state, details);
-  if (state === "conflict") return clash(details.current);
-  if (state === "gone") return gone(details.error);
-  if (state === "signed_out")
-    notes.show("signed_out", { tone: "warn", title: "You are signed out.", body: "Your work is kept in this browser.", actions: [["Sign in again", () => open(`/sign-in?next=${encodeURIComponent(location.pathname)}`)], ["I am back", () => current?.draft.retry()]] });
-  if (state === "refused") notes.show("refused", { tone: "bad", title: "The server refuses this draft; it is kept in this browser.", body: details.error?.fields?.[0]?.message ?? details.error?.message });
-  if (state === "saved") notes.drop("signed_out", "refused", "conflict");
-}
-
-function clash(theirs) {
-  notes.show("conflict", {
-    tone: "warn",
-    title: "This task was changed in another tab or on another machine.",
-    body: [el("p", {}, el("strong", {}, "Here: "), describe(current.widget.value())), el("p", {}, el("strong", {}, "There: "), describe(theirs.draft))],
-    actions: [["Keep what is here", () => { notes.drop("conflict"); current.draft.keepMine(); }, true], ["Take what is there", takeTheirs]],
-  });
-}
-
-function takeTheirs() {
-  notes.drop("conflict");
-  remount(current.draft.takeTheirs());
+  quarrels.told(state, details);
 }
 
 function remount(content) {
@@ -206,79 +189,22 @@ function remount(content) {
   focusTask();
 }
 
-/** An earlier page left a copy that never reached the server, which has something else by now. */
-function differs(left) {
-  notes.show("leftover", {
-    tone: "warn",
-    title: "This browser kept an unsaved version of this task.",
-    body: [el("p", {}, el("strong", {}, "Kept here: "), describe(left.content)), el("p", {}, el("strong", {}, "Saved since: "), describe(current.assignment.draft))],
-    actions: [
-      ["Use the kept one", () => { notes.drop("leftover"); forget(setup.user, current.assignment.id); remount(left.content); current.draft.change(left.content); }, true],
-      ["Use the saved one", () => { notes.drop("leftover"); forget(setup.user, current.assignment.id); }],
-    ],
-  });
-}
-
-function gone({ code = "", message = "" } = {}) {
-  const elsewhere = code === "already_submitted";
-  notes.show("gone", {
-    tone: "warn",
-    title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer in your hands.",
-    body: `${elsewhere ? "" : message} What stands here is kept in this browser.`,
-    actions: [[elsewhere ? "Open it again with what stands here" : "Ask for it again", elsewhere ? replace : again, true], ["Go on", () => { tasks.drop(current.assignment.id); advance(); }]],
-  });
-}
-
-/** It was submitted elsewhere: opened again, with what stands here instead. */
-async function replace() {
-  const { assignment, widget } = current;
-  const content = widget.value();
-  hold(true);
-  await reopen(assignment.id, true);
-  hold(false);
-  if (current.assignment === assignment) return; // it could not be opened; the words why are on the screen
-  notes.drop("leftover"); // that is this very content
-  remount(content);
-  current.draft.change(content);
-}
-
-/** The time for it ran out: perhaps a seat is still free. */
-async function again() {
-  const { assignment, widget } = current;
-  const content = widget.value();
-  tasks.drop(assignment.id);
-  try {
-    await tasks.claim();
-  } catch (error) {
-    return toast(error.message, { tone: "bad", id: error.id });
-  }
-  const same = tasks.held.find((item) => item.task === assignment.task);
-  if (!same) {
-    tasks.put(assignment);
-    return toast("Others hold all its seats now. Go on with the next one.", { tone: "warn" });
-  }
-  forgetDraft(assignment.id);
-  show(same);
-  remount(content);
-  current.draft.change(content);
-}
-
 async function renew() {
   if (document.hidden || idle() > RENEW_MS * 2) return; // whoever went away gives the seat back in time
   const shown = current?.assignment;
   if (!shown) return;
   const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
-  if (told?.state === "returned" && current?.assignment === shown) gone({ message: "Your time for it ran out, and others have taken its seats." });
+  if (told?.state === "returned" && current?.assignment === shown) quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
 }
 
 // ---- submitting, skipping, coming back ----
 
 const waits = () => setup.settings.gold_feedback || (setup.kind === "rubric" && setup.settings.stress_test);
 
-async function submit() {
+async function submit(event) {
   if (!current || busy) return;
   const { assignment, draft, widget, touched } = current;
-  performance.mark("work:asked");
+  performance.mark("work:asked", { startTime: event?.timeStamp ?? performance.now() });
   const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
   if (open) return open.focus(); // a choice is to be made first
   if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
@@ -295,7 +221,7 @@ async function submit() {
   const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body }, draft);
   if (waits()) await reveal(await answer, content);
   await advance();
-  measure();
+  measure("work:next", "work:asked");
 }
 
 /** Between a task that is on its way out and the next one nothing can be entered that would belong to neither. */
@@ -306,9 +232,9 @@ function hold(on) {
   else main.removeAttribute("aria-busy");
 }
 
-/** From the key press to the frame in which the next task can be worked on. */
-function measure() {
-  requestAnimationFrame(() => setTimeout(() => performance.measure("work:next", "work:asked")));
+/** Up to the frame in which the task can be worked on: `python -m benchmarks workbench` reads it. */
+function measure(name, from) {
+  requestAnimationFrame(() => setTimeout(() => performance.measure(name, from)));
 }
 
 /** What there is to see before the next task: whether a check was right, how the rubric fares. */
@@ -320,24 +246,30 @@ async function reveal(result, content) {
   if (result.stress && kind.after) await stay(result);
 }
 
-/** The kind draws what came of it; Enter or the button goes on. */
+/** The kind draws what came of it. Going on resolves; who opens the submission again is shown it instead. */
 function stay(result) {
   return new Promise((resolve) => {
     const root = el("div.work-after");
     hold(false);
-    busy = true; // the keys of the task are over; the button goes on
-    by("work-widget").replaceChildren(root);
+    leaveCurrent();
     by("work-foot").hidden = true;
+    by("work-widget").replaceChildren(root);
     kind.after(root, result);
-    const on = el("button.btn.primary", { type: "button", onclick: resolve }, "Next task", el("kbd", {}, "↵"));
-    root.append(el("div.row", {}, on));
-    on.focus();
+    const revise = el("button.btn", { type: "button", onclick: undo }, "Revise", keyHint("revise"));
+    const next = el("button.btn.primary", { type: "button", onclick: resolve }, "Next task", keyHint("go_on"));
+    root.append(el("div.row", {}, revise, el("span.push"), next));
+    keymap.define("task", [
+      { action: "go_on", key: "Enter", label: "Next task", run: resolve },
+      { action: "revise", key: "r", label: "Open it again", run: undo },
+    ]);
+    main.focus({ preventScroll: true });
   });
 }
 
 function delivered(entry, result) {
   drafts.delete(entry.id);
   tasks.take(result.queue);
+  sidebar.delivered();
   if (entry.kind === "submit" && result.after?.suggestion)
     notes.show("after", { title: "A model's view of the task before", body: describe(result.after.suggestion), dismiss: true });
   if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
@@ -427,82 +359,30 @@ function turn(by) {
 
 // ---- keys, buttons, the page ----
 
-const toggleFormatted = () => setFormatted(!isFormatted());
-
-const actions = {
-  submit, skip, flag, undo,
-  guidelines: () => sidebar.toggle("guidelines"),
-  progress: () => sidebar.toggle("progress"),
-  formatted: toggleFormatted,
-  help: () => sheet.open(),
-};
-
-
-function paintFormatted() {
-  document.querySelector('[data-do="formatted"]').setAttribute("aria-pressed", String(isFormatted()));
-}
-
 function saveNow() {
   if (!current) return;
   current.draft.retry();
   if (!current.draft.dirty) told("saved");
 }
 
-keymap.define("frame", [
-  { action: "submit", key: "Mod+Enter", label: "Submit, and the next task", run: submit, always: true },
-  { action: "save", key: "Mod+s", label: "Save the draft now", run: saveNow, always: true },
-  { action: "undo", key: "Mod+z", label: "Open the last submission again", run: undo },
-  { action: "skip", key: "Backspace", label: "Skip, with a reason", run: skip },
-  { action: "flag", key: "f", label: "Flag for the reviewers", run: flag },
-  { action: "next", key: "ArrowRight", label: "Next task in hand, without submitting", run: () => turn(1) },
-  { action: "previous", key: "ArrowLeft", label: "Previous task in hand", run: () => turn(-1) },
-  { action: "guidelines", key: "g", label: "Guidelines", run: actions.guidelines },
-  { action: "progress", key: "l", label: "Progress and last submissions", run: actions.progress },
-  { action: "prompt", key: "p", label: "Unfold the prompt", run: () => prompt.toggle() },
-  { action: "formatted", key: "v", label: "Formatted or as written", run: toggleFormatted },
-  { action: "help", key: "?", label: "This sheet", run: actions.help },
-]);
-
 /** For screen readers: what a key has done. */
 function announce(text) {
   by("work-say").textContent = text;
 }
 
-addEventListener("keydown", (event) => {
-  if (event.defaultPrevented) return;
-  if (event.key === "Escape" && !document.querySelector("dialog[open]") && by("work").contains(event.target)) return focusTask();
-  const entry = keymap.find(event);
-  if (!entry) return;
-  event.preventDefault();
-  event.stopPropagation(); // the keys of other pages rest here
-  if (!busy) entry.run();
-}, true);
-
-document.addEventListener("click", (event) => {
-  if (event.target.closest("[data-keys]")) {
-    event.stopImmediatePropagation();
-    return sheet.open();
-  }
-  const button = event.target.closest("button");
-  if (!button || button.closest("dialog")) return;
-  actions[button.dataset.do]?.();
-  // after a click the keys go on working; who came by Tab keeps the place
-  if (event.detail > 0 && document.activeElement === button && !document.querySelector("dialog[open]")) focusTask();
-}, true);
-
-addEventListener("pagehide", () => drafts.forEach((draft) => draft.leave()));
-document.addEventListener("visibilitychange", () => document.hidden && drafts.forEach((draft) => draft.flush()));
-addEventListener("online", () => {
-  drafts.forEach((draft) => draft.retry());
-  if (main.dataset.state === "rest" && !outbox.entries.length) advance();
+keymap.define("frame", controls({ submit, saveNow, undo, skip, flag, turn, sidebar, prompt, sheet }));
+listen({ keymap, sheet, focusTask, busy: () => busy });
+watch({
+  drafts,
+  back() {
+    if (main.dataset.state === "rest" && !outbox.entries.length) advance();
+  },
 });
-addEventListener("focus", () => drafts.forEach((draft) => draft.failures && draft.retry()));
-document.addEventListener("work:formatted", paintFormatted);
 setInterval(renew, RENEW_MS);
 
-for (const action of ["guidelines", "progress", "help"]) offer(`Workbench: ${action}`, actions[action]);
-paintFormatted();
-keymap.paint();
-kind = await import(`./kinds/${setup.kind}.js`).then((module) => ({ ...module, mount: module.default }));
+const loading = import(`./kinds/${setup.kind}.js`);
 if (outbox.entries.length) await outbox.run(); // of a page that was closed before they were sent
-await advance();
+const [module] = await Promise.all([loading, tasks.claim().catch(() => null)]);
+kind = { ...module, mount: module.default };
+await advance(); // asks again where that claim failed, and says why
+measure("work:open", { start: 0 });

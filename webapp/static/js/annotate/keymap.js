@@ -85,7 +85,7 @@ export class Keymap {
     if (!entry || (event.repeat && !entry.repeats)) return null;
     if (typing(event.target)) return entry.always && name.startsWith("Mod+") ? entry : null;
     if (name.startsWith("Mod+")) return entry;
-    if (event.target.closest?.(OWN_KEYS)) return null;
+    if (event.target.closest?.(OWN_KEYS) || event.target.dataset?.picking === name) return null;
     const onControl = event.target.matches?.("input") || event.target.dataset?.arrows !== undefined;
     return onControl && CONTROL_KEYS.has(name.replace("Shift+", "")) ? null : entry;
   }

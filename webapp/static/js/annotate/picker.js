@@ -59,6 +59,7 @@ export function pick(panel, { key = "", say, done }) {
     place.removeEventListener("keydown", press);
     place.removeEventListener("blur", leave);
     delete place.dataset.arrows;
+    delete place.dataset.picking;
     note.remove();
     getSelection().removeAllRanges();
     done(span);
@@ -76,6 +77,7 @@ export function pick(panel, { key = "", say, done }) {
 
   const leave = () => finish(null);
   place.dataset.arrows = "";
+  place.dataset.picking = key;
   place.before(note);
   place.focus({ preventScroll: true });
   place.addEventListener("keydown", press);

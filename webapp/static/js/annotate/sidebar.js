@@ -57,6 +57,10 @@ export class Sidebar {
   submitted(seconds) {
     this.session.submitted += 1;
     this.session.seconds += seconds;
+  }
+
+  /** The server has the last one: the list is longer now. */
+  delivered() {
     if (!this.sections.progress.hidden) this.refresh();
   }
 

@@ -18,6 +18,7 @@ export function splitter(container, { name, label, axis = "x", start = null, lea
     if (value === null) {
       share = null;
       container.style.removeProperty(`--${name}`);
+      bar.ariaValueNow = "50"; // until it is looked at: only a drawn page knows
       return container.removeAttribute(`data-${name}`);
     }
     container.setAttribute(`data-${name}`, "");
@@ -44,6 +45,7 @@ export function splitter(container, { name, label, axis = "x", start = null, lea
     bar.removeEventListener("pointermove", place);
     remember(`split:${name}`, share);
   });
+  bar.addEventListener("focus", () => (bar.ariaValueNow = String(Math.round(share ?? here()))));
   bar.addEventListener("dblclick", () => (set(start), remember(`split:${name}`, null)));
   bar.addEventListener("keydown", (event) => {
     const by = { ArrowLeft: -STEP, ArrowUp: -STEP, ArrowRight: STEP, ArrowDown: STEP }[event.key];

@@ -38,7 +38,7 @@ export class SaveState {
     const [shape, words] = STATES[this.state];
     let text = this.state === "saved" ? `Saved ${ago(this.at)}` : words;
     if (this.unkept) text = `${words}; this browser's storage is full`;
-    if (this.waiting) text = `${this.waiting} ${this.waiting === 1 ? "submission waits" : "submissions wait"} for the network`;
+    if (this.waiting) text = `${this.waiting} ${this.waiting === 1 ? "submission waits" : "submissions wait"} to be sent`;
     const key = `${this.state}:${text}`;
     if (key === this.drawn) return;
     this.drawn = key;

@@ -134,7 +134,7 @@ export class CriterionRow {
     this.element.dataset.sign = points < 0 ? "minus" : "plus";
     for (const button of this.kinds) button.ariaPressed = String(button.dataset.kind === kind);
     this.importance.value = importance;
-    this.checked.lastChild.textContent = verifier ? told(verifier) : "A judge or a person decides";
+    this.checked.lastChild.textContent = verifier ? told(verifier) : "A judge or person";
     this.checked.toggleAttribute("data-chosen", Boolean(verifier));
   }
 

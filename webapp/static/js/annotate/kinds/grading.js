@@ -54,14 +54,14 @@ class Grading {
     const hint = VERDICTS[this.suggested.get(criterion.id)];
     const body = el(
       "div.grade-main", {},
-      el("p.grade-text", { dir: "auto", id: `criterion-${index}` }, criterion.text),
+      el("div.grade-line", {}, el("p.grade-text", { dir: "auto", id: `criterion-${index}` }, criterion.text), pointsChip(criterion.points)),
       criterion.points < 0 ? el("p.tiny.muted", {}, "A fault: “met” says that the response has it.") : null,
       hint ? el("p.tiny.muted", {}, `The model says: ${hint.words.toLowerCase()}`) : null,
       el("div.grade-actions", {}, el("div.choices", { role: "group", "aria-labelledby": `criterion-${index}` }, ...choices), tools),
       evidence,
       note,
     );
-    const element = el("li.grade", {}, el("span.grade-number.num", { ariaHidden: "true" }, String(index + 1)), body, pointsChip(criterion.points));
+    const element = el("li.grade", {}, el("span.grade-number.num", { ariaHidden: "true" }, String(index + 1)), body);
     element.addEventListener("focusin", () => this.look(index));
     element.addEventListener("click", () => this.look(index));
     return { element, body, choices, note, quote, evidence };

@@ -14,8 +14,8 @@ export default function mount(root, given) {
 }
 
 class Ranking {
-  constructor(root, { view, settings, draft, onChange, say }) {
-    Object.assign(this, { responses: view.responses, best: settings.ranking === "best", onChange, say });
+  constructor(root, { view, settings, draft, onChange, say, paint = () => {} }) {
+    Object.assign(this, { paint, responses: view.responses, best: settings.ranking === "best", onChange, say });
     this.letters = this.responses.map(({ letter }) => letter);
     this.note = draft?.note ?? "";
     this.cannot = draft?.verdict === "cannot_assess";
@@ -35,8 +35,9 @@ class Ranking {
     this.none = keyed(".choice", "cannot_assess", { onclick: () => this.cannotAssess(), data: { tone: "warn" } }, "Cannot assess");
     const title = this.best ? "Which one is best?" : "Best first";
     const how = this.best ? "Press the number of the best response." : "Press their numbers from best to worst, or drag. Arrows look, with Shift they move.";
+    const tap = this.best ? "Tap the best response." : "Tap one to read it, then place and move it with its buttons.";
     const head = el("header.kind-head", {}, el("h2.label", {}, title), this.none);
-    this.form = el("section.work-form.kind-form", { ariaLabel: title }, head, el("p.small.soft", {}, how), this.list);
+    this.form = el("section.work-form.kind-form", { ariaLabel: title }, head, el("p.small.soft.for-keys", {}, how), el("p.small.soft.for-touch", {}, tap), this.list);
     root.append(el("div.work-beside.is-order", {}, this.reading, this.form));
   }
 
@@ -159,7 +160,8 @@ class Ranking {
   item({ letter, text }, index) {
     const rank = el("span.order-rank.num", { ariaHidden: "true" });
     const hint = index < MAX_KEYED ? keyHint(`place_${index + 1}`) : null;
-    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), el("span.order-text.truncate", { dir: "auto" }, excerpt(text, 90)), hint);
+    const state = el("span.visually-hidden");
+    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), el("span.order-text.truncate", { dir: "auto" }, excerpt(text, 90)), state, hint);
     const tool = (classes, words, shape, act) => el(`button.btn.ghost.small.icon-only${classes}`, { type: "button", ariaLabel: `${words}: ${letter}`, title: words, onclick: act }, shape);
     const tools = this.best
       ? null
@@ -173,16 +175,16 @@ class Ranking {
         );
     const element = el("li.order-item", { data: { letter } }, rank, name, tools);
     if (!this.best) this.makeDraggable(element, letter);
-    return { element, rank, name };
+    return { element, rank, name, state };
   }
 
   drawItem(letter) {
-    const { element, rank, name } = this.items.get(letter);
+    const { element, rank, name, state } = this.items.get(letter);
     const tier = this.best ? null : this.tiers[tierOf(this.tiers, letter)];
     if (this.best) rank.replaceChildren(...(this.isBest(letter) ? [icon("check")] : []));
     else rank.textContent = !tier ? "" : tier[0] === letter ? String(rankOf(this.tiers, letter)) : "=";
     if (this.best) name.ariaPressed = String(this.isBest(letter));
-    name.ariaLabel = this.words(letter);
+    state.textContent = this.words(letter);
     element.toggleAttribute("data-best", this.isBest(letter));
     element.toggleAttribute("data-placed", Boolean(tier));
     element.toggleAttribute("data-tied", Boolean(tier && tier.length > 1));
@@ -232,6 +234,7 @@ class Ranking {
       button.ariaPressed = String(letter === this.kept);
       button.children[1].textContent = letter === this.kept ? "Let go" : "Keep beside";
     }
+    this.paint(this.reading);
   }
 
   // ---- what the frame asks ----

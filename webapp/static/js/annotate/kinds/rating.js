@@ -7,8 +7,11 @@ const DIGITS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"];
 const minus = (value) => (value < 0 ? `\u2212${-value}` : String(value));
 const values = ({ low, high }) => Array.from({ length: high - low + 1 }, (_, index) => low + index);
 
-/** Which digit stands for a value: the digit itself where all values are digits, else its place from 1 (0: the tenth). */
-const digitOf = ({ low, high }, value) => (low >= 0 && high <= 9 ? String(value) : (DIGITS[value - low] ?? ""));
+/** Which digit stands for a value: itself where the scale begins at 0 or above (0 is ten where it is free), else its place. */
+function digitOf({ low }, value) {
+  if (low < 0 || low > 9) return DIGITS[value - low] ?? "";
+  return value <= 9 ? String(value) : value === 10 && low > 0 ? "0" : "";
+}
 
 const used = (digit) => (settings) => (settings.scales ?? []).some((scale) => values(scale).some((value) => digitOf(scale, value) === digit));
 
@@ -49,14 +52,14 @@ class Rating {
       this.rate(value);
     };
     const labels = scale.labels ?? {};
+    const shape = Object.keys(labels).length > 2 ? "list" : scale.high - scale.low >= 7 ? "dense" : "row";
     const steps = values(scale).map((value) => {
       const digit = digitOf(scale, value);
       const label = labels[value] ? el("span.step-label", {}, labels[value]) : null;
-      return el("button.step", { type: "button", onclick: rate(value), data: { value: String(value) } }, el("span.step-value.num", {}, minus(value)), label, digit ? keyHint(`rate_${digit}`) : null);
+      return el("button.step", { type: "button", onclick: rate(value), data: { value: String(value) } }, el("span.step-value.num", {}, minus(value)), label, digit && (shape !== "dense" || digit !== String(value)) ? keyHint(`rate_${digit}`) : null);
     });
     const none = keyed(".choice", "cannot_assess", { onclick: rate(null), data: { tone: "warn" } }, "Cannot assess");
     const chosen = el("span.scale-chosen.small.soft");
-    const shape = Object.keys(labels).length > 2 ? "list" : steps.length > 7 ? "dense" : "row";
     const group = el("div.steps", { role: "group", ariaLabel: scale.name, data: { shape } }, ...steps);
     const body = el(
       "div.scale-body", {},

@@ -6,12 +6,16 @@ import { copyOf, el } from "../dom.js";
 import { CriterionRow, IMPORTANCE, stepped, withImportance, withPoints } from "./criterion-row.js";
 import { clamp, debounced, keyed, makeCurrent } from "./parts.js";
 import { stressReport, stressTable } from "./stress.js";
+import { registry } from "./verifier-form.js";
 
 const CHECK_AFTER_MS = 450;
 const MAX_CRITERIA = 100;
 const MAX_UNDO = 100;
 
+let told = null; // the report after the last submission
+
 export default function mount(root, given) {
+  told?.destroy();
   return new RubricEditor(root, given);
 }
 
@@ -19,6 +23,7 @@ class RubricEditor {
   constructor(root, { view, draft, onChange, say }) {
     Object.assign(this, { responses: view.responses ?? [], onChange, say, past: [], round: 0 });
     this.note = draft?.note ?? "";
+    registry().catch(() => {}); // there before somebody asks for it; the form says it when it is not
     this.build(root);
     this.fill(draft?.rubric?.criteria?.length ? draft.rubric.criteria : [this.blank()]);
     this.check = debounced(() => this.askHints(), CHECK_AFTER_MS);
@@ -28,32 +33,30 @@ class RubricEditor {
   }
 
   build(root) {
-    const tool = (action, words, shape, act) => keyed(".btn.ghost.small", action, { onclick: act }, shape, words);
+    const tool = (action, words, act) => keyed(".btn.ghost.small", action, { onclick: act }, words);
     this.total = el("span.small.soft.num");
     this.whole = el("ul.criterion-hints", { role: "status" });
     this.list = el("ol.criteria", { ariaLabel: "Criteria" });
-    this.add = tool("criterion", "New criterion", icon("plus"), () => this.insert());
-    this.undoing = tool("undo_edit", "Undo", icon("undo-2"), () => this.undo());
+    this.undoing = keyed(".btn.ghost.small", "undo_edit", { onclick: () => this.undo() }, icon("undo-2"), "Undo");
+    const add = keyed(".btn.small", "criterion", { onclick: () => this.insert() }, icon("plus"), "New criterion");
     const bar = el(
-      "div.criteria-bar", { role: "toolbar", ariaLabel: "The current criterion" },
-      this.add,
-      tool("edit", "Edit", icon("pencil"), () => this.editText()),
-      tool("worth_more", "", icon("plus"), () => this.points(1)),
-      tool("worth_less", "", icon("minus"), () => this.points(-1)),
-      tool("kind", "Kind", icon("scale"), () => this.turnKind()),
-      tool("importance", "Importance", icon("signal"), () => this.turnImportance()),
-      tool("checked_by", "Checked by", icon("flask-conical"), () => this.checkedBy()),
-      tool("move_up", "", icon("arrow-up"), () => this.shift(-1)),
-      tool("move_down", "", icon("arrow-down"), () => this.shift(1)),
-      tool("duplicate", "Duplicate", icon("copy"), () => this.duplicate()),
-      tool("delete", "Delete", icon("trash-2"), () => this.remove()),
-      this.undoing,
+      "div.criteria-bar", { role: "toolbar", ariaLabel: "For the current criterion" },
+      tool("edit", "Edit", () => this.editText()),
+      tool("worth_more", "More", () => this.points(1)),
+      tool("worth_less", "Less", () => this.points(-1)),
+      tool("kind", "Kind", () => this.turnKind()),
+      tool("importance", "Importance", () => this.turnImportance()),
+      tool("checked_by", "Verifier", () => this.checkedBy()),
+      tool("move_up", "Up", () => this.shift(-1)),
+      tool("move_down", "Down", () => this.shift(1)),
+      tool("duplicate", "Duplicate", () => this.duplicate()),
+      tool("delete", "Delete", () => this.remove()),
     );
-    for (const [action, words] of [["worth_more", "One point more"], ["worth_less", "One point less"], ["move_up", "Move up"], ["move_down", "Move down"]])
-      Object.assign(bar.querySelector(`[data-key-of="${action}"]`).parentElement, { ariaLabel: words, title: words });
-    const head = el("header.kind-head", {}, el("h2.label", {}, "Criteria"), this.total);
+    const head = el("header.kind-head", {}, el("h2.label", {}, "Criteria"), this.total, el("span.row.gap-1", {}, this.undoing, add));
+    this.lede = el("p.small.soft", {}, "From the instruction alone: 2 to 10 checks, each met or not. The responses appear once you submit.");
+    this.lede.hidden = this.responses.length > 0;
     this.after = el("div.stress-live");
-    this.element = el("section.work-form.kind-form.rubric-editor", { ariaLabel: "Rubric" }, head, this.whole, this.list, bar, this.after);
+    this.element = el("section.work-form.kind-form.rubric-editor", { ariaLabel: "Rubric" }, head, this.lede, this.whole, this.list, bar, this.after);
     root.append(this.element);
   }
 
@@ -347,5 +350,7 @@ export function describe({ rubric }) {
 
 /** After submission, before the next task: how the rubric fares on responses its author had not seen. */
 export function after(root, { stress }) {
-  root.append(stressReport(stress, { title: "Stress test" }).element);
+  told?.destroy();
+  told = stressReport(stress);
+  root.append(told.element);
 }
