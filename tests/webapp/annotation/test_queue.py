@@ -3,9 +3,12 @@
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.webapp.annotation.seed import ANSWER, make_project, pair
+from tests.webapp.webhooks.told import listen, told
 from webapp.annotation import kinds
 from webapp.annotation.api.queue import assignment_out
 from webapp.annotation.models import Answer, Assignment, Guidelines, Participant, Project, Resolution, Task
@@ -243,3 +246,38 @@ def test_the_guidelines_that_were_seen_are_stored(cast):
     (seat,) = queue.claim(cast.annotator, project)
     submission, _ = queue.submit_and_serve(cast.annotator, seat.pk, Sent(ANSWER, guidelines=1), 0)
     assert submission.answer.guidelines.number == 1  # what the page says was on the screen
+
+
+def test_webhooks_hear_of_each_answer_and_once_of_a_complete_task(cast):
+    project = make_project(cast.researcher, 1, overlap=2, people=[cast.annotator, cast.reviewer])
+    listen(cast.owner)
+    for number, person in enumerate((cast.annotator, cast.reviewer), 1):
+        (seat,) = queue.claim(person, project)
+        answer = queue.submit(person, seat, ANSWER)
+        queue.submit(person, seat, ANSWER)  # the same again is the same answer
+        where = {"task": seat.task_id, "project": project.pk}
+        facts = {"answer": answer.pk, "revision": 1, **where, "annotator": person.user_id}
+        assert told()[number - 1] == ("answer.submitted", facts)
+    assert told()[2:] == [("task.completed", where)]
+    queue.reopen(cast.annotator, seat := cast_seat(cast.annotator))
+    queue.submit(cast.annotator, seat, {**ANSWER, "strength": 1})
+    assert [event for event, _ in told()[3:]] == ["answer.submitted", "task.completed"]
+    assert told()[3][1]["revision"] == 2
+
+
+def cast_seat(membership):
+    return Assignment.objects.get(user=membership.user)
+
+
+def test_where_no_webhook_listens_an_answer_costs_no_query_more(cast):
+    project = make_project(cast.researcher, 2, people=[cast.annotator])
+
+    def cost():
+        (seat,) = queue.claim(cast.annotator, project)
+        with CaptureQueriesContext(connection) as seen:
+            queue.submit(cast.annotator, seat, ANSWER)
+        return [query["sql"] for query in seen if "webhooks_webhook" in query["sql"]]
+
+    (only,) = cost()
+    assert "INSERT INTO annotation_answer" in only
+    assert told() == []
