@@ -79,7 +79,8 @@ NOT_MINE = """
 WAITING = f"""
     SELECT count(*) FROM (
         SELECT 1 FROM annotation_task t
-        WHERE t.project_id = %(project)s AND t.open AND t.rank > %(cursor)s AND {NOT_MINE} LIMIT {COUNTED + 1}
+        WHERE t.project_id = %(project)s AND t.open AND t.rank > %(cursor)s AND {NOT_MINE}
+        ORDER BY t.rank LIMIT {COUNTED + 1}
     ) waiting
 """  # noqa: S608
 # Sides are arranged at random for each person, except where a given text speaks of them ("preference")
