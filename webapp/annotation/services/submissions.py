@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
 from webapp.annotation import checks, gold, kinds, shown
 from webapp.annotation.models import Answer, Assignment, Guidelines
+from webapp.core import prepared
 from webapp.core.problems import Conflict
 from webapp.webhooks.queries import LISTENING
 from webapp.webhooks.services import announce
@@ -76,6 +76,9 @@ def accept(place: Place, seat: Assignment, sent: Sent) -> Submission | Conflict:
         return overtaken(seat)
     if refusal := _refusal(place, seat):
         return _kept(seat, sent, refusal)
+    if seat.submitted_at and (standing := _standing(seat)).content == content:
+        _stand_again(seat, sent)
+        return _submission(place, seat, standing)
     return _submission(place, seat, _write(place, seat, sent, content))
 
 
@@ -98,6 +101,13 @@ def _checked(place: Place, seat: Assignment, content: dict[str, Any]) -> dict[st
 
 def _standing(seat: Assignment) -> Answer:
     return Answer.objects.get(assignment_id=seat.pk, current=True)
+
+
+def _stand_again(seat: Assignment, sent: Sent) -> None:
+    """Reopened, and left as it was: the same answer, no revision."""
+    seats.count([(seat.task_id, 0, 1)])
+    seat.state, seat.seconds, seat.sent_back, seat.draft = State.SUBMITTED, _seconds(seat, sent), "", None
+    seat.save(update_fields=["state", "seconds", "sent_back", "draft"])
 
 
 def _refusal(place: Place, seat: Assignment) -> Conflict | None:
@@ -180,10 +190,8 @@ def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tupl
         "events": TOLD,
         "first": first,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(SUBMIT, values)
-        made, completed, heard = cursor.fetchone()
-        return made, completed, heard
+    made, completed, heard = prepared.rows(SUBMIT, values)[0]
+    return made, completed, heard
 
 
 def _guidelines(place: Place, seat: Assignment, number: int | None) -> Guidelines | None:
