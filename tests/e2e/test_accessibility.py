@@ -24,9 +24,12 @@ PAGES = (
     "/examples/{example}",
     "/models",
     "/verifiers",
+    "/objectives",
+    "/objectives/icepop",
     "/settings/profile",
     "/settings/tokens",
     "/settings/members",
+    "/settings/webhooks",
     "/settings/audit",
     "/workspaces",
 )
