@@ -132,6 +132,18 @@ def test_a_submission_that_waited_is_sent_by_the_next_page(bench):
     assert Answer.objects.get().content["reasons"][0]["text"] == "clearer"
 
 
+def test_a_browser_that_stores_nothing_can_be_worked_with(open_page, as_annotator, project):
+    page = open_page(as_annotator)
+    page.add_init_script("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }")
+    bench = Bench(page, project)
+    answer(bench, "2", "clearer")
+    bench.on_task(1)
+    bench.press("3")
+    bench.saved()
+    bench.delivered()
+    assert Answer.objects.get().content["reasons"][0]["text"] == "clearer"
+
+
 def test_leaving_the_page_sends_what_was_typed_last(bench):
     bench.press("3", "r")
     bench.type("typed at the last moment")

@@ -6,11 +6,11 @@ from typing import Any
 from django.utils import timezone
 
 from tests.cast import Cast
+from trainer.contracts import Example as Record
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.models import Answer, Assignment, Guidelines, Participant, Project, Task
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, Example
-from trainer.contracts import Example as Record
 
 PROMPTS = (
     "Why is the sky blue? Answer in two sentences.",
@@ -87,7 +87,9 @@ def annotators(cast: Cast, project: Project, n: int = 2) -> list[Membership]:
     return people
 
 
-def answer(task: Task, member: Membership, content: dict[str, Any], seconds: float = 12.0, order: tuple[int, ...] = (0, 1)):
+def answer(
+    task: Task, member: Membership, content: dict[str, Any], seconds: float = 12.0, order: tuple[int, ...] = (0, 1)
+):
     """This person's submitted answer, with the counters of the task as the queue keeps them."""
     now = timezone.now()
     seat, made = Assignment.objects.get_or_create(

@@ -221,7 +221,10 @@ def test_rubrics_are_consolidated_item_by_item_and_merging_takes_the_mean_of_poi
     }
     assert decide(api, task, shown, decisions).status_code == 200
     criteria = Resolution.objects.get(task=task).content["rubric"]["criteria"]
-    assert [(c["text"], c["points"]) for c in criteria] == [("Names three rivers of France", 6), ("Invents a river", -5)]
+    assert [(c["text"], c["points"]) for c in criteria] == [
+        ("Names three rivers of France", 6),
+        ("Invents a river", -5),
+    ]
     assert len({c["id"] for c in criteria}) == 2
     only_pitfall = decisions | {rivers["id"]: {"action": "drop"}}
     assert decide(api, task, shown, only_pitfall).status_code == 422
@@ -284,7 +287,9 @@ def test_an_answer_sent_back_leaves_the_table_until_it_is_submitted_again(
 
 def test_remarks_and_wishes_for_the_guidelines(pairs, cast):
     api, task = ApiClient(cast.reviewer), tasks(pairs)[1]
-    assert api.post(f"/tasks/{task.pk}/comments", {"kind": "guidelines", "text": "Say what a tie is."}).status_code == 201
+    assert (
+        api.post(f"/tasks/{task.pk}/comments", {"kind": "guidelines", "text": "Say what a tie is."}).status_code == 201
+    )
     assert api.post(f"/tasks/{task.pk}/comments", {"text": ""}).status_code == 422
     page = browser(cast.researcher).get(f"/projects/{pairs.pk}/review").content.decode()
     assert "Say what a tie is." in page and "New guideline version" in page

@@ -240,6 +240,7 @@ function measure(name, from) {
 /** What there is to see before the next task: whether a check was right, how the rubric fares. */
 async function reveal(result, content) {
   if (!result) return;
+  save.tell("saved");
   const { feedback } = result;
   if (feedback?.right) toast("That agrees with the known answer.", { tone: "good" });
   if (feedback && !feedback.right) await choices(by("work-check"), [["You said", describe(content)], ["Expected", describe(feedback.expected)]]);
@@ -374,6 +375,7 @@ keymap.define("frame", controls({ submit, saveNow, undo, skip, flag, turn, sideb
 listen({ keymap, sheet, focusTask, busy: () => busy });
 watch({
   drafts,
+  unsent: () => outbox.unkept,
   back() {
     if (main.dataset.state === "rest" && !outbox.entries.length) advance();
   },
