@@ -24,6 +24,7 @@ from .splits import Splits
 
 ROWS, BYTES = 4_000, 4_000_000  # of a batch at most: rows, and what is read of the file
 PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
+LOOK = 20  # rows after which it is asked again how much was read
 AHEAD = 2  # batches that are checked before they are asked for
 
 
@@ -133,7 +134,7 @@ def _bounded(
     start = progress.bytes_done
     for number, row in enumerate(rows, 1):
         yield row
-        if number >= ROWS or progress.bytes_done - start > BYTES:
+        if number >= ROWS or (number % LOOK == 0 and progress.bytes_done - start > BYTES):
             return
 
 
