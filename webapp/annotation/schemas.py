@@ -96,6 +96,7 @@ class ProjectOut(Schema):
     created_at: datetime
     progress: ProgressOut
     people: int = Field(description="Taking part and not paused")
+    alpha: float | None = Field(description="Krippendorff's, as last computed; see `GET projects/{id}/agreement`")
 
 
 class ProjectList(Schema):

@@ -26,6 +26,7 @@ def project(row: Row) -> dict[str, Any]:
         "created_at": found.created_at,
         "progress": progress(row.progress),
         "people": row.people,
+        "alpha": row.alpha,
     }
 
 

@@ -11,7 +11,7 @@ from django.utils import timezone
 from tests.cast import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, User
-from webapp.annotation.models import Assignment, Comment, Guidelines, Participant, Project, Task
+from webapp.annotation.models import AgreementReport, Assignment, Comment, Guidelines, Participant, Project, Task
 from webapp.annotation.queries import projects as queries
 from webapp.annotation.queries import sizes
 from webapp.annotation.services import projects, queue, tasks
@@ -188,6 +188,16 @@ def test_the_list_costs_the_same_however_long_it_is(cast, as_researcher, make_pr
     for number in range(6):
         tasks.make(make_project(name=f"More {number}").pk)
     assert cost() == few
+
+
+def test_a_card_shows_the_agreement_once_it_is_known_and_never_an_invented_one(as_researcher, project):
+    assert "α" not in as_researcher.get("/projects").content.decode()
+    undefined = {"fields": [{"alpha": {"undefined": "no unit has two ratings"}}]}
+    report = AgreementReport.objects.create(project=project, body=undefined)
+    assert "α" not in as_researcher.get("/projects").content.decode()
+    report.body = {"fields": [{"alpha": {"value": 0.614, "n": 9, "low": 0.2, "high": 0.9}}]}
+    report.save()
+    assert "α 0.61" in as_researcher.get("/projects").content.decode()
 
 
 def test_the_table_of_tasks_costs_the_same_however_full_it_is(cast, as_researcher, project):

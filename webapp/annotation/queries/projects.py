@@ -9,7 +9,7 @@ from django.db.models import Count, F, Min, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce, TruncDay, TruncHour
 from django.utils import timezone
 
-from ..models import Answer, Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
+from ..models import AgreementReport, Answer, Assignment, Comment, Guidelines, Participant, Project, ProjectInvite, Task
 
 RATE_WINDOW = timedelta(days=7)
 SHORTEST_WINDOW = timedelta(minutes=10)  # a rate from less than this says nothing
@@ -49,11 +49,13 @@ class Pace:
 
 @dataclass(frozen=True)
 class Row:
-    """A project in a list."""
+    """A project in a list. `alpha` is Krippendorff's of its first field, as the agreement page last computed it; None
+    where it is not known or not defined."""
 
     project: Project
     progress: Progress
     people: int
+    alpha: float | None = None
 
 
 def projects(workspace_id: int) -> QuerySet[Project]:
@@ -61,13 +63,18 @@ def projects(workspace_id: int) -> QuerySet[Project]:
 
 
 def rows(found: Iterable[Project]) -> list[Row]:
-    """Each project with its progress and its people, in three queries however many there are."""
+    """Each project with its progress, people and agreement, in three queries however many there are."""
     listed = list(found)
     ids = [project.pk for project in listed]
     far = progress_of(ids)
     counted = Participant.objects.filter(project_id__in=ids, paused=False).values_list("project_id")
     people = dict(counted.annotate(people=Count("id")))
-    return [Row(project, far.get(project.pk, Progress()), people.get(project.pk, 0)) for project in listed]
+    reports = AgreementReport.objects.filter(project_id__in=ids)
+    alphas = dict(reports.values_list("project_id", "body__fields__0__alpha__value"))
+    return [
+        Row(project, far.get(project.pk, Progress()), people.get(project.pk, 0), alphas.get(project.pk))
+        for project in listed
+    ]
 
 
 def progress_of(project_ids: list[int]) -> dict[int, Progress]:

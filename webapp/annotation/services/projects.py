@@ -19,6 +19,7 @@ from webapp.datasets.models import DatasetVersion
 
 from .. import setup
 from ..models import Guidelines, Participant, Project, ProjectInvite, Task
+from .queue import release
 
 State = Project.State
 # from where each state may be reached
@@ -144,8 +145,6 @@ def add_participant(membership: Membership, project: Project, user: User) -> Par
 @transaction.atomic
 def pause_participant(membership: Membership, project: Project, user: User, paused: bool) -> Participant:
     """A paused person gets no more tasks, and what they hold goes back to the queue at once."""
-    from .queue import release
-
     row = Participant.objects.select_for_update().filter(project=project, user=user).first()
     if row is None:
         raise Invalid("This person does not take part.", {"user": "does not take part in this project"})
