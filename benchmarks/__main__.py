@@ -17,6 +17,7 @@ MODULES = {
     "launch": "from the launch of a run to its first point",
     "ingest": "events stored per second",
     "datasets": "import and reads of a large dataset",
+    "workbench": "an annotator's wait for the next task, in a browser",
     "trainer": "sampling and training, against TRL",
 }
 

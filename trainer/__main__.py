@@ -1,13 +1,15 @@
 """`python -m trainer COMMAND`: each command is named with its function, imported when it is called."""
 
 import importlib
-import os
 import sys
+
+from trainer.process import settle
 
 COMMANDS = {
     "run": ("trainer.cli", "run", "train without a server"),
     "models": ("trainer.cli", "models", "make a model directory"),
     "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
+    "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
     "objective": ("trainer.objectives.calculator", "main", "an objective on numbers from a file"),
 }
 
@@ -17,10 +19,7 @@ def main(arguments: list[str]) -> int:
         lines = [f"  {name:10} {text}" for name, (_, _, text) in COMMANDS.items()]
         print("usage: python -m trainer COMMAND ...\n" + "\n".join(lines), file=sys.stderr)
         return 2
-    # OpenMP reads this when torch is loaded. By default a thread that waits for the others spins for milliseconds; on
-    # cores shared with the product's own services that keeps the awaited thread from running, and steps take several
-    # times as long. Not spinning at all costs a wake-up per operation: a short spin was the fastest of both.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    settle()
     module, function, _ = COMMANDS[arguments[0]]
     return int(getattr(importlib.import_module(module), function)(arguments[1:]))
 

@@ -17,6 +17,7 @@ def run(arguments: list[str]) -> int:
     parser.add_argument("--config", type=Path, required=True, help="JSON; what is left out has its default")
     parser.add_argument("--data", type=Path, required=True, help="examples, JSON Lines")
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
+    parser.add_argument("--teacher", type=Path, help="directory of the teacher, for objective distill")
     parser.add_argument("--out", type=Path, required=True, help="where events and checkpoints go")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
     parser.add_argument("--verbose", action="store_true", help="print progress too")
@@ -58,7 +59,7 @@ def _run(config: PolicyConfig, options: argparse.Namespace) -> int:
     monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: monitor.request_stop())
-    ended_well = run_policy(config, options.data, options.model, options.out, monitor, options.resume)
+    ended_well = run_policy(config, options.data, options.model, options.out, monitor, options.resume, options.teacher)
     monitor.close()
     return 0 if ended_well else 1
 

@@ -23,6 +23,7 @@ from webapp.datasets.api import router as datasets
 from webapp.experiments.api import router as experiments
 from webapp.experiments.ingest import router as ingest
 from webapp.inference.api import router as models
+from webapp.webhooks.api import router as webhooks
 
 logger = logging.getLogger(__name__)
 
@@ -161,5 +162,5 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 _catch(_unstorable, DataError)
 _catch(_away, *DATABASE_AWAY)
-for router in (accounts, datasets, models, *annotation, experiments, ingest):
+for router in (accounts, webhooks, datasets, models, *annotation, experiments, ingest):
     api.add_router("", router)

@@ -10,6 +10,10 @@ from django.views.decorators.http import require_safe
 
 from webapp.accounts import queries as accounts
 from webapp.accounts.models import Membership, Role
+from webapp.annotation.catalogue import KINDS
+from webapp.annotation.queries import mine as annotation
+from webapp.annotation.queries import projects
+from webapp.annotation.queries.mine import Waiting
 from webapp.datasets import queries as datasets
 from webapp.experiments import listing
 from webapp.experiments.models import Run
@@ -17,6 +21,7 @@ from webapp.inference.models import RegisteredModel
 
 RECENT = 6
 MOST_STEPS = 4
+PROJECTS, LAST_ANSWERS = 4, 8
 
 
 @dataclass(frozen=True)
@@ -36,29 +41,49 @@ def home(request: HttpRequest) -> HttpResponse:
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         return redirect("workspaces")
+    waiting = annotation.waiting(membership)
     if not membership.may(Role.REVIEWER):
-        return render(request, "home_annotator.html", {"membership": membership})
+        last = annotation.last_submissions(membership)[:LAST_ANSWERS]
+        return render(request, "home_annotator.html", {"membership": membership, "waiting": waiting, "last": last})
     workspace_id = membership.workspace.pk
     active, recent = listing.overview(workspace_id, RECENT)
     found = list(datasets.datasets(workspace_id).order_by("-id")[:RECENT])
     runs = [row.run for row in (*active, *recent)]
+    asked = projects.rows(projects.projects(workspace_id).exclude(state="closed").order_by("-id")[:PROJECTS])
     context = {
         "membership": membership,
         "may_launch": membership.may(Role.RESEARCHER),
         "active": active,
         "recent": recent,
         "datasets": found,
-        "steps": next_steps(membership, runs, bool(found))[:MOST_STEPS],
+        "projects": asked,
+        "steps": [*_work(waiting), *next_steps(membership, runs, bool(found), bool(asked))][:MOST_STEPS],
     }
     return render(request, "home.html", context)
 
 
-def next_steps(membership: Membership, runs: list[Run], any_dataset: bool) -> list[NextStep]:
+def _work(waiting: list[Waiting]) -> list[NextStep]:
+    """The project in which one's own judgement is asked for; most people judge in one at a time."""
+    first = next((each for each in waiting if each.waits), None)
+    if first is None:
+        return []
+    count = f"more than {first.free:,}" if first.more else f"{first.free + first.held:,}"
+    text = f"{count} tasks wait for you. {KINDS[first.project.kind].text}"
+    href = _at("project_work", first.project.pk)
+    return [NextStep(icon="pencil", title=f"Annotate: {first.project}", text=text, href=href)]
+
+
+def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_project: bool) -> list[NextStep]:
     """What helps most comes first. Only what this role may do."""
     steps: list[NextStep] = []
     if membership.may(Role.RESEARCHER):
         steps += _to_the_first_run(membership, runs, any_dataset)
     steps += _with_results(membership, runs)
+    if membership.may(Role.RESEARCHER) and any_dataset and not any_project:
+        text = "Which answer is better, what a good one needs: a project asks, and keeps every answer."
+        steps.append(
+            NextStep(icon="messages-square", title="Ask people about a dataset", text=text, href=_at("project_new"))
+        )
     if membership.may(Role.OWNER) and accounts.members(membership).count() == 1:
         steps.append(
             NextStep(

@@ -1,4 +1,4 @@
-"""What the command palette finds beyond the pages: runs, datasets and models by name."""
+"""What the command palette finds beyond the pages: runs, projects, datasets and models by name."""
 
 from django.db.models import Q
 from django.http import HttpRequest, JsonResponse
@@ -7,6 +7,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from webapp.accounts.models import Membership, Role
+from webapp.annotation.models import Project
+from webapp.annotation.queries import mine
 from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
 from webapp.inference.models import RegisteredModel
@@ -20,16 +22,18 @@ LONGEST_QUERY = 100  # characters; no name is longer than 120
 def search(request: HttpRequest) -> JsonResponse:
     """`{"items": [{"kind", "label", "note", "url"}]}`, newest first in each kind; without `q` the newest of all.
 
-    Only what lies in the current workspace. Annotators find nothing: names of runs tell what models they judge.
+    Only what lies in the current workspace. Annotators find the projects they work in and nothing else: names of runs
+    tell what models they judge.
     """
     membership: Membership | None = getattr(request, "membership", None)
-    if membership is None or not membership.may(Role.REVIEWER):
+    if membership is None:
         return JsonResponse({"items": []})
-    words = request.GET.get("q", "")[:LONGEST_QUERY].split()
+    words = request.GET.get("q", "")[:LONGEST_QUERY].replace("\0", "").split()
+    if not membership.may(Role.REVIEWER):
+        return JsonResponse({"items": _work(membership, words)})
     workspace_id = membership.workspace.pk
-    return JsonResponse(
-        {"items": _runs(workspace_id, words) + _datasets(workspace_id, words) + _models(workspace_id, words)}
-    )
+    kinds = (_runs, _projects, _datasets, _models)
+    return JsonResponse({"items": [item for kind in kinds for item in kind(workspace_id, words)]})
 
 
 def _every(words: list[str], *fields: str) -> Q:
@@ -58,6 +62,18 @@ def _runs(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
         _item("run", str(run), f"{run.experiment.name} · {run.get_state_display()}", reverse("run", args=[run.pk]))
         for run in rows
     ]
+
+
+def _projects(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
+    rows = Project.objects.filter(_every(words, "name"), workspace_id=workspace_id).order_by("-id")[:MOST_OF_A_KIND]
+    return [_item("project", row.name, row.get_kind_display(), reverse("project", args=[row.pk])) for row in rows]
+
+
+def _work(membership: Membership, words: list[str]) -> list[dict[str, str]]:
+    """For annotators: the workbench of each project they take part in."""
+    found = [each.project for each in mine.waiting(membership)]
+    named = [row for row in found if all(word.lower() in row.name.lower() for word in words)]
+    return [_item("project", row.name, "annotate", reverse("project_work", args=[row.pk])) for row in named]
 
 
 def _datasets(workspace_id: int, words: list[str]) -> list[dict[str, str]]:

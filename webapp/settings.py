@@ -5,12 +5,12 @@ import shlex
 import sys
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
-from pydantic import Field, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from webapp.localstack.places import facts, socket_path
 
@@ -46,7 +46,15 @@ class Environment(BaseSettings):
     trainer_command: str | None = Field(
         None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
     )
+    webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
+
+    @field_validator("webhook_networks", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
 
 
 def _read_environment() -> Environment:
@@ -109,6 +117,7 @@ INSTALLED_APPS = [
     "webapp.core",
     "webapp.localstack",
     "webapp.accounts",
+    "webapp.webhooks",
     "webapp.datasets",
     "webapp.inference",
     "webapp.annotation",
@@ -179,12 +188,16 @@ def _database() -> dict[str, object]:
         "PASSWORD": str(parts.get("password", "")),
         "HOST": str(parts.get("host", "")),
         "PORT": str(parts.get("port", "")),
-        "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
+        # the ORM's statements are never prepared; this is for those of `webapp.core.prepared`
+        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 1}
+        | {name: value for name, value in parts.items() if name not in named},
     }
 
 
 # The web server shares open connections between its threads (`webapp.asgi` turns this on); commands open their own.
-DATABASE_POOL = {"min_size": 1, "max_size": 10, "timeout": 3}
+# A connection for each thread that answers requests, and some for sockets and streams.
+HTTP_THREADS = 16
+DATABASE_POOL = {"min_size": 1, "max_size": HTTP_THREADS + 8, "timeout": 3}
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_SOCKET = socket_path(VAR, "redis.sock")
@@ -194,6 +207,8 @@ REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
 TRAINER_COMMAND = ENV.trainer_command or (
     f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
 )
+# Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
+MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
@@ -215,7 +230,10 @@ CELERY_BEAT_SCHEDULE = {
     "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
     "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
+    "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
+WEBHOOK_NETWORKS = ENV.webhook_networks
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

@@ -13,6 +13,7 @@ urlpatterns = [
     path("search.json", search, name="search"),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
+    path("", include("webapp.webhooks.urls")),
     path("", include("webapp.datasets.urls")),
     path("", include("webapp.annotation.urls")),
     path("", include("webapp.inference.urls")),

@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from .errors import ConfigInvalid, FieldProblem
 from .policy import PolicyConfig
+from .policy_objective import CHOICES
 
 __all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "resolve"]
 
@@ -48,7 +49,12 @@ def resolve(recipe: str, raw: dict[str, Any]) -> PolicyConfig:
 
 
 def _problem(item: Any) -> FieldProblem:
-    path = ".".join(str(part) for part in item["loc"])
+    loc = [str(part) for part in item["loc"]]
+    if item["type"] == "union_tag_invalid":
+        return FieldProblem(".".join([*loc, "name"]), f"must be one of {', '.join(CHOICES)}")
+    if loc[0] == "objective" and len(loc) > 1 and loc[1] in CHOICES:
+        del loc[1]  # which of the objectives was meant is no part of the field's path
+    path = ".".join(loc)
     if item["type"] == "extra_forbidden":
         return FieldProblem(path, "unknown key")
     return FieldProblem(path, item["msg"])

@@ -14,12 +14,13 @@ Input = Literal["logp_old", "logp_roll", "logp_ref", "logp_teacher", "rewards", 
 
 @dataclass(frozen=True)
 class ObjectiveEntry:
-    """`needs` are the inputs beside `logp` and `mask`; `needs_with` those that a knob switches on."""
+    """`when` says when to choose it. `needs` are the inputs beside `logp` and `mask`; `needs_with` those that a knob switches on."""
 
     name: str
     title: str
     family: Literal["policy", "preference", "supervised"]
     summary: str
+    when: str
     formula: str
     paper: str
     parameters: type[knobs.Parameters]
@@ -49,6 +50,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="GRPO",
             family="policy",
             summary="Clipped token ratio with advantages standardised within a group; every response counts alike.",
+            when="The place to start: one sampler, fresh responses, rewards that differ within a group.",
             formula=rf"-\frac{{1}}{{G}}\sum_i \frac{{1}}{{|y_i|}}\sum_t {_CLIP},\quad {_RHO}",
             paper="DeepSeekMath (Shao et al., 2024)",
             parameters=knobs.GrpoParameters,
@@ -60,6 +62,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Dr. GRPO",
             family="policy",
             summary="GRPO without its two divisions: centred advantages, and a constant instead of the length.",
+            when="When responses of very different lengths, or prompts that are nearly always solved, get too much weight with GRPO.",
             formula=rf"-\frac{{1}}{{G\, T_{{max}}}}\sum_i \sum_t {_CLIP},\quad {_RHO}",
             paper="Understanding R1-Zero-Like Training (Liu et al., 2025)",
             parameters=knobs.DrGrpoParameters,
@@ -71,6 +74,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="DAPO",
             family="policy",
             summary="Every token of the batch counts alike, and the upper clip is wider than the lower.",
+            when="For long responses, and when the entropy falls early: rare tokens may rise further before they are cut.",
             formula=rf"-\frac{{1}}{{\sum_i |y_i|}}\sum_i \sum_t {_CLIP},\quad {_RHO}",
             paper="DAPO (Yu et al., 2025)",
             parameters=knobs.DapoParameters,
@@ -82,6 +86,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="GSPO",
             family="policy",
             summary="The ratio and the clip are of whole responses, length-normalised.",
+            when="For mixtures of experts and long responses, where the ratios of single tokens are noise.",
             formula=rf"-\frac{{1}}{{G}}\sum_i {_CLIP_S},\quad {_S}",
             paper="Group Sequence Policy Optimization (Zheng et al., 2025)",
             parameters=knobs.GspoParameters,
@@ -93,6 +98,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="IcePop",
             family="policy",
             summary="GRPO that silences tokens on which trainer and sampler disagree by more than a factor.",
+            when="When sampler and trainer run in different arithmetic, such as a bf16 server and an fp32 trainer; watch the mismatch.",
             formula=rf"-\frac{{1}}{{G}}\sum_i \frac{{1}}{{|y_i|}}\sum_t M(k)\, {_CLIP},\quad {_POP}",
             paper="GLM-5 (2026); weights: ERNIE 5.0 (2026)",
             parameters=knobs.IcepopParameters,
@@ -103,6 +109,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="MISC",
             family="policy",
             summary="GSPO's clipped term per response, scaled by the mean of IcePop's token weights.",
+            when="As IcePop, where GSPO would be chosen over GRPO: a response's update shrinks with its unreliable tokens.",
             formula=rf"-\frac{{1}}{{G}}\sum_i \Big[\frac{{1}}{{|y_i|}}\sum_t M(k)\Big] {_CLIP_S},\quad {_POP}",
             paper="ERNIE 5.0 (2026)",
             parameters=knobs.MiscParameters,
@@ -113,6 +120,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Double-sided importance sampling",
             family="policy",
             summary="The sampler's own log-probabilities are the old policy; tokens that drifted too far are dropped.",
+            when="When a pass of the old policy is too dear or impossible, such as with asynchronous agents.",
             formula=(
                 r"-\frac{1}{\sum_i |y_i|}\sum_i\sum_t \operatorname{sg}[f(r)]\, A_i \log\pi(y_{i,t}),\quad "
                 r"r = \frac{\pi(y_{i,t})}{\pi_{roll}(y_{i,t})},\quad "
@@ -127,6 +135,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Kimi K2.5",
             family="policy",
             summary="The ratio itself is clipped whatever the advantage's sign; a squared log-ratio pulls back.",
+            when="Agentic runs that make several updates on the same responses: drift is bounded in both directions.",
             formula=(
                 r"-\mathbb{E}_x \frac{1}{N_x}\sum_i\sum_t \Big[\operatorname{clip}(\rho,\alpha,\beta)(r_i-\bar r) "
                 r"- \tau (\log\rho)^2\Big],\quad \rho = \frac{\pi(y_{i,t})}{\pi_{roll}(y_{i,t})},\quad "
@@ -141,6 +150,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="OAPL",
             family="policy",
             summary="Regresses the log-ratio to a lagging sampler onto the optimal advantage; made for stale data.",
+            when="When the sampler lags many steps behind: a regression needs no ratio near 1. Responses of a group must differ in reward.",
             formula=(
                 r"\frac{1}{G}\sum_i \Big(\beta_2 \log\frac{\pi(y_i)}{\pi_{roll}(y_i)} - (r_i - V)\Big)^2,\quad "
                 r"V = \beta_1 \log \frac{1}{G}\sum_i e^{r_i/\beta_1}"
@@ -154,6 +164,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="On-policy distillation",
             family="policy",
             summary="IcePop with a teacher's verdict on every token in place of rewards.",
+            when="To give one model the skills of another of the same tokenizer, or back what a later stage has lost.",
             formula=(
                 r"-\frac{1}{G}\sum_i \frac{1}{|y_i|}\sum_t M(k)\, \min\left(\rho A_{i,t},\ "
                 r"\operatorname{clip}(\rho, 1-\varepsilon_l, 1+\varepsilon_h)\, A_{i,t}\right),\quad "
@@ -168,6 +179,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="DPO",
             family="preference",
             summary="Raises the chosen response over the rejected one against a reference, with some imitation of it.",
+            when="From pairs that people have judged, without sampling and without a reward model.",
             formula=(
                 r"-\log\sigma\Big(\beta\Big[\log\frac{\pi(y_c)}{\pi_{ref}(y_c)} - \log\frac{\pi(y_r)}{\pi_{ref}(y_r)}"
                 r"\Big]\Big) - \frac{w}{|y_c|}\sum_t \log\pi(y_{c,t})"
@@ -181,6 +193,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Bradley-Terry",
             family="preference",
             summary="Scores of a reward model: the chosen response's above the rejected one's.",
+            when="To train a reward model from pairs.",
             formula=r"-\log\sigma(s_c - s_r - m)",
             paper="Bradley and Terry (1952)",
             parameters=knobs.BradleyTerryParameters,
@@ -191,6 +204,7 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
             title="Supervised fine-tuning",
             family="supervised",
             summary="Imitates the turns that the loss mask selects.",
+            when="Before anything else, when there are responses worth imitating.",
             formula=r"-\frac{1}{\sum_i |y_i|}\sum_i\sum_t \log\pi(y_{i,t})",
             paper="Turn-level loss mask: GLM-5 (2026)",
             parameters=knobs.SftParameters,
@@ -198,3 +212,28 @@ CATALOGUE: dict[str, ObjectiveEntry] = {
         ),
     )
 }
+
+DIAGNOSTICS: dict[str, str] = {
+    "ratio_raw": "Mean of the ratio that is optimised, over all generated tokens. 1 at the first update.",
+    "ratio_masked": "The same over the tokens that have a policy gradient.",
+    "masked_share": "Share of tokens without a policy gradient, for whatever reason.",
+    "clip_share": "Share of tokens at which the clip decides. A few per cent are healthy.",
+    "pop_share": "Share of tokens silenced because trainer and sampler disagree about them.",
+    "mismatch_raw": "Mean of the trainer's over the sampler's probability of the same token under the same weights.",
+    "mismatch_masked": "The same over the tokens that have a policy gradient.",
+    "kl_old": "How far the policy has moved from the old one, or from the sampler (k3 estimate, nats per token).",
+    "kl": "How far the policy is from the reference (k3 estimate, nats per token).",
+    "kl_teacher": "How far the policy is from the teacher (nats per token).",
+    "penalty": "Mean squared log-ratio to the sampler.",
+    "log_ratio": "Mean log-ratio of whole responses to the sampler.",
+    "tokens": "Generated tokens that took part.",
+    "sequences": "Responses that took part.",
+    "excluded": "Responses left out because their reward is missing.",
+    "nll": "Mean negative log-probability of the tokens to imitate.",
+    "accuracy": "Share of pairs in which the chosen response is ahead.",
+    "reward_chosen": "The chosen response's log-ratio to the reference, times beta.",
+    "reward_rejected": "The rejected response's log-ratio to the reference, times beta.",
+    "nll_chosen": "Mean negative log-probability of the chosen response's tokens.",
+    "margin": "Mean distance by which the chosen response is ahead.",
+}
+"""What the numbers beside a loss say. In a run they are metrics called policy/<name>."""

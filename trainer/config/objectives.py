@@ -45,7 +45,11 @@ class Aggregated(Parameters):
         "sequence", "`sequence`: mean of the responses' means; `token`: mean of all tokens; `constant`: fixed divisor"
     )
     max_tokens: int | None = knob(
-        None, "Divisor per response with aggregation `constant`: the longest response allowed", unit="tokens", ge=1
+        None,
+        "Divisor per response with aggregation `constant`: the longest response; a run fills it in",
+        unit="tokens",
+        ge=1,
+        advanced=True,
     )
 
     def problems(self) -> Iterator[FieldProblem]:
@@ -84,7 +88,9 @@ class GrpoParameters(Advantaged, Aggregated):
     eps_high: float = _eps_high(0.2)
     kl_beta: float = knob(0.0, "Weight of the KL penalty to the reference policy (k3 estimate)", ge=0, le=1000)
     decoupled: bool = knob(
-        False, "Weigh each token by the trainer's over the sampler's probability (decoupled importance sampling)"
+        False,
+        "Weigh each token by the trainer's over the sampler's probability (decoupled importance sampling)",
+        advanced=True,
     )
 
 

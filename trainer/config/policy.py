@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from typing import Literal
 
+from . import policy_objective
 from .errors import FieldProblem
 from .fields import Section, knob
+from .policy_objective import Grpo, Objective
 
 
 class Lora(Section):
@@ -62,19 +64,6 @@ class RewardComponent(Section):
     soft_tokens: int = knob(48, "Soft limit, with `overlong`", unit="tokens", ge=1, advanced=True)
 
 
-class Objective(Section):
-    name: Literal["grpo", "dr_grpo", "dapo", "gspo"] = knob("grpo", "What is minimised")
-    advantage: Literal["group_std", "centred", "leave_one_out"] | None = knob(
-        None, "How rewards of a group become advantages; empty: as the objective's paper has it"
-    )
-    aggregation: Literal["sequence", "token", "constant"] | None = knob(
-        None, "How token losses become one number; empty: as the objective's paper has it", advanced=True
-    )
-    eps_low: float | None = knob(None, "Clip below 1 - eps; empty: the objective's default", gt=0, lt=1)
-    eps_high: float | None = knob(None, "Clip above 1 + eps; empty: the objective's default", gt=0, le=10)
-    kl_beta: float = knob(0.0, "Weight of the KL penalty to the untrained model (k3 estimate)", ge=0, le=10)
-
-
 class Optim(Section):
     lr: float = knob(2e-4, "Peak learning rate of AdamW", gt=0, le=1)
     schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
@@ -88,7 +77,11 @@ class Optim(Section):
     beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
-        4096, "Tokens per forward pass: lower it when memory runs out", unit="tokens", ge=64, advanced=True
+        1024,
+        "Tokens per forward pass: more feeds a GPU better, less needs less memory",
+        unit="tokens",
+        ge=64,
+        advanced=True,
     )
 
 
@@ -115,7 +108,7 @@ class PolicyConfig(Section):
     rollout: Rollout = Rollout()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
     rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
-    objective: Objective = Objective()
+    objective: Objective = Grpo()
     optim: Optim = Optim()
     evaluation: Evaluation = Evaluation()
     checkpoint: Checkpoint = Checkpoint()
@@ -154,12 +147,8 @@ class PolicyConfig(Section):
             )
 
     def _group_problems(self) -> Iterator[FieldProblem]:
-        estimator = self.objective.advantage or ("centred" if self.objective.name == "dr_grpo" else "group_std")
-        if self.rollout.group_size == 1:
-            yield FieldProblem(
-                "rollout.group_size",
-                f"a group of 1 gives every response the advantage 0 with {estimator!r}; use at least 2",
-            )
+        rollout = self.rollout
+        yield from policy_objective.problems(self.objective, rollout.max_new_tokens, rollout.group_size, rollout.top_p)
         scaffold = self.scaffold
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
             yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")
@@ -169,3 +158,5 @@ class PolicyConfig(Section):
                 "'corrected' divides by what the sampler recorded, which with rollout.top_p below 1 is not the whole "
                 "distribution; set rollout.top_p to 1",
             )
+        if scaffold and (why := policy_objective.scaffold_problem(self.objective, scaffold.ratio_mode)):
+            yield FieldProblem("scaffold.ratio_mode", why)

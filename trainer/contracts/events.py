@@ -152,6 +152,7 @@ class RunAssignment(Record):
     resume: bool
     last_seq: int
     model_path: str
+    teacher_path: str | None = None
     run_dir: str
     examples_url: str
     examples_digest: str

@@ -62,15 +62,10 @@ class Learner:
 
     def response_states(self, sequences: Sequence[Sequence_], untrained: bool = False) -> tuple[Tensor, Tensor]:
         """Hidden states [M, D] from which the M response tokens are predicted, and those tokens [M]."""
-        tree = PrefixTree.of([prompt + response[:-1] for prompt, response in sequences]).to(self._model.device)
         off = untrained and self._peft is not None
         model = self._frozen if untrained and self._frozen is not None else self._model
         with self._peft.disable_adapter() if off else nullcontext():
-            hidden_ND = model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
-        paths = zip(tree.paths, sequences, strict=True)
-        nodes_M = torch.cat([path[len(prompt) - 1 :] for path, (prompt, _) in paths])
-        tokens_M = torch.tensor([token for _, response in sequences for token in response], device=hidden_ND.device)
-        return hidden_ND[nodes_M], tokens_M
+            return response_states(model, sequences)
 
     def logits(self, hidden_MD: Tensor) -> Tensor:
         return self._model.get_output_embeddings()(hidden_MD).float()
@@ -111,6 +106,31 @@ class Learner:
         for compound, value in tensors["optimizer"].items():
             key, _, name = compound.partition(":")
             self.optimizer.state[self.parameters[name]][key] = value.clone()
+
+
+class Teacher:
+    """Another model that says what it would have given the same responses. Never trained."""
+
+    def __init__(self, model: Any) -> None:
+        use_grouped_attention(model)
+        self._model = model.eval().requires_grad_(False)
+
+    @torch.no_grad()
+    def score(self, sequences: Sequence[Sequence_], temperature: float) -> list[Tensor]:
+        """log pi_teacher of each response's tokens, [T] each."""
+        hidden_MD, tokens_M = response_states(self._model, sequences)
+        logp_M, _ = log_probs(hidden_MD, self._model.get_output_embeddings().weight, tokens_M, temperature)
+        return list(logp_M.split([len(response) for _, response in sequences]))
+
+
+def response_states(model: Any, sequences: Sequence[Sequence_]) -> tuple[Tensor, Tensor]:
+    """One pass of `model`, shared prefixes once: hidden states [M, D] and the M response tokens they predict."""
+    tree = PrefixTree.of([prompt + response[:-1] for prompt, response in sequences]).to(model.device)
+    hidden_ND = model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
+    paths = zip(tree.paths, sequences, strict=True)
+    nodes_M = torch.cat([path[len(prompt) - 1 :] for path, (prompt, _) in paths])
+    tokens_M = torch.tensor([token for _, response in sequences for token in response], device=hidden_ND.device)
+    return hidden_ND[nodes_M], tokens_M
 
 
 def _with_adapters(model: Any, config: PolicyConfig) -> Any:

@@ -9,7 +9,7 @@ from trainer.inference.sampling import Sampler
 from trainer.monitors import RunMonitor
 
 from .data import PromptSets
-from .learner import Learner
+from .learner import Learner, Teacher
 
 
 @dataclass(frozen=True)
@@ -23,3 +23,4 @@ class Parts:
     learner: Learner
     monitor: RunMonitor
     run_dir: Path
+    teacher: Teacher | None = None

@@ -12,7 +12,7 @@ from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.contracts import ArtifactData
 from trainer.inference.chat import encode_prompt, with_addition
-from trainer.rollouts import PromptPlan, RewardFunction, Trajectory, sample_plans, score_samples
+from trainer.rollouts import PromptPlan, RewardFunction, Trajectory, greedy_rewards, sample_plans, score_samples
 from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
 from trainer.seeding import derive_seed
 
@@ -39,7 +39,7 @@ class PolicyLoop:
         config, prompts = self.parts.config, self.parts.prompts
         self._config, self._monitor = config, self.parts.monitor
         self._order = DataOrder(len(prompts.train), config.seed, config.data.shuffle)
-        self._updater = Updater(self.parts.learner, config)
+        self._updater = Updater(self.parts.learner, config, self.parts.teacher)
         self._reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
         self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
         self._clock = Clock(config, bool(prompts.heldout))
@@ -130,7 +130,16 @@ class PolicyLoop:
     def _advantages(self, trajectories: Sequence[Trajectory]) -> Tensor:
         rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
         groups_B = torch.tensor([t.plan.group for t in trajectories])
-        return self._updater.advantages(torch.tensor(rewards), groups_B)
+        return self._updater.advantages(torch.tensor(rewards), groups_B, self._greedy(trajectories))
+
+    def _greedy(self, trajectories: Sequence[Trajectory]) -> Tensor | None:
+        """The baseline of the estimator `remax`, by response."""
+        if getattr(self._config.objective, "advantage", "") != "remax":
+            return None
+        plans = [t.plan for t in trajectories]
+        return torch.tensor(
+            greedy_rewards(self.parts.sampler, plans, self._config.rollout, self._rubrics, self._reward)
+        )
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory]) -> None:
         if self._engine_checked:

@@ -59,6 +59,7 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
         "policy/ratio_masked": _tensor_mean(kept),
         "policy/clip_share": _tensor_mean((weight == 0).float()),
     }
+    values |= {f"policy/{name}": _weighted(parts) for name, parts in report.extra.items()}
     histograms = {"policy/ratio_raw": histogram(ratio), "policy/ratio_masked": histogram(kept)}
     return values, {key: value for key, value in histograms.items() if sum(value.counts)}
 
@@ -81,6 +82,8 @@ def rollout_records(
     records = []
     for b, trajectory in enumerate(trajectories):
         advantage = None if advantages_B is None else float(advantages_B[b])
+        if report and b in report.advantages:
+            advantage = report.advantages[b]
         traced = report is not None and b in report.ratio
         records.append(
             RolloutRecord(
@@ -114,6 +117,12 @@ def _rounded(values: Sequence[float]) -> tuple[float, ...]:
 def _flat(parts: Mapping[int, Tensor]) -> Tensor:
     """In the order of the rows, so that sums do not depend on the order of the passes."""
     return torch.cat([parts[b] for b in sorted(parts)]) if parts else torch.empty(0)
+
+
+def _weighted(parts: Sequence[tuple[float, float]]) -> float:
+    """The mean of (value, weight)."""
+    total = sum(weight for _, weight in parts)
+    return sum(value * weight for value, weight in parts) / total if total else math.nan
 
 
 def _tensor_mean(values: Tensor) -> float:

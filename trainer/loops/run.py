@@ -3,6 +3,7 @@
 import os
 import traceback
 from pathlib import Path
+from typing import Any
 
 from trainer.config import PolicyConfig
 from trainer.monitors import RunMonitor
@@ -13,13 +14,19 @@ _TRACEBACK_LINES = 12
 
 
 def run_policy(
-    config: PolicyConfig, examples: Path, model_dir: Path, run_dir: Path, monitor: RunMonitor, resume: bool
+    config: PolicyConfig,
+    examples: Path,
+    model_dir: Path,
+    run_dir: Path,
+    monitor: RunMonitor,
+    resume: bool,
+    teacher_dir: Path | None = None,
 ) -> bool:
     """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned."""
     loop = None
     try:
         monitor.state("running")
-        loop = _build(config, examples, model_dir, run_dir, monitor, resume)
+        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir)
         summary = loop.run()
         monitor.state("finished", step=loop.step, summary=summary)
         return True
@@ -50,7 +57,13 @@ def explain(error: BaseException, config: PolicyConfig) -> str:
 
 
 def _build(
-    config: PolicyConfig, examples: Path, model_dir: Path, run_dir: Path, monitor: RunMonitor, resume: bool
+    config: PolicyConfig,
+    examples: Path,
+    model_dir: Path,
+    run_dir: Path,
+    monitor: RunMonitor,
+    resume: bool,
+    teacher_dir: Path | None,
 ) -> "PolicyLoop":  # noqa: F821 - imported below, after the config and the files have been checked
     from .data import prepare_prompts, read_examples
 
@@ -72,7 +85,8 @@ def _build(
         monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner = Learner(load_model(model_dir, config.model.dtype), config)
     sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)
-    loop = PolicyLoop(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir))
+    teacher = _teacher(config, teacher_dir, tokenizer)
+    loop = PolicyLoop(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
     monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
         f"{sum(p.numel() for p in learner.parameters.values()):,} trained parameters"
@@ -80,6 +94,24 @@ def _build(
     if resume and loop.resume():
         monitor.log(f"resumed after step {loop.step}", loop.step)
     return loop
+
+
+def _teacher(config: PolicyConfig, teacher_dir: Path | None, tokenizer: Any) -> "Teacher | None":  # noqa: F821 - as above
+    """The model of objective `distill`. Raises RunFailed when there is none, or when it speaks in other tokens."""
+    if config.objective.name != "distill":
+        return None
+    if teacher_dir is None:
+        raise RunFailed("objective 'distill' needs the directory of a teacher (--teacher on the command line)")
+    from trainer.inference.models import load_model, load_tokenizer
+
+    from .learner import Teacher
+
+    if load_tokenizer(teacher_dir).get_vocab() != tokenizer.get_vocab():
+        raise RunFailed(
+            f"the teacher in {teacher_dir} has another tokenizer than the model: its log-probabilities are of other "
+            "tokens. Choose a teacher of the same family."
+        )
+    return Teacher(load_model(teacher_dir, config.model.dtype))
 
 
 def _settle_arithmetic() -> None:

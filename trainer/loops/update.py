@@ -8,11 +8,13 @@ import torch
 from torch import Tensor
 
 from trainer.config import PolicyConfig
+from trainer.config.objectives import DistillParameters, OaplParameters
+from trainer.config.policy_objective import mismatch_weighted, parameters, sampler_is_old
 from trainer.inference.prefix import pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
-from .learner import Learner, Scored, Sequence_
+from .learner import Learner, Scored, Sequence_, Teacher
 
 
 class NotFinite(ArithmeticError):
@@ -35,6 +37,10 @@ class UpdateReport:
     entropy: dict[int, Tensor] = field(default_factory=dict)
     kl_old: dict[int, Tensor] = field(default_factory=dict)
     kl: dict[int, Tensor] = field(default_factory=dict)
+    advantages: dict[int, float] = field(default_factory=dict)
+    """Means over a response's tokens, where the objective makes its own (distillation)."""
+    extra: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
+    """What only some objectives report: (mean, what it is a mean over) of each micro-batch."""
     tokens: int = 0
     """Tokens that went through a forward and a backward pass, shared prefixes counted for every response."""
 
@@ -46,23 +52,16 @@ class Updater:
     gradient of the mini-batch, because the objective divides by the totals of the mini-batch.
     """
 
-    def __init__(self, learner: Learner, config: PolicyConfig) -> None:
-        self._learner, self._config = learner, config
-        knobs = config.objective
-        self._objective = REGISTRY[knobs.name]
-        aggregation = {"max_tokens": config.rollout.max_new_tokens}
-        self._params = self._objective.params(
-            advantage=knobs.advantage,
-            aggregation=knobs.aggregation,
-            eps_low=knobs.eps_low,
-            eps_high=knobs.eps_high,
-            kl_beta=knobs.kl_beta,
-            **aggregation,
-        )
+    def __init__(self, learner: Learner, config: PolicyConfig, teacher: Teacher | None = None) -> None:
+        self._learner, self._config, self._teacher = learner, config, teacher
+        self._objective = REGISTRY[config.objective.name]
+        self._params = self._objective.params(**parameters(config.objective, config.rollout.max_new_tokens))
 
-    def advantages(self, rewards_B: Tensor, groups_B: Tensor) -> Tensor:
-        """Over whole groups; NaN where the reward is NaN."""
-        return self._objective.advantages(rewards_B, groups_B, self._params)
+    def advantages(self, rewards_B: Tensor, groups_B: Tensor, greedy_B: Tensor | None = None) -> Tensor:
+        """Over whole groups; NaN where the reward is NaN. Distillation needs no reward: 0, and nothing is excluded."""
+        if isinstance(self._params, DistillParameters):
+            return torch.zeros_like(rewards_B)
+        return self._objective.advantages(rewards_B, groups_B, self._params, greedy_B)
 
     def run(
         self,
@@ -71,7 +70,7 @@ class Updater:
         progress: Callable[[int, int], None] = lambda done, total: None,
     ) -> UpdateReport:
         """All updates of one step. Raises NotFinite before a bad gradient reaches the weights."""
-        step = _Step(self._learner, self._config, trajectories, advantages_B)
+        step = _Step(self._learner, self._config, trajectories, advantages_B, self._teacher)
         report = UpdateReport()
         minibatches = step.minibatches()
         step.record_old([row for rows in minibatches[1:] for row in rows])
@@ -91,6 +90,7 @@ class Updater:
         for micro in step.micro_batches(rows):
             scored = step.score(micro)
             step.fill_old(micro, scored)
+            step.fill_teacher(micro)
             if first_pass:
                 step.fill_reference(micro, report.kl, scored)
             result = self._objective.loss(step.micro(batch, rows, micro, scored), self._params)
@@ -110,9 +110,14 @@ class _Step:
     """The padded tensors of one step. Row b is trajectory b; excluded ones are never computed."""
 
     def __init__(
-        self, learner: Learner, config: PolicyConfig, trajectories: Sequence[Trajectory], advantages_B: Tensor
+        self,
+        learner: Learner,
+        config: PolicyConfig,
+        trajectories: Sequence[Trajectory],
+        advantages_B: Tensor,
+        teacher: Teacher | None,
     ) -> None:
-        self._learner, self._config, self._trajectories = learner, config, trajectories
+        self._learner, self._config, self._trajectories, self._teacher = learner, config, trajectories, teacher
         self._advantages_B = advantages_B
         self._width = max(len(trajectory.tokens) for trajectory in trajectories)
         self._groups_B = torch.tensor([trajectory.plan.group for trajectory in trajectories])
@@ -120,11 +125,15 @@ class _Step:
         self._roll_BT = self.pad([torch.tensor(trajectory.logprobs) for trajectory in trajectories])
         self._old_BT = torch.zeros_like(self._roll_BT)
         self._ref_BT = torch.zeros_like(self._roll_BT)
+        self._teacher_BT = torch.zeros_like(self._roll_BT) if teacher else None
+        self._taught: set[int] = set()
+        self._kl_beta = getattr(config.objective, "kl_beta", 0.0)
         scaffold = config.scaffold
         self._mode = scaffold.ratio_mode if scaffold else "unscaffolded"
-        self._known = set(range(len(trajectories))) if self._mode == "corrected" else set()
-        if self._mode == "corrected":
-            # The sampler's record is pi_old on the scaffolded prompt.
+        # In both cases the sampler's record is pi_old: on the scaffolded prompt, or because the objective says so.
+        recorded = self._mode == "corrected" or sampler_is_old(config.objective)
+        self._known = set(range(len(trajectories))) if recorded else set()
+        if recorded:
             self._old_BT.copy_(self._roll_BT)
         self._kl_rows = {b for b in range(len(trajectories)) if self._wants_reference(b)}
 
@@ -161,6 +170,16 @@ class _Step:
                 self._old_BT[b, : len(part.logp_T)] = part.logp_T.detach()
                 self._known.add(b)
 
+    def fill_teacher(self, rows: list[int]) -> None:
+        """The teacher's log-probabilities, once for each response of the step."""
+        unknown = [b for b in rows if b not in self._taught]
+        if self._teacher is None or self._teacher_BT is None or not unknown:
+            return
+        parts = self._teacher.score([self._sequence(b) for b in unknown], self._config.rollout.temperature)
+        for b, logp_T in zip(unknown, parts, strict=True):
+            self._teacher_BT[b, : len(logp_T)] = logp_T
+            self._taught.add(b)
+
     @torch.no_grad()
     def fill_reference(self, rows: list[int], kl: dict[int, Tensor], scored: list[Scored]) -> None:
         """log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
@@ -188,7 +207,10 @@ class _Step:
     def micro(self, batch: ObjectiveBatch, rows: list[int], micro: list[int], scored: list[Scored]) -> ObjectiveBatch:
         """Part of a mini-batch, with its totals and with what has been filled in by now."""
         part = batch.rows(torch.tensor([rows.index(b) for b in micro]), self.pad([part.logp_T for part in scored]))
-        return replace(part, logp_old_BT=self._old_BT[micro], logp_ref_BT=self._ref_BT[micro])
+        teacher_BT = None if self._teacher_BT is None else self._teacher_BT[micro]
+        return replace(
+            part, logp_old_BT=self._old_BT[micro], logp_ref_BT=self._ref_BT[micro], logp_teacher_BT=teacher_BT
+        )
 
     def pad(self, parts: Sequence[Tensor]) -> Tensor:
         """[len(parts), T], zeros on the right."""
@@ -204,6 +226,19 @@ class _Step:
             report.entropy.setdefault(b, part.entropy_T.detach())
             report.kl_old[b] = _k3(part.logp_T.detach(), self._old_BT[b, :length])
             report.tokens += len(self._sequence(b)[0]) + length
+            if result.advantages is not None:
+                report.advantages[b] = float(result.advantages[row, :length].mean())
+        self._note_extra(report, {name: float(value) for name, value in result.diagnostics.items()})
+
+    def _note_extra(self, report: UpdateReport, found: dict[str, float]) -> None:
+        """What the objective reports beyond the ratio; a mean over no tokens (NaN) takes no part."""
+        tokens, sequences = found["tokens"], found["sequences"]
+        weights = {"pop_share": tokens, "penalty": tokens, "kl_teacher": tokens, "log_ratio": sequences}
+        if mismatch_weighted(self._config.objective):
+            weights |= {"mismatch_raw": tokens, "mismatch_masked": tokens * (1.0 - found["masked_share"])}
+        for name, weight in weights.items():
+            if name in found and not math.isnan(found[name]):
+                report.extra.setdefault(name, []).append((found[name], weight))
 
     def _sequence(self, b: int) -> Sequence_:
         plan = self._trajectories[b].plan
@@ -215,12 +250,19 @@ class _Step:
         return pack(sequences, self._config.optim.micro_batch_tokens)
 
     def _moves(self, b: int) -> bool:
-        return self._config.objective.kl_beta > 0 or float(self._advantages_B[b]) != 0.0
+        return self._pulls or float(self._advantages_B[b]) != 0.0
+
+    @property
+    def _pulls(self) -> bool:
+        """Whether there is a gradient even where the advantage is 0: from a penalty, a regression, a teacher."""
+        objective = self._config.objective
+        penalty = self._kl_beta > 0 or getattr(objective, "tau", 0.0) > 0
+        return penalty or isinstance(objective, OaplParameters | DistillParameters)
 
     def _wants_reference(self, b: int) -> bool:
         """Every response where the KL is in the loss; else one group a step, which is enough for a curve."""
         first_group = int(self._groups_B[0])
-        return self._config.objective.kl_beta > 0 or int(self._groups_B[b]) == first_group
+        return self._kl_beta > 0 or int(self._groups_B[b]) == first_group
 
 
 def _k3(logp_T: Tensor, other_T: Tensor) -> Tensor:

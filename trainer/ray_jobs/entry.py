@@ -66,12 +66,13 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
         config = resolve(assignment.recipe, dict(assignment.config))
         examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)
         model = model_directory(assignment.model_path)
+        teacher = model_directory(assignment.teacher_path) if assignment.teacher_path else None
     except (ConfigInvalid, JobError, ModelInvalid, OSError) as error:
         monitor.state("failed", str(error))
         return False
     from trainer.loops.run import run_policy
 
-    return run_policy(config, examples, model, run_dir, monitor, assignment.resume)
+    return run_policy(config, examples, model, run_dir, monitor, assignment.resume, teacher)
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:

@@ -1,6 +1,6 @@
 """Sampling responses and finding out what they are worth."""
 
-from .collect import flat_groups, group_rewards, sample_plans, score_samples
+from .collect import flat_groups, greedy_rewards, group_rewards, sample_plans, score_samples
 from .scoring import RewardFunction
 from .trajectory import PromptPlan, Reward, Trajectory
 
@@ -10,6 +10,7 @@ __all__ = [
     "RewardFunction",
     "Trajectory",
     "flat_groups",
+    "greedy_rewards",
     "group_rewards",
     "sample_plans",
     "score_samples",

@@ -1,7 +1,9 @@
 """From planned prompts to scored trajectories."""
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from trainer.config.policy import Rollout
 from trainer.contracts import Rubric
@@ -47,6 +49,30 @@ def score_samples(
         )
         for plan, result in zip(plans, results, strict=True)
     ]
+
+
+def greedy_rewards(
+    sampler: Sampler,
+    plans: Sequence[PromptPlan],
+    rollout: Rollout,
+    rubrics: Mapping[str, Rubric],
+    reward: Callable[[Rubric, SampleResult], Reward],
+) -> list[float]:
+    """For each plan, what the likeliest response to its prompt without scaffold is worth; NaN where it has no reward.
+
+    ReMax's baseline (Li et al., 2024): one more response per prompt.
+    """
+    first: dict[int, PromptPlan] = {}
+    for plan in plans:
+        first.setdefault(plan.group, plan)
+    asked = [
+        replace(plan, sampled_prompt_tokens=plan.prompt_tokens, scaffold="", scaffold_shown=0)
+        for plan in first.values()
+    ]
+    likeliest = rollout.model_copy(update={"temperature": 0.0, "top_p": 1.0})
+    scored = score_samples(asked, sample_plans(sampler, asked, likeliest), rubrics, reward)
+    worth = {t.plan.group: math.nan if t.reward.total is None else t.reward.total for t in scored}
+    return [worth[plan.group] for plan in plans]
 
 
 def group_rewards(trajectories: Sequence[Trajectory]) -> dict[int, list[float]]:

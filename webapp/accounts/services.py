@@ -3,7 +3,7 @@
 import secrets
 from datetime import timedelta
 
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
@@ -118,9 +118,31 @@ def accept_invite(row: Invite, user: User) -> Membership:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
     if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used.")
-    membership, _ = Membership.objects.get_or_create(user=user, workspace=row.workspace, defaults={"role": row.role})
-    audit.record(row.workspace, user, "member.joined", membership, role=membership.role)
+    return enter(row.workspace, user, row.role)
+
+
+@transaction.atomic
+def enter(workspace: Workspace, user: User, role: str) -> Membership:
+    """Makes `user` a member with `role`; whoever is one already keeps the role they have.
+
+    The caller has checked an invitation: this function asks for none.
+    """
+    membership, created = Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": role})
+    if created:
+        audit.record(workspace, user, "member.joined", membership, role=membership.role)
     return membership
+
+
+def sign_up(email: str, name: str, password: str) -> User:
+    """A new account. Raises Invalid at `email` where the address has one: its owner signs in instead."""
+    email = email.strip().lower()
+    try:
+        with transaction.atomic():  # the address is unique: of two sign-ups at once the second one hears of it
+            return User.objects.create_user(email, password, name)
+    except IntegrityError as error:
+        raise Invalid(
+            "There is an account with this address.", {"email": "has an account already: sign in first"}
+        ) from error
 
 
 @transaction.atomic

@@ -9,9 +9,9 @@ from typing import TypeVar
 from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.models import Membership, Role, User
 
-from .models import Assignment, Project, Task
+from .models import Assignment, Comment, Project, ProjectInvite, Task
 
 Row = TypeVar("Row")
 READER = Role.REVIEWER
@@ -46,6 +46,28 @@ def project_work(membership: Membership, project_id: int) -> Project:
 def task_read(membership: Membership, task_id: int) -> Task:
     tasks = Task.objects.filter(project__workspace_id=may_read(membership).workspace_id)
     return _found(tasks.select_related("project", "example").filter(id=task_id).first(), "task")
+
+
+def participant(project: Project, user_id: int) -> User:
+    """Somebody who takes part in a project that the caller has fetched."""
+    row = project.participants.select_related("user").filter(user_id=user_id).first()
+    return _found(row, "participant").user
+
+
+def invite(project: Project, invite_id: int) -> ProjectInvite:
+    """An invitation into a project that the caller has fetched."""
+    return _found(project.invites.select_related("project").filter(id=invite_id).first(), "invitation")
+
+
+def answered_read(membership: Membership, assignment_id: int) -> Assignment:
+    """Anybody's, for a reviewer."""
+    rows = Assignment.objects.filter(project__workspace_id=may_read(membership).workspace_id, id=assignment_id)
+    return _found(rows.select_related("project", "task").first(), "assignment")
+
+
+def comment_read(membership: Membership, comment_id: int) -> Comment:
+    rows = Comment.objects.filter(project__workspace_id=may_read(membership).workspace_id, id=comment_id)
+    return _found(rows.select_related("project").first(), "comment")
 
 
 def own_assignment(membership: Membership, assignment_id: int) -> Assignment:

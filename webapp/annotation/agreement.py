@@ -3,7 +3,10 @@
 A *unit* is what was rated, a *rater* who rated it. Ratings may be incomplete: every coefficient says how it treats
 units with fewer ratings. Intervals are percentile bootstraps over units (1,000 draws, fixed seed).
 
-Axes: U units, V distinct values, D bootstrap draws.
+Units with the same counts are interchangeable, so a resample is drawn over the distinct rows of counts: its cost does
+not grow with the number of units.
+
+Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
 """
 
 from collections import defaultdict
@@ -16,11 +19,12 @@ import krippendorff
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.core.statistics import Estimate, bootstrapped, resampled_counts, undefined
+from webapp.core.statistics import Estimate, bootstrapped, resampled_kinds, undefined
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
 MAX_VALUES_FOR_INTERVAL = 500  # the bootstrap of alpha holds a V x V table per draw
+MAX_NUMBERS = 4_000_000  # in such tables at a time
 _ROUNDING = 1e-12
 
 
@@ -86,10 +90,16 @@ def report(ratings: Ratings, level: Level) -> dict[str, Any]:
     }
 
 
-def _agreement_U(counts_UV: Floats) -> Floats:
+def _kinds(counts_UV: Floats) -> tuple[Floats, Floats]:
+    """The distinct rows of `counts_UV`, and how many units have each."""
+    counts_PV, n_P = np.unique(counts_UV, axis=0, return_counts=True)
+    return counts_PV, n_P.astype(np.float64)
+
+
+def _agreement_P(counts_PV: Floats) -> Floats:
     """Share of agreeing pairs of ratings within each unit: sum_v c_v (c_v - 1) / (m (m - 1))."""
-    m_U = counts_UV.sum(1)
-    agreeing: Floats = (counts_UV * (counts_UV - 1)).sum(1) / (m_U * (m_U - 1))
+    m_P = counts_PV.sum(1)
+    agreeing: Floats = (counts_PV * (counts_PV - 1)).sum(1) / (m_P * (m_P - 1))
     return agreeing
 
 
@@ -98,9 +108,10 @@ def percent(ratings: Ratings) -> Estimate:
     counts_UV = ratings.paired_UV
     if not len(counts_UV):
         return undefined("no unit has two ratings")
-    agreement_U = _agreement_U(counts_UV)
-    weights_DU = resampled_counts(len(counts_UV))
-    return bootstrapped(agreement_U.mean(), len(counts_UV), weights_DU @ agreement_U / len(counts_UV))
+    n = len(counts_UV)
+    counts_PV, n_P = _kinds(counts_UV)
+    agreement_P = _agreement_P(counts_PV)
+    return bootstrapped(n_P @ agreement_P / n, n, resampled_kinds(n_P) @ agreement_P / n)
 
 
 def fleiss(ratings: Ratings) -> Estimate:
@@ -121,22 +132,22 @@ def ac1(ratings: Ratings) -> Estimate:
 
 
 def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
-    counts_UV = ratings.counts_UV
-    m_U = counts_UV.sum(1)
-    paired_U = m_U >= 2
-    if not paired_U.any():
+    counts_PV, n_P = _kinds(ratings.counts_UV) if len(ratings.counts_UV) else (ratings.counts_UV, np.zeros(0))
+    m_P = counts_PV.sum(1)
+    paired_P = m_P >= 2
+    if not paired_P.any():
         return undefined("no unit has two ratings")
-    agreement_U = np.zeros(len(counts_UV))
-    agreement_U[paired_U] = _agreement_U(counts_UV[paired_U])
-    weights_DU = np.vstack([np.ones(len(counts_UV)), resampled_counts(len(counts_UV))])  # row 0: the data itself
-    pi_DV = weights_DU @ (counts_UV / m_U[:, None]) / len(counts_UV)
+    agreement_P = np.zeros(len(counts_PV))
+    agreement_P[paired_P] = _agreement_P(counts_PV[paired_P])
+    weights_DP = np.vstack([n_P, resampled_kinds(n_P)])  # row 0: the data itself
+    pi_DV = weights_DP @ (counts_PV / m_P[:, None]) / n_P.sum()
     with np.errstate(invalid="ignore", divide="ignore"):
-        observed_D = weights_DU @ agreement_U / (weights_DU @ paired_U)
+        observed_D = weights_DP @ agreement_P / (weights_DP @ paired_P)
         chance_D = chance(pi_DV)
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
         return undefined("only one value was ever given, so chance agreement is already 1")
-    return bootstrapped(kappa_D[0], int(paired_U.sum()), kappa_D[1:])
+    return bootstrapped(kappa_D[0], int(n_P[paired_P].sum()), kappa_D[1:])
 
 
 def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
@@ -159,13 +170,14 @@ def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
         return undefined("the two raters share no unit")
     array = np.asarray(pairs)
     values, indices = np.unique(array, return_inverse=True)
-    first_U, second_U = indices.reshape(array.shape).T
-    n, size = len(array), len(values)
-    weights_DU = np.vstack([np.ones(n), resampled_counts(n)])
-    onehot = np.eye(size)
+    cells_PS, n_P = _kinds(indices.reshape(array.shape).astype(np.float64))  # the cells of the confusion matrix
+    first_P, second_P = cells_PS.astype(int).T
+    n = len(array)
+    weights_DP = np.vstack([n_P, resampled_kinds(n_P)])
+    onehot = np.eye(len(values))
     with np.errstate(invalid="ignore", divide="ignore"):
-        observed_D = weights_DU @ (first_U == second_U) / n
-        chance_D = ((weights_DU @ onehot[first_U]) * (weights_DU @ onehot[second_U])).sum(1) / n**2
+        observed_D = weights_DP @ (first_P == second_P) / n
+        chance_D = ((weights_DP @ onehot[first_P]) * (weights_DP @ onehot[second_P])).sum(1) / n**2
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
         return undefined("both raters gave one and the same value throughout, so kappa is 0/0")
@@ -191,41 +203,57 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
     if counts_UV.shape[1] > MAX_VALUES_FOR_INTERVAL:
         reason = f"not drawn for more than {MAX_VALUES_FOR_INTERVAL} distinct values"
         return {"value": float(value), "n": len(counts_UV), "low": None, "high": None, "interval": reason}
-    return bootstrapped(value, len(counts_UV), _alpha_draws(counts_UV, resampled_counts(len(counts_UV)), domain, level))
+    counts_PV, n_P = _kinds(counts_UV)
+    return bootstrapped(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
 
 
-def _alpha_draws(counts_UV: Floats, weights_DU: Floats, domain_V: Floats | None, level: Level) -> Floats:
+def _alpha_draws(counts_PV: Floats, weights_DP: Floats, domain_V: Floats | None, level: Level) -> Floats:
     """Alpha of each bootstrap sample. The coincidence table is a sum over units, so a resample only reweights it."""
-    per_unit_UV = counts_UV / (counts_UV.sum(1, keepdims=True) - 1)
-    draws = np.empty(len(weights_DU))
-    for d, weights_U in enumerate(weights_DU):
-        drawn = weights_U > 0
-        weighted = per_unit_UV[drawn] * weights_U[drawn, None]
-        coincidence_VV = weighted.T @ counts_UV[drawn]
-        coincidence_VV[np.diag_indices_from(coincidence_VV)] -= weighted.sum(0)
-        draws[d] = _alpha_of(coincidence_VV, domain_V, level)
-    return draws
+    block = max(1, MAX_NUMBERS // max(1, counts_PV.shape[1] ** 2))  # draws whose tables fit into memory together
+    parts = [
+        _alpha_of(_coincidences(counts_PV, weights_DP[start : start + block]), domain_V, level)
+        for start in range(0, len(weights_DP), block)
+    ]
+    return np.concatenate(parts)
 
 
-def _alpha_of(coincidence_VV: Floats, domain_V: Floats | None, level: Level) -> float:
-    n_V = coincidence_VV.sum(1)
-    delta_VV = _distance(n_V, domain_V, level)
-    expected = n_V @ delta_VV @ n_V / (n_V.sum() - 1)
-    return float(1 - (coincidence_VV * delta_VV).sum() / expected) if expected > 0 else float("nan")
+def _coincidences(counts_PV: Floats, weights_DP: Floats) -> Floats:
+    """(D, V, V): how often values v and w meet within a unit, each unit with m ratings weighing 1 / (m - 1)."""
+    values = counts_PV.shape[1]
+    per_unit_PV = counts_PV / (counts_PV.sum(1, keepdims=True) - 1)
+    found_DVV = np.zeros((len(weights_DP), values, values))
+    step = max(1, MAX_NUMBERS // values**2)  # kinds whose products fit into memory together
+    for start in range(0, len(counts_PV), step):
+        part = slice(start, start + step)
+        products_PW = (per_unit_PV[part, :, None] * counts_PV[part, None, :]).reshape(-1, values * values)
+        found_DVV += (weights_DP[:, part] @ products_PW).reshape(found_DVV.shape)
+    diagonal = np.arange(values)
+    found_DVV[:, diagonal, diagonal] -= weights_DP @ per_unit_PV
+    return found_DVV
 
 
-def _distance(n_V: Floats, domain_V: Floats | None, level: Level) -> Floats:
-    """Squared distance between values as the level of measurement has it (Krippendorff, 2011, section 4)."""
+def _alpha_of(coincidence_DVV: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """(D,): NaN where a sample holds one value only."""
+    n_DV = coincidence_DVV.sum(2)
+    delta_DVV = _distance(n_DV, domain_V, level)
+    expected_D = np.einsum("dv,dvw,dw->d", n_DV, np.broadcast_to(delta_DVV, coincidence_DVV.shape), n_DV)
+    expected_D /= n_DV.sum(1) - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected_D > 0, 1 - (coincidence_DVV * delta_DVV).sum((1, 2)) / expected_D, np.nan)
+
+
+def _distance(n_DV: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """(D or 1, V, V): squared distance between values as the level has it (Krippendorff, 2011, section 4)."""
     if level == "nominal" or domain_V is None:
-        return 1 - np.eye(len(n_V))
+        return (1 - np.eye(n_DV.shape[1]))[None]
     if level == "ordinal":
-        rank_V = np.cumsum(n_V) - n_V / 2  # |difference of mid-ranks| = ranks between, with half of both ends
-        return np.asarray((rank_V[:, None] - rank_V[None, :]) ** 2)
+        rank_DV = np.cumsum(n_DV, 1) - n_DV / 2  # |difference of mid-ranks| = ranks between, with half of both ends
+        return np.asarray((rank_DV[:, :, None] - rank_DV[:, None, :]) ** 2)
     difference = (domain_V[:, None] - domain_V[None, :]) ** 2
     if level == "interval":
-        return np.asarray(difference)
+        return np.asarray(difference)[None]
     total = (domain_V[:, None] + domain_V[None, :]) ** 2
-    return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)
+    return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)[None]
 
 
 def parse_rating(row: Any, level: Level) -> Rating | None:

@@ -255,3 +255,43 @@ class ProjectInvite(models.Model):
 
     def __str__(self) -> str:
         return f"invitation into project {self.project_id}"
+
+
+class TaskReview(models.Model):
+    """What the answers to one task have in common, kept so that a list of 100,000 tasks can be ordered by it.
+
+    `answers` are those it was made from: where they are no longer the current ones, it is made anew. `groups` holds the
+    items of rubrics or reasons that say the same: [[[answer id, index], ...], ...].
+    """
+
+    task = models.OneToOneField(Task, on_delete=models.CASCADE, related_name="review")
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="reviews")
+    answers = models.JSONField(default=list)
+    agreement = models.FloatField(null=True)  # 1: all the same, 0: as far apart as can be; None: fewer than two answers
+    groups = models.JSONField(null=True)
+    matcher = models.CharField(max_length=80, blank=True)  # who matched: a model's name, "words", or "a reviewer"
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["project", "agreement", "task"], name="review_listing")]
+
+    def __str__(self) -> str:
+        return f"review of task {self.task_id}"
+
+
+class AgreementReport(models.Model):
+    """A project's coefficients as of the answer `through`, and how far the tasks' reviews have got."""
+
+    project = models.OneToOneField(Project, on_delete=models.CASCADE, related_name="agreement_report")
+    through = models.BigIntegerField(default=0)  # the newest answer counted in `body`
+    reviewed = models.BigIntegerField(default=0)  # the newest answer that `TaskReview` rows know
+    body = models.JSONField(null=True)
+    computed_at = models.DateTimeField(null=True)
+    started_at = models.DateTimeField(null=True)  # a job is at it since then; None: none is
+    matching_at = models.DateTimeField(null=True)  # the same of the job that matches items by meaning
+    match_error = models.CharField(max_length=1000, blank=True)  # why items are matched by their words only
+    publishing_at = models.DateTimeField(null=True)  # the same of the job that publishes
+    publish_error = models.CharField(max_length=1000, blank=True)
+
+    def __str__(self) -> str:
+        return f"agreement of project {self.project_id}"

@@ -8,6 +8,7 @@ A suggestion is a model's view of the task. The example brings it in `meta.sugge
 (`judge_strength`).
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import Any
@@ -38,13 +39,18 @@ def view(
 def responses(
     kind: str, subject: Content, order: Sequence[int], content: Content, *, done: bool
 ) -> list[dict[str, str]]:
-    """[{letter, text}] in the order this person sees them; of a rubric's author hidden until the rubric stands."""
+    """[{letter, text}] in the order this person sees them; of a rubric's author hidden until the rubric stands, then
+    in an order drawn from their texts: the dataset's own often tells which one is preferred."""
     known = {one["id"]: one["text"] for one in content.get("responses", ())}
     if kind == "rubric":
-        texts = list(known.values())[: kinds.MAX_RESPONSES] if done else []
+        texts = sorted(known.values(), key=_shuffle)[: kinds.MAX_RESPONSES] if done else []
         return [{"letter": letter, "text": text} for letter, text in zip(ascii_uppercase, texts, strict=False)]
     named = kinds.letters(subject, order)
     return [{"letter": letter, "text": known[side]} for letter, side in named.items()]
+
+
+def _shuffle(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
 
 
 def criteria(content: Content) -> list[dict[str, Any]]:

@@ -2,6 +2,6 @@
 
 from django.urls import URLPattern
 
-from .views import projects, review, work
+from .views import people, projects, review, tasks, work
 
-urlpatterns: list[URLPattern] = [*projects.urls, *work.urls, *review.urls]
+urlpatterns: list[URLPattern] = [*projects.urls, *people.urls, *tasks.urls, *work.urls, *review.urls]

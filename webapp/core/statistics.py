@@ -35,6 +35,16 @@ def resampled_counts(units: int, draws: int = BOOTSTRAP_DRAWS) -> NDArray[np.flo
     return generator.multinomial(units, np.full(units, 1 / units), size=draws).astype(np.float64)
 
 
+def resampled_kinds(n_P: NDArray[np.float64], draws: int = BOOTSTRAP_DRAWS) -> NDArray[np.float64]:
+    """(draws, kinds): the same where units of one kind are interchangeable and kind p has `n_P[p]` of them.
+
+    The kinds of a resample are multinomial whatever the number of units, so 100,000 units of 40 kinds cost 40 columns.
+    """
+    total = int(n_P.sum())
+    generator = np.random.default_rng(SEED)
+    return generator.multinomial(total, n_P / total, size=draws).astype(np.float64)
+
+
 def percentile_interval(draws: NDArray[np.float64]) -> tuple[float, float] | None:
     """The central 95% of the draws that are defined; None when fewer than half are."""
     defined = draws[np.isfinite(draws)]

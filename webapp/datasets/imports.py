@@ -11,6 +11,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from webapp.core import audit, broadcast
+from webapp.webhooks.services import announce
 
 from . import queries, versions
 from .importers import REGISTRY, Bundle, RowProblem, files_for
@@ -191,6 +192,7 @@ def _fail(job: ImportJob, error: str) -> None:
         job.save()
         audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
         tell(job)
+        announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
 
 
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
@@ -200,6 +202,8 @@ def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None
     job.save()
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
     tell(job)
+    facts = queries.version_facts(version)
+    announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": unchanged})
 
 
 def _lineage(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> dict[str, object]:

@@ -46,13 +46,13 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
     if origin == "import":
         return f"Imported from {lineage.get('file', 'a file')}", [str(lineage.get("format", ""))], "upload"
     if origin == "filter":
-        return f"Filtered from version {lineage.get('base')}", _filtered(lineage), "funnel"
+        return f"Filtered from version {lineage.get('base')}", _filtered(lineage), "sliders-horizontal"
     if origin == "annotation":
         name = lineage.get("name") or f"project {lineage.get('project')}"
         return f"Annotated in {name}", [str(lineage["note"])] if lineage.get("note") else [], "pencil"
     if origin == "run":
         return f"Produced by run {lineage.get('run')}", [], "play"
-    return f"Made from {origin}" if origin else "Of unknown origin", [], "circle"
+    return f"Made from {origin}" if origin else "Of unknown origin", [], "circle-dashed"
 
 
 def _filtered(lineage: dict[str, Any]) -> list[str]:

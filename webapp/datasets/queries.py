@@ -53,6 +53,12 @@ def versions(dataset: Dataset) -> QuerySet[DatasetVersion]:
     return DatasetVersion.objects.filter(dataset=dataset).select_related("dataset").order_by("-number")
 
 
+def version_facts(version: DatasetVersion) -> dict[str, Any]:
+    """What a webhook tells of a version."""
+    dataset = version.dataset
+    return {"dataset": dataset.pk, "name": dataset.name, "version": version.number, "digest": version.digest}
+
+
 def imports(workspace_id: int) -> QuerySet[ImportJob]:
     return ImportJob.objects.filter(workspace_id=workspace_id).select_related("version__dataset").defer("rejected")
 

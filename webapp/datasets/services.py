@@ -19,8 +19,9 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.webhooks.services import announce
 
-from . import curation, imports, staging, versions
+from . import curation, imports, queries, staging, versions
 from .curation import runner
 from .filters import Filters, query
 from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
@@ -256,6 +257,7 @@ def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
         audit.record(membership, membership.user, "version.frozen", version, digest=version.digest)
         message: dict[str, object] = {"type": "version", "id": version.pk, "state": "frozen"}
         broadcast.send(f"workspace.{membership.workspace_id}", message)
+        announce(membership.workspace_id, "version.frozen", queries.version_facts(version))
     version.refresh_from_db(fields=["state", "frozen_at"])
     return version
 

@@ -31,6 +31,7 @@ class Plan:
     steps: int
     version: DatasetVersion
     model: RegisteredModel
+    teacher: RegisteredModel | None = None
 
 
 def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
@@ -48,15 +49,21 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems.append(FieldProblem("dataset", _missing(dataset)))
     elif recipe in RECIPES:
         problems += _data_problems(RECIPES[recipe], version, config.evaluation.max_examples if config else 0)
-    registered = None
+    registered = teacher = None
     if config:
-        models = RegisteredModel.objects.filter(workspace=membership.workspace)
-        registered = models.filter(name=config.model.name).first()
-    if config and registered is None:
-        problems.append(FieldProblem("model.name", f"no model called {config.model.name!r} is registered"))
+        registered = _model(membership, "model.name", config.model.name, problems)
+        if config.objective.name == "distill":
+            teacher = _model(membership, "objective.teacher", config.objective.teacher, problems)
     if problems or config is None or version is None or registered is None:
         raise ConfigInvalid(problems)
-    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, registered)
+    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, registered, teacher)
+
+
+def _model(membership: Membership, field: str, name: str, problems: list[FieldProblem]) -> RegisteredModel | None:
+    found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
+    if found is None:
+        problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
+    return found
 
 
 def _version(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:

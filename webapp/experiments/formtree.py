@@ -11,6 +11,7 @@ from typing import Any
 
 ON = "__on"  # posted by the switch of an optional section
 COUNT = "__count"  # posted by a list of sections
+DRAWN = "__drawn"  # posted by a choice among sections: which one the posted fields belong to
 MAX_ITEMS = 50
 
 
@@ -44,7 +45,10 @@ class Input:
 
 @dataclass
 class Group:
-    """A section, an optional section (`optional`, switched on by `on`) or a list of sections (`items`)."""
+    """A section, an optional section (`optional`, switched on by `on`) or a list of sections (`items`).
+
+    `chosen` names the section that was chosen where there are several; its first input is that choice.
+    """
 
     path: str
     title: str
@@ -56,6 +60,7 @@ class Group:
     is_list: bool = False
     items: list["Group"] = field(default_factory=list)
     error: str = ""
+    chosen: str = ""
 
     @property
     def id(self) -> str:
@@ -91,8 +96,13 @@ class Tree:
         """The form for `raw`, with `problems` (path -> message) at their fields and changes from `base` marked."""
         return self._group("", "Run", self.root, raw, problems, base)
 
-    def defaults(self) -> dict[str, Any]:
+    def defaults(self, raw: Any = None) -> dict[str, Any]:
+        """What is used where nothing is said; with `raw`, for the sections that it chooses."""
         found: dict[str, Any] = self._default(self.root)
+        for name, sub in self._properties(self.root).items():
+            options = _options(sub)
+            if options and isinstance(raw, dict):
+                found[name] = self._filled(self._variant(sub, raw.get(name)))
         return found
 
     def read(self, post: Mapping[str, str]) -> dict[str, Any]:
@@ -108,7 +118,9 @@ class Tree:
         return self._default(self._open(node["items"])[0]) if "items" in node else None
 
     def _open(self, schema: dict[str, Any]) -> tuple[dict[str, Any], bool]:
-        """(schema without references, whether null is allowed)."""
+        """(schema without references, whether null is allowed). A choice among sections opens as its default."""
+        if _options(schema):
+            return self._variant(schema, None), False
         options = [option for option in schema.get("anyOf", []) if option.get("type") != "null"]
         if len(options) == 1:
             inner, _ = self._open(options[0])
@@ -117,6 +129,18 @@ class Tree:
             inner = self.defs[schema["$ref"].rsplit("/", 1)[-1]]
             return {**inner, **_notes(schema)}, False
         return schema, False
+
+    def _variant(self, schema: dict[str, Any], raw: Any) -> dict[str, Any]:
+        """The section of a choice that `raw` names, the default one otherwise; its choosing field first, as a choice."""
+        key, options = schema["discriminator"]["propertyName"], _options(schema)
+        fallback = (schema.get("default") or {}).get(key, options[0])
+        named = raw.get(key) if isinstance(raw, dict) else None
+        reference = schema["discriminator"]["mapping"][named if named in options else fallback]
+        inner, _ = self._open({"$ref": reference})
+        rest = {name: sub for name, sub in inner["properties"].items() if name != key}
+        mine = inner["properties"][key]
+        choice = {**_notes(mine), "type": "string", "enum": options}
+        return {**inner, "properties": {key: choice, **rest}}
 
     def _properties(self, schema: dict[str, Any]) -> dict[str, Any]:
         found: dict[str, Any] = schema.get("properties", {})
@@ -150,13 +174,18 @@ class Tree:
         problems: Mapping[str, str],
         base: dict[str, Any],
     ) -> None:
-        opened, nullable = self._open(sub)
         value = raw.get(name, self._default(sub))
         before = base.get(name, self._default(sub))
+        opened, nullable = (self._variant(sub, value), False) if _options(sub) else self._open(sub)
         if "properties" in opened:
             shown = value if value is not None else self._filled(opened)
+            if _options(sub) and not _same_choice(sub, value, before):
+                # against another section's values nothing compares: what is marked differs from this one's defaults
+                key = sub["discriminator"]["propertyName"]
+                before = {**self._filled(opened), key: before.get(key) if isinstance(before, dict) else None}
             child = self._group(path, _words(name), opened, shown, problems, before)
             child.optional, child.on = nullable, value is not None
+            child.chosen = opened["properties"][_key(sub)]["default"] if _options(sub) else ""
             group.groups.append(child)
         elif "properties" in self._open(opened.get("items", {}))[0]:
             item = self._open(opened["items"])[0]
@@ -175,6 +204,8 @@ class Tree:
         return {name: self._default(sub) for name, sub in opened["properties"].items()}
 
     def _read(self, path: str, schema: dict[str, Any], post: Mapping[str, str]) -> Any:
+        if _options(schema):
+            return self._read_choice(path, schema, post)
         opened, nullable = self._open(schema)
         if "properties" in opened:
             if nullable and f"{path}.{ON}" not in post:
@@ -186,6 +217,37 @@ class Tree:
             return [self._read(f"{path}.{i}", opened["items"], post) for i in range(length)]
         return _value(opened, nullable, post.get(path))
 
+    def _read_choice(self, path: str, schema: dict[str, Any], post: Mapping[str, str]) -> dict[str, Any]:
+        """The section that is chosen now. Where another one was drawn, the posted values are of that one: what was changed
+        there and exists here comes along, the rest takes the defaults of the section that was just chosen."""
+        key = _key(schema)
+        name = post.get(f"{path}.{key}")
+        drawn = self._variant(schema, {key: post.get(f"{path}.{DRAWN}", name)})
+        given = {field: self._read(_join(path, field), sub, post) for field, sub in drawn["properties"].items()}
+        wanted = self._variant(schema, {key: name})
+        if wanted["properties"][key]["default"] == drawn["properties"][key]["default"]:
+            return given
+        defaults = self._filled(drawn)
+        changed = {field: value for field, value in given.items() if value != defaults[field]}
+        return {**self._filled(wanted), **{f: v for f, v in changed.items() if f in wanted["properties"]}}
+
+
+def _options(schema: dict[str, Any]) -> list[str]:
+    """Names of the sections to choose among; empty where there is no choice."""
+    if "discriminator" not in schema:
+        return []
+    names = {reference: name for name, reference in schema["discriminator"]["mapping"].items()}
+    return [names[option["$ref"]] for option in schema["oneOf"]]
+
+
+def _key(schema: dict[str, Any]) -> str:
+    return str(schema["discriminator"]["propertyName"])
+
+
+def _same_choice(schema: dict[str, Any], one: Any, other: Any) -> bool:
+    key = _key(schema)
+    return isinstance(one, dict) and isinstance(other, dict) and one.get(key) == other.get(key)
+
 
 def _notes(schema: dict[str, Any]) -> dict[str, Any]:
     return {key: schema[key] for key in ("description", "unit", "advanced", "default") if key in schema}
@@ -196,6 +258,8 @@ def _join(path: str, name: str) -> str:
 
 
 ACRONYMS = {"lr": "Learning rate", "kl_beta": "KL weight", "top_p": "Top-p", "t0": "Midpoint", "eps_low": "Clip below"}
+ACRONYMS |= {"pop_low": "Mismatch at least", "pop_high": "Mismatch at most", "pop_mode": "How mismatch counts"}
+ACRONYMS |= {"std_ddof": "Taken off the count", "std_eps": "Added to the deviation", "max_tokens": "Divisor"}
 ACRONYMS |= {"eps_high": "Clip above", "lora": "LoRA", "optim": "Optimiser", "dtype": "Precision"}
 
 

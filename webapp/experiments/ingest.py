@@ -48,6 +48,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         resume=run.attempt > 1,
         last_seq=run.last_seq,
         model_path=run.model.path,
+        teacher_path=run.teacher.path if run.teacher else None,
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         examples_digest=run.dataset_version.digest,

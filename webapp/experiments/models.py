@@ -47,6 +47,9 @@ class Run(models.Model):
     config = models.JSONField()  # resolved: every default filled in
     dataset_version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.PROTECT, related_name="runs")
     model = models.ForeignKey("inference.RegisteredModel", on_delete=models.PROTECT, related_name="runs")
+    teacher = models.ForeignKey(
+        "inference.RegisteredModel", null=True, blank=True, on_delete=models.PROTECT, related_name="taught_runs"
+    )
     forked_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     state_reason = models.TextField(blank=True)

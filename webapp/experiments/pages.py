@@ -26,7 +26,7 @@ class ConfigRow:
 def config_rows(run: Run) -> list[ConfigRow]:
     """The resolved config by dotted path; `changed` where it differs from the recipe's default."""
     recipe = RECIPES.get(run.recipe)
-    defaults = queries.flattened(Tree(recipe.schema.model_json_schema()).defaults()) if recipe else {}
+    defaults = queries.flattened(Tree(recipe.schema.model_json_schema()).defaults(run.config)) if recipe else {}
     place = {path: i for i, path in enumerate(defaults)}  # Postgres keeps JSON keys in an order of its own
     section = {path.split(".")[0]: i for path, i in reversed(place.items())}
     flat = queries.flattened(run.config)

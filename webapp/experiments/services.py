@@ -85,6 +85,7 @@ def _create(
         config=plan.config,
         dataset_version=version,
         model=plan.model,
+        teacher=plan.teacher,
         forked_from=forked_from,
         steps_total=plan.steps,
         created_by=membership.user,

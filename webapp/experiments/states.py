@@ -5,6 +5,7 @@ from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.core import audit
+from webapp.webhooks.services import announce
 
 from . import broadcasts
 from .models import Run
@@ -23,6 +24,7 @@ SOURCES: dict[str, frozenset[str]] = {
     State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING}),
 }
 OVER = frozenset({State.STOPPED, State.FINISHED, State.FAILED})
+TOLD = frozenset({State.FINISHED, State.FAILED})  # to webhooks
 ALIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING})
 
 
@@ -45,4 +47,19 @@ def move(run: Run, to: str, *, actor: User | None = None, reason: str = "", **fi
             detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
             audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
             broadcasts.run_changed(run)
+            if to in TOLD:
+                announce(run.experiment.workspace_id, f"run.{to}", _facts(run))
     return bool(moved)
+
+
+def _facts(run: Run) -> dict[str, object]:
+    return {
+        "run": run.id,
+        "name": str(run),
+        "experiment": run.experiment.name,
+        "recipe": run.recipe,
+        "attempt": run.attempt,
+        "step": run.step,
+        "reason": run.state_reason,
+        "summary": run.summary,
+    }

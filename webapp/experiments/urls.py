@@ -1,9 +1,13 @@
 from django.urls import path
 from django.views.generic import RedirectView
 
-from . import views
+from . import objectives, views
 
 urlpatterns = [
+    path("objectives", objectives.objectives, name="objectives"),
+    path("objectives/calculations/<str:calculation_id>", objectives.calculation, name="objective_calculation"),
+    path("objectives/<slug:name>", objectives.objective, name="objective"),
+    path("objectives/<slug:name>/calculate", objectives.calculate, name="objective_calculate"),
     path("experiments", views.runs, name="runs"),
     path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
     path("runs/new", views.run_new, name="run_new"),

@@ -265,7 +265,7 @@ def test_failures_are_reported_with_the_last_lines_of_the_traceback(tiny_dir: Pa
 
 def test_out_of_memory_says_what_to_lower() -> None:
     error = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
-    assert "lower optim.micro_batch_tokens (now 4096)" in explain(error, small_config())
+    assert "lower optim.micro_batch_tokens (now 1024)" in explain(error, small_config())
 
 
 def test_learning_rate_schedules() -> None:

@@ -107,7 +107,8 @@ def test_the_responses_are_not_sent_before_the_rubric_stands(cast, script):
     assert b"answer to" not in claimed.content
     seat = claimed.json()["items"][0]["id"]
     rubric = {"rubric": {"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]}}
-    assert b"answer to" not in script.post(f"/assignments/{seat}/submit", {"content": rubric, "hold": 2}).content
+    reply = script.post(f"/assignments/{seat}/submit", {"content": rubric, "hold": 2})
+    assert "answer to" in str(reply.json()["stress"]) and "answer to" not in str(reply.json()["queue"])
     assert len(script.get(f"/assignments/{seat}").json()["view"]["responses"]) == 2
 
 

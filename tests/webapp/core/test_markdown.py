@@ -31,3 +31,24 @@ def test_code_tables_and_formulas_render():
 
 def test_missing_text_is_nothing():
     assert markdown(None) == "" == markdown("")
+
+
+def test_formulas_between_brackets_render_as_those_between_dollars():
+    html = markdown(r"so \(a_1 * b_2 * c\) and \[ \frac{1}{2} \] stand in one paragraph")
+    assert (
+        '<span class="math">a_1 * b_2 * c</span>' in html and '<span class="math display">\\frac{1}{2}</span>' in html
+    )
+    assert html.count("<p") == 1
+    assert markdown("so $$x$$ does").count("<p") == 1
+
+
+def test_a_bracket_that_is_never_closed_stays_a_bracket():
+    assert "math" not in markdown(r"an escaped \( and \[ alone")
+
+
+def test_a_book_of_open_brackets_takes_no_longer_than_a_book():
+    assert "math" not in markdown(r"\( " * 60_000)
+
+
+def test_line_breaks_stand():
+    assert markdown("(A) one\n(B) two").count("<br") == 1

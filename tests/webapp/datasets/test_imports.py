@@ -6,6 +6,7 @@ import json
 import pytest
 from django.db import connection
 
+from tests.webapp.webhooks.told import listen, told
 from webapp.core.models import AuditEntry
 from webapp.datasets import imports, loading, queries, services
 from webapp.datasets.digests import version_digest
@@ -236,3 +237,23 @@ def test_real_files_are_recognised_and_imported_whole(cast, shared, file, format
     assert job.state == ImportJob.State.FINISHED, job.rejected[:3]
     assert job.format == format
     assert counts.items() <= job.counts.items()
+
+
+def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast):
+    listen(cast.owner)
+    version = importing([row("e1")]).version
+    importing([row("e1")])
+    importing('{"key": "e2"}\n')
+    for _ in range(2):
+        services.freeze(cast.researcher, version)
+    facts = {
+        "dataset": version.dataset_id,
+        "name": version.dataset.name,
+        "version": 1,
+        "digest": version.digest,
+    }
+    heard = told()
+    assert [event for event, _ in heard] == ["import.finished", "import.finished", "import.failed", "version.frozen"]
+    assert [payload.get("unchanged") for _, payload in heard[:2]] == [False, True]
+    assert "1 line was refused" in heard[2][1]["error"]
+    assert heard[3][1] == facts

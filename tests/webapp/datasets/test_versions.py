@@ -1,5 +1,7 @@
 """Versions: what they hold, what they share, and that nothing about an example changes behind anybody's back."""
 
+import copy
+import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -7,10 +9,11 @@ from django.db import connection
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.cast import ApiClient
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import queries, services
+from webapp.datasets import differences, lineage, patches, queries, services
 from webapp.datasets.digests import version_digest
 from webapp.datasets.models import Dataset
 from webapp.datasets.models import Example as ExampleRow
@@ -118,3 +121,109 @@ def test_writers_at_the_same_time_get_numbers_of_their_own(cast, dataset):
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(write, "abcd")) == [1, 2, 3, 4]
+
+
+def test_what_lies_between_two_versions_is_told_by_key_and_field(cast, dataset):
+    one = services.new_version(cast.researcher, dataset, map(example, "abcd"), None, IMPORTED)
+    records = [example("a"), example("b", "Why not?", tags=["new"]), example("e")]
+    two = services.new_version(cast.researcher, dataset, records, None, IMPORTED)
+    assert differences.counts(one, two) == {"added": 1, "removed": 2, "changed": 1, "same": 1}
+    [changed] = differences.page(one, two, "changed").items
+    told = {change.path: (change.before, change.after) for change in changed.changes}
+    assert told == {"prompt.0.content": ("Why?", "Why not?"), "tags": (differences.MISSING, ["new"])}
+    first = differences.page(one, two, "removed", limit=1)
+    rest = differences.page(one, two, "removed", first.next)
+    assert [each.key for each in (*first.items, *rest.items)] == ["c", "d"]
+
+
+names = st.sets(st.sampled_from("abcdefgh"), min_size=1)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(before=names, after=names, edited=names)
+def test_a_difference_adds_up(cast, before, after, edited):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Two")
+    try:
+        one = services.new_version(cast.researcher, dataset, [example(key) for key in before], None, IMPORTED)
+        records = [example(key, "Else?" if key in edited else "Why?") for key in after]
+        two = services.new_version(cast.researcher, dataset, records, None, IMPORTED)
+        assert differences.counts(one, two) == {
+            "added": len(after - before),
+            "removed": len(before - after),
+            "changed": len(before & after & edited),
+            "same": len((before & after) - edited),
+        }
+    finally:
+        dataset.delete()
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text("ab", max_size=3),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text("xy.", max_size=2), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(
+    before=st.dictionaries(st.text("xyz", max_size=2), json_values, max_size=4),
+    after=st.dictionaries(st.text("xyz", max_size=2), json_values, max_size=4),
+)
+def test_changes_lead_from_one_value_to_the_other(before, after):
+    changes = [
+        [list(each.where)] if each.after is differences.MISSING else [list(each.where), each.after]
+        for each in differences.differing(before, after)
+    ]
+    assert patches.applied(copy.deepcopy(before), changes) == after
+    assert (changes == []) == (
+        before == after and json.dumps(before, sort_keys=True) == json.dumps(after, sort_keys=True)
+    )
+
+
+def test_a_tag_moves_and_goes(cast, dataset, api):
+    services.new_version(cast.researcher, dataset, [example("a")], None, IMPORTED)
+    services.new_version(cast.researcher, dataset, [example("b")], None, IMPORTED)
+    base = f"/datasets/{dataset.pk}/versions"
+    assert api.client.put(f"/api/v1{base}/1/tags/paper").status_code == 200
+    assert api.client.put(f"/api/v1{base}/2/tags/paper").json() == {"name": "paper", "version": 2}
+    assert list(dataset.tags.values_list("name", "version__number")) == [("paper", 2)]
+    assert api.client.put(f"/api/v1{base}/2/tags/no spaces").status_code == 422
+    assert api.delete(f"{base}/1/tags/paper").status_code == 204 and dataset.tags.exists()
+    assert api.delete(f"{base}/2/tags/paper").status_code == 204 and not dataset.tags.exists()
+
+
+def test_the_line_of_descent_draws_what_was_made_from_what(cast, dataset):
+    one = services.new_version(
+        cast.researcher, dataset, map(example, "abc"), None, {"from": "import", "file": "x.jsonl"}
+    )
+    two = services.new_version(
+        cast.researcher, dataset, [example("a", "B?")], one, {"from": "annotation", "name": "Pilot"}
+    )
+    services.new_version(cast.researcher, dataset, [example("b", "C?")], one, {"from": "run", "run": 7})
+    services.new_version(cast.researcher, dataset, [example("c", "D?")], two, IMPORTED)
+    steps = lineage.line(list(queries.versions(dataset)))
+    assert [(step.version.number, step.parent, step.lane, step.past) for step in steps] == [
+        (4, 2, 0, []),
+        (3, 1, 1, [0]),
+        (2, 1, 0, [1]),
+        (1, None, 0, []),
+    ]
+    assert steps[-1].into == [0, 1]
+    assert [step.origin for step in steps[1:]] == ["Produced by run 7", "Annotated in Pilot", "Imported from x.jsonl"]
+
+
+def test_the_pages_of_versions_tell_where_each_comes_from(cast, dataset, as_researcher):
+    one = services.new_version(
+        cast.researcher, dataset, map(example, "ab"), None, {"from": "import", "file": "x.jsonl"}
+    )
+    services.new_version(
+        cast.researcher, dataset, [example("b", "Why not?")], one, {"from": "annotation", "name": "Pilot"}
+    )
+    base = f"/datasets/{dataset.pk}/versions"
+    page = as_researcher.get(base).content.decode()
+    assert "Annotated in Pilot" in page and "Imported from x.jsonl" in page
+    as_researcher.post(f"{base}/2/tags", {"name": "paper"})
+    assert "paper" in as_researcher.get(base).content.decode()
+    diff = as_researcher.get(f"{base}/2/diff").content.decode()  # against what it was made from
+    assert "prompt.0.content" in diff and "Why not?" in diff
+    answer = ApiClient(cast.reviewer).get(f"{base}/2/diff", base=1).json()
+    assert answer["counts"]["changed"] == 1 and answer["items"][0]["changes"][0]["path"] == "prompt.0.content"

@@ -2,10 +2,16 @@
 
 import pytest
 
-from trainer.config import RECIPES, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve
+from trainer.config.policy_objective import CHOICES
+from webapp.core.problems import Conflict
 from webapp.experiments.forms import RunForm, derived
 from webapp.experiments.formtree import Tree
 from webapp.experiments.models import Run
+from webapp.experiments.pages import config_rows
+from webapp.inference import services as models
+
+from .conftest import Trainer
 
 
 @pytest.fixture
@@ -131,3 +137,61 @@ def test_a_dataset_of_another_workspace_cannot_be_named(cast, version, model, tr
     post = posted(tree.draw(tree.defaults(), {})) | {"dataset": f"{version.dataset_id}:1"}
     form = RunForm.posted(cast.outsider, post)
     assert not form.check() and "dataset" in form.problems
+
+
+def knobs(group) -> dict[str, str]:
+    """The inputs of the chosen objective, as drawn."""
+    objective = next(child for child in group.groups if child.path == "objective")
+    return {item.path.removeprefix("objective."): item.value for item in objective.inputs}
+
+
+def test_another_objective_brings_its_own_knobs_and_their_defaults(cast, version, model, tree):
+    post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "gspo"}
+    drawn = knobs(RunForm.posted(cast.researcher, post).group)
+    assert (drawn["name"], drawn["eps_low"], drawn["eps_high"]) == ("gspo", "0.0003", "0.0004")
+    post["objective.name"] = "oapl"
+    assert knobs(RunForm.posted(cast.researcher, post).group) == {"name": "oapl", "beta1": "1", "beta2": "0.001"}
+
+
+def test_what_was_typed_comes_along_where_the_other_objective_has_it(cast, tree):
+    post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.eps_low": "0.1"}
+    drawn = knobs(RunForm.posted(cast.researcher, post | {"objective.name": "icepop"}).group)
+    assert (drawn["eps_low"], drawn["eps_high"], drawn["pop_high"]) == ("0.1", "0.28", "2")
+    assert "eps_low" not in knobs(RunForm.posted(cast.researcher, post | {"objective.name": "kimi"}).group)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_every_objective_survives_a_round_through_the_browser(tree, name):
+    given = {"name": name, "teacher": "big"} if name == "distill" else {"name": name}
+    config = resolve("policy", {"objective": given, "scaffold": None})
+    read = tree.read(posted(tree.draw(config.model_dump(mode="json"), {})) | {"objective.__drawn": name})
+    assert resolve("policy", read) == config
+
+
+def test_an_objective_that_cannot_work_is_refused_at_the_field_that_is_folded_open(cast, version, model, tree):
+    post = posted(tree.draw(tree.defaults(), {})) | {"objective.__drawn": "grpo", "objective.name": "icepop"}
+    form = RunForm.posted(cast.researcher, post | {"dataset": f"{version.dataset_id}:1"})
+    assert not form.check() and set(form.problems) == {"scaffold.ratio_mode"}
+    assert next(child for child in form.group.groups if child.path == "scaffold").advanced_open
+    nonsense = RunForm.posted(cast.researcher, post | {"objective.name": "ppo", "dataset": f"{version.dataset_id}:1"})
+    assert not nonsense.check() and "must be one of" in nonsense.problems["objective.name"]
+
+
+def test_a_teacher_must_be_registered_and_its_place_reaches_the_run(cast, version, model, launch):
+    def distilled(teacher):
+        return launch(config={"steps": 2, "scaffold": None, "objective": {"name": "distill", "teacher": teacher}})
+
+    with pytest.raises(ConfigInvalid) as refused:
+        distilled("nobody")
+    assert [problem.path for problem in refused.value.problems] == ["objective.teacher"]
+    run = distilled(model.name)
+    assignment = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()
+    assert assignment["teacher_path"] == model.path
+    with pytest.raises(Conflict):
+        models.delete(cast.researcher, model)
+
+
+def test_the_config_page_compares_with_the_defaults_of_the_objective_that_was_chosen(launch):
+    run = launch(config={"steps": 4, "scaffold": None, "objective": {"name": "kimi", "tau": 0.5}})
+    changed = {row.path for row in config_rows(run) if row.changed and row.path.startswith("objective")}
+    assert changed == {"objective.tau"}

@@ -6,6 +6,7 @@ from threading import Barrier
 import pytest
 from django.db import connection
 
+from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
@@ -195,3 +196,20 @@ def test_of_many_stops_at_once_one_is_written_down(run, cast):
     Run.objects.filter(id=run.id).update(state="running")
     at_once(4, lambda i: services.stop(cast.researcher, Run.objects.with_names().get(id=run.id)))
     assert actions(run) == ["run.launch", "run.stopping"]
+
+
+def test_webhooks_hear_of_a_runs_end_once_and_in_the_same_transaction(run, trainer, cast):
+    listen(cast.owner)
+    assert trainer.post(trainer.event("state", state="finished")).status_code == 200
+    [(event, facts)] = told()
+    assert (event, facts["run"], facts["attempt"], facts["recipe"]) == ("run.finished", run.id, 1, "policy")
+    run.refresh_from_db()
+    assert not states.move(run, "failed")
+    assert len(told()) == 1
+
+
+def test_webhooks_hear_why_a_run_failed_and_nothing_of_one_that_was_stopped(launch, cast):
+    listen(cast.owner)
+    states.move(launch(), "failed", reason="Ray refused the job.")
+    services.stop(cast.researcher, launch())
+    assert [(event, facts["reason"]) for event, facts in told()] == [("run.failed", "Ray refused the job.")]

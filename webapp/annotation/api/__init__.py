@@ -1,7 +1,11 @@
 """Annotation over the REST API."""
 
+from .people import router as people
 from .projects import router as projects
 from .queue import router as queue
 from .review import router as review
+from .rubrics import router as rubrics
+from .tasks import router as tasks
+from .work import router as work
 
-routers = (projects, queue, review)
+routers = (projects, people, tasks, queue, work, rubrics, review)

@@ -133,7 +133,7 @@ class RenewOut(Schema):
 @router.post("/projects/{project_id}/claim", response=QueueOut, summary="One's open tasks, filled up from the queue")
 def claim(request: HttpRequest, project_id: Id, payload: ClaimIn) -> HttpResponse:
     """Up to `hold` tasks, the first to work on first. Asking again gives the same ones. `reason` says why there is none:
-    `none_left`, `paused`, `you_are_paused` or `closed`; `left` is null for more than 100."""
+    `none_left`, `paused`, `you_are_paused` or `closed`; `left`, what waits besides them, is null for more than 50."""
     return _json(_queue(queue.serve(require(request), project_id, payload.hold)))
 
 

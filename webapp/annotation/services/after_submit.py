@@ -5,8 +5,12 @@ from typing import Any
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Answer, Assignment
 
+from . import stress
+
 
 def after_submit(seat: Assignment, answer: Answer, settings: Settings) -> dict[str, Any] | None:
     """The `stress` part of the reply to a submission. Called after the commit, outside of any transaction, once for
     each submission and again for its repeats; `seat` has its project and `task.example` in place, no query needed."""
+    if seat.project.kind == "rubric" and settings.stress_test:
+        return stress.of_answer(answer.content, seat.task.example.content)
     return None

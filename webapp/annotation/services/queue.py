@@ -8,13 +8,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.http import Http404
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
 from webapp.annotation import access, kinds
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Resolution
+from webapp.core import prepared
 from webapp.core.problems import Conflict, Invalid
 
 from . import seats, serving, submissions
@@ -73,8 +74,8 @@ def submit_and_serve(membership: Membership, assignment_id: int, sent: Sent, hol
     """`submit` and then `serve`, in one transaction where nothing has to be waited for."""
     _check_size(sent.content)
     with transaction.atomic():
-        place = _place_of(membership, assignment_id)
-        outcome = submissions.accept(place, _locked(place, assignment_id), sent)
+        place, seat = _seat(membership, assignment_id)
+        outcome = submissions.accept(place, seat, sent)
         turn = serving.serve(place, hold if isinstance(outcome, Submission) else 0)
     if isinstance(outcome, Conflict):  # raised only now: what it keeps had to be committed
         raise outcome
@@ -115,8 +116,7 @@ def renew(membership: Membership, assignment: Assignment) -> Assignment:
     """The page is still open: all open seats of this person in the project stay theirs; a returned one is taken again
     if it is free."""
     with transaction.atomic():
-        place = _place_of(membership, assignment.pk)
-        seat = _locked(place, assignment.pk)
+        place, seat = _seat(membership, assignment.pk)
         until = place.lease(timezone.now())
         if seat.state == State.RETURNED and serving.may_finish(place) and seats.retake(seat):
             Assignment.objects.filter(id=seat.pk).update(state=State.CLAIMED)
@@ -134,18 +134,17 @@ def skip(membership: Membership, assignment: Assignment, reason: str) -> None:
 
 def skip_and_serve(membership: Membership, assignment_id: int, reason: str, hold: int) -> Turn:
     with transaction.atomic():
-        _skip(membership, assignment_id, reason)
-        turn = serving.serve(_place_of(membership, assignment_id), hold)
+        place = _skip(membership, assignment_id, reason)
+        turn = serving.serve(place, hold)
     return _waited(membership, turn, hold)
 
 
 @transaction.atomic
-def _skip(membership: Membership, assignment_id: int, reason: str) -> None:
+def _skip(membership: Membership, assignment_id: int, reason: str) -> Place:
     reason = " ".join(reason.split())
     if not 0 < len(reason) <= 500:
         raise Invalid("Say why this task is skipped.", {"reason": "must have 1 to 500 characters"})
-    place = _place_of(membership, assignment_id)
-    seat = _locked(place, assignment_id)
+    place, seat = _seat(membership, assignment_id)
     if seat.state == State.SUBMITTED:
         raise submissions.already_submitted()
     if seat.state == State.CLAIMED:
@@ -153,9 +152,9 @@ def _skip(membership: Membership, assignment_id: int, reason: str) -> None:
     if seat.submitted_at:
         Answer.objects.filter(assignment_id=seat.pk, current=True).update(current=False)
         place.participant.submitted -= 1
-        place.moved = True
-        seats.save_place(place)
+        place.participant.save(update_fields=["submitted"])
     Assignment.objects.filter(id=seat.pk).update(state=State.SKIPPED, skip_reason=reason, submitted_at=None)
+    return place
 
 
 @transaction.atomic
@@ -164,8 +163,7 @@ def reopen(membership: Membership, assignment: Assignment) -> Assignment:
 
     Raises Conflict if it is too old (`settings.reopen`) or a reviewer has settled the task. Reopening twice is harmless.
     """
-    place = _place_of(membership, assignment.pk)
-    seat = _locked(place, assignment.pk)
+    place, seat = _seat(membership, assignment.pk)
     if seat.state == State.CLAIMED:
         return seat
     if seat.state != State.SUBMITTED or seat.submitted_at is None:
@@ -184,11 +182,10 @@ def send_back(assignment: Assignment, words: str) -> Assignment:
 
     The caller has checked the reviewer's role and writes the audit entry. Raises Conflict without an answer.
     """
-    person = assignment.user_id
-    place = seats.lock_place(person, assignment.project.workspace_id, assignment.project_id)
-    seat = seats.lock_seat(place, assignment.pk) if place else None
-    if place is None or seat is None or seat.state != State.SUBMITTED:
+    found = seats.lock_seat(assignment.user_id, assignment.project.workspace_id, assignment.pk)
+    if found is None or found[1].state != State.SUBMITTED:
         raise Conflict("There is no submitted answer to send back.", "not_submitted")
+    place, seat = found
     Assignment.objects.filter(id=seat.pk).update(sent_back=words.strip()[:2000])
     seat.sent_back = words.strip()[:2000]
     return _reopened(place, seat, timezone.now() + timedelta(days=SENT_BACK_DAYS))
@@ -255,17 +252,14 @@ def _place(membership: Membership, project_id: int) -> Place:
     return _found(place)
 
 
-def _place_of(membership: Membership, assignment_id: int) -> Place:
-    place = seats.lock_place_of(membership.user_id, membership.workspace_id, assignment_id)
-    if place is None:  # 404, unless the person was taken out of the project: what they began is still theirs
+def _seat(membership: Membership, assignment_id: int) -> tuple[Place, Assignment]:
+    """This person's assignment and their place in its project, both locked. Raises Http404 for anybody else's."""
+    found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
+    if found is None:  # 404, unless the person was taken out of the project: what they began is still theirs
         row = access.own_assignment(membership, assignment_id)
         Participant.objects.get_or_create(project=row.project, user=membership.user, defaults={"paused": True})
-        place = seats.lock_place_of(membership.user_id, membership.workspace_id, assignment_id)
-    return _found(place)
-
-
-def _locked(place: Place, assignment_id: int) -> Assignment:
-    return _found(seats.lock_seat(place, assignment_id))
+        found = seats.lock_seat(membership.user_id, membership.workspace_id, assignment_id)
+    return _found(found)
 
 
 def _found(row: Row | None) -> Row:
@@ -293,10 +287,8 @@ def _save_draft(
         "user": membership.user_id,
         "revision": revision,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(SAVE, values)
-        row = cursor.fetchone()
-    return (int(row[0]), str(row[1])) if row else None
+    found = prepared.rows(SAVE, values)
+    return (int(found[0][0]), str(found[0][1])) if found else None
 
 
 def _waited(membership: Membership, turn: Turn, hold: int) -> Turn:

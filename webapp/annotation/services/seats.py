@@ -23,9 +23,12 @@ from django.utils import timezone
 
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Assignment, Guidelines, Participant, Project, Task
+from webapp.core import prepared
 from webapp.datasets.models import Example
 
 START = -1.0  # a cursor before the first rank
+COUNTED = 50  # tasks that wait for a person are counted up to here
+PERSON_COLUMNS = 15
 
 # columns of an assignment with all that it takes to show it; read by `_assignment`
 SEAT = """
@@ -33,32 +36,38 @@ SEAT = """
     a.draft_revision, a.draft_at, a.skip_reason, a.sent_back, a.seconds, a.guidelines_id, g.number,
     t.subject, t.gold, t.overlap, t.rank, t.example_id, e.canonical
 """
+SEATS = """
+    annotation_assignment a
+    JOIN annotation_task t ON t.id = a.task_id
+    JOIN datasets_example e ON e.id = t.example_id
+    LEFT JOIN annotation_guidelines g ON g.id = a.guidelines_id
+"""
+# columns of a participant with the project and its newest guidelines; read by `_place`
 PERSON = """
-    SELECT pa.id, pa.user_id, pa.cursor, pa.served, pa.submitted, pa.paused,
-           p.id, p.workspace_id, p.kind, p.state, p.overlap, p.settings, p.tasks_made, g.id, g.number
-    FROM annotation_participant pa
+    pa.id, pa.user_id, pa.cursor, pa.served, pa.submitted, pa.paused,
+    p.id, p.workspace_id, p.kind, p.state, p.overlap, p.settings, p.tasks_made, n.id, n.number
+"""
+PEOPLE = """
+    annotation_participant pa
     JOIN annotation_project p ON p.id = pa.project_id
     LEFT JOIN LATERAL (
         SELECT id, number FROM annotation_guidelines WHERE project_id = p.id ORDER BY number DESC LIMIT 1
-    ) g ON true
-    WHERE pa.user_id = %(user)s AND p.workspace_id = %(workspace)s AND pa.project_id = {project}
-    FOR NO KEY UPDATE OF pa
+    ) n ON true
 """
-ONE = f"""
-    SELECT {SEAT}
-    FROM annotation_assignment a
-    JOIN annotation_task t ON t.id = a.task_id
-    JOIN datasets_example e ON e.id = t.example_id
-    LEFT JOIN annotation_guidelines g ON g.id = a.guidelines_id
-    WHERE a.id = %s AND a.user_id = %s
-    FOR NO KEY UPDATE OF a
+PLACE = f"""
+    SELECT {PERSON} FROM {PEOPLE}
+    WHERE pa.user_id = %(user)s AND p.workspace_id = %(workspace)s AND pa.project_id = %(project)s
+    FOR NO KEY UPDATE OF pa
 """  # noqa: S608  built from constants
+# `OF pa, a`: locked in this order, re-read once they are locked
+PLACE_AND_SEAT = f"""
+    SELECT {PERSON}, {SEAT} FROM {PEOPLE} CROSS JOIN {SEATS}
+    WHERE pa.user_id = %(user)s AND p.workspace_id = %(workspace)s
+        AND a.id = %(assignment)s AND a.user_id = %(user)s AND a.project_id = pa.project_id
+    FOR NO KEY UPDATE OF pa, a
+"""  # noqa: S608
 OPEN = f"""
-    SELECT {SEAT}
-    FROM annotation_assignment a
-    JOIN annotation_task t ON t.id = a.task_id
-    JOIN datasets_example e ON e.id = t.example_id
-    LEFT JOIN annotation_guidelines g ON g.id = a.guidelines_id
+    SELECT {SEAT} FROM {SEATS}
     WHERE a.project_id = %s AND a.user_id = %s AND a.state = 'claimed'
     ORDER BY a.claimed_at, a.id LIMIT %s
 """  # noqa: S608
@@ -67,6 +76,12 @@ NOT_MINE = """
     NOT EXISTS (SELECT 1 FROM annotation_assignment m
                 WHERE m.task_id = t.id AND m.user_id = %(user)s AND m.state <> 'returned' OFFSET 0)
 """
+WAITING = f"""
+    SELECT count(*) FROM (
+        SELECT 1 FROM annotation_task t
+        WHERE t.project_id = %(project)s AND t.open AND t.rank > %(cursor)s AND {NOT_MINE} LIMIT %(counted)s
+    ) waiting
+"""  # noqa: S608
 # Sides are arranged at random for each person, except where a given text speaks of them ("preference")
 TAKE = f"""
     WITH picked AS MATERIALIZED (
@@ -79,18 +94,22 @@ TAKE = f"""
     ), a AS (
         INSERT INTO annotation_assignment AS mine (task_id, project_id, user_id, guidelines_id, state, "order",
             claimed_at, lease_until, draft_revision, skip_reason, sent_back, seconds)
-        SELECT t.id, %(project)s, %(user)s, %(guidelines)s, 'claimed',
+        SELECT t.id, %(project)s, %(user)s, %(guidelines)s::bigint, 'claimed',
             (SELECT coalesce(jsonb_agg(side ORDER BY CASE WHEN t.subject ? 'preference' THEN side ELSE random() END),
                              '[]')
              FROM generate_series(0, CASE WHEN t.subject ? 'a' THEN 2 WHEN t.subject ? 'response' THEN 1
                                      ELSE coalesce(jsonb_array_length(t.subject -> 'responses'), 0) END - 1) side),
-            %(now)s, %(lease)s, 0, '', '', 0
+            %(now)s::timestamptz, %(lease)s::timestamptz, 0, '', '', 0
         FROM t ORDER BY t.rank
         ON CONFLICT (task_id, user_id) DO UPDATE
             SET state = 'claimed', claimed_at = %(now)s, lease_until = %(lease)s, guidelines_id = %(guidelines)s
         RETURNING mine.*
+    ), moved AS (
+        UPDATE annotation_participant
+        SET served = served + (SELECT count(*) FROM t), cursor = {{cursor}}
+        WHERE id = %(participant)s AND EXISTS (SELECT 1 FROM t)
     )
-    SELECT {SEAT.replace("g.number", "%(number)s::int")}
+    SELECT {SEAT.replace("g.number", "%(number)s::int")}, ({WAITING})
     FROM a JOIN t ON t.id = a.task_id JOIN datasets_example e ON e.id = t.example_id ORDER BY t.rank
 """  # noqa: S608
 COLUMNS = "x.id, x.subject, x.gold, x.overlap, x.rank, x.example_id"
@@ -98,13 +117,16 @@ TOOK = f"""
     UPDATE annotation_task x SET taken = x.taken + 1 FROM picked WHERE x.id = picked.id RETURNING {COLUMNS}
 """  # noqa: S608
 LOCK = "FOR NO KEY UPDATE OF t"
-TAKE_NEXT = TAKE.format(which="t.open AND t.rank > %(cursor)s", lock=f"{LOCK} SKIP LOCKED", took=TOOK)
-TAKE_WAITING = TAKE.format(which="t.open", lock=LOCK, took=TOOK)
+TAKE_NEXT = TAKE.format(
+    which="t.open AND t.rank > %(cursor)s", lock=f"{LOCK} SKIP LOCKED", took=TOOK, cursor="(SELECT max(rank) FROM t)"
+)
+TAKE_WAITING = TAKE.format(which="t.open", lock=LOCK, took=TOOK, cursor="cursor")
 # the share lock makes sure that it still is a gold task while the seat is written
 TAKE_GOLD = TAKE.format(
     which="t.overlap IS NULL",
     lock="FOR KEY SHARE OF t SKIP LOCKED",
     took=f"SELECT {COLUMNS} FROM annotation_task x JOIN picked ON x.id = picked.id",  # noqa: S608
+    cursor="cursor",
 )
 COUNT = """
     WITH change AS (
@@ -120,12 +142,6 @@ COUNT = """
     FROM change JOIN locked ON locked.id = change.id WHERE t.id = change.id
     RETURNING t.id, t.completed_at IS NOT NULL
 """
-LEFT = f"""
-    SELECT count(*) FROM (
-        SELECT 1 FROM annotation_task t
-        WHERE t.project_id = %(project)s AND t.open AND t.rank > %(cursor)s AND {NOT_MINE} LIMIT %(count)s
-    ) waiting
-"""  # noqa: S608
 
 
 @dataclass
@@ -136,7 +152,7 @@ class Place:
     project: Project
     settings: Settings
     guidelines: Guidelines | None
-    moved: bool = False  # `participant` differs from its row
+    waiting: int | None = None  # what `count_waiting` found
 
     def lease(self, now: datetime) -> datetime:
         return now + timedelta(minutes=self.settings.lease_minutes)
@@ -144,52 +160,33 @@ class Place:
 
 def lock_place(user_id: int, workspace_id: int, project_id: int) -> Place | None:
     """None for a person who takes no part in that project, or in another workspace."""
-    return _place(PERSON.format(project="%(project)s"), user_id, workspace_id, project=project_id)
+    rows = prepared.rows(PLACE, {"user": user_id, "workspace": workspace_id, "project": project_id})
+    return _place(rows[0]) if rows else None
 
 
-def lock_place_of(user_id: int, workspace_id: int, assignment_id: int) -> Place | None:
-    """The place in the project of this person's assignment."""
-    own = "(SELECT project_id FROM annotation_assignment WHERE id = %(assignment)s AND user_id = %(user)s)"
-    return _place(PERSON.format(project=own), user_id, workspace_id, assignment=assignment_id)
-
-
-def _place(sql: str, user_id: int, workspace_id: int, **which: int) -> Place | None:
-    rows = _all(sql, {"user": user_id, "workspace": workspace_id, **which})
+def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[Place, Assignment] | None:
+    """This person's assignment, with its task and example, and their place in its project, both locked."""
+    rows = prepared.rows(PLACE_AND_SEAT, {"user": user_id, "workspace": workspace_id, "assignment": assignment_id})
     if not rows:
         return None
-    pa_id, _, cursor, served, submitted, paused, p_id, workspace, kind, state, overlap, settings, made, g_id, g_no = (
-        rows[0]
-    )
-    project = Project(
-        id=p_id, workspace_id=workspace, kind=kind, state=state, overlap=overlap, settings=json.loads(settings)
-    )
-    project.tasks_made = made
+    place = _place(rows[0])
+    return place, _assignment(rows[0][PERSON_COLUMNS:], place.project)
+
+
+def _place(row: Sequence[Any]) -> Place:
+    """The columns of `PERSON`."""
+    project = Project(id=row[6], workspace_id=row[7], kind=row[8], state=row[9], overlap=row[10], tasks_made=row[12])
+    project.settings = json.loads(row[11])
     participant = Participant(
-        id=pa_id, project=project, user_id=user_id, cursor=cursor, served=served, submitted=submitted, paused=paused
+        id=row[0], project=project, user_id=row[1], cursor=row[2], served=row[3], submitted=row[4], paused=row[5]
     )
-    guidelines = Guidelines(id=g_id, number=g_no, project=project) if g_id else None
+    guidelines = Guidelines(id=row[13], number=row[14], project=project) if row[13] else None
     return Place(participant, project, Settings.model_validate(project.settings), guidelines)
-
-
-def save_place(place: Place) -> None:
-    """Writes what serving and answering moved on, if anything."""
-    if not place.moved:
-        return
-    row, place.moved = place.participant, False
-    sql = "UPDATE annotation_participant SET cursor = %s, served = %s, submitted = %s WHERE id = %s"
-    with connection.cursor() as cursor:
-        cursor.execute(sql, [row.cursor, row.served, row.submitted, row.pk])
-
-
-def lock_seat(place: Place, assignment_id: int) -> Assignment | None:
-    """This person's assignment with its task and example, locked."""
-    rows = _all(ONE, [assignment_id, place.participant.user_id])
-    return _assignment(rows[0], place.project) if rows else None
 
 
 def open_seats(place: Place, most: int) -> list[Assignment]:
     """What this person has begun, in the order it was served."""
-    rows = _all(OPEN, [place.project.pk, place.participant.user_id, most])
+    rows = prepared.rows(OPEN, [place.project.pk, place.participant.user_id, most])
     return [_assignment(row, place.project) for row in rows]
 
 
@@ -213,27 +210,32 @@ def take_gold(place: Place, count: int) -> list[Assignment]:
 
 def _take(sql: str, place: Place, count: int) -> list[Assignment]:
     now = timezone.now()
-    values = {
+    rows = prepared.rows(sql, _values(place) | {"count": count, "now": now, "lease": place.lease(now)})
+    place.participant.served += len(rows)
+    found = [_assignment(row, place.project) for row in rows]
+    if rows:
+        waited = rows[0][-1]  # as it was before these were taken
+        place.waiting = waited - sum(seat.task.overlap is not None for seat in found) if waited <= COUNTED else waited
+    return found
+
+
+def count_waiting(place: Place) -> int:
+    """How many tasks wait for this person behind their cursor, counted no further than COUNTED + 1."""
+    if place.waiting is None:
+        place.waiting = int(prepared.rows(WAITING, _values(place))[0][0])
+    return place.waiting
+
+
+def _values(place: Place) -> dict[str, Any]:
+    return {
         "project": place.project.pk,
         "user": place.participant.user_id,
+        "participant": place.participant.pk,
         "cursor": place.participant.cursor,
-        "count": count,
         "guidelines": place.guidelines and place.guidelines.pk,
         "number": place.guidelines and place.guidelines.number,
-        "now": now,
-        "lease": place.lease(now),
+        "counted": COUNTED + 1,
     }
-    seats = [_assignment(row, place.project) for row in _all(sql, values)]
-    place.participant.served += len(seats)
-    place.moved |= bool(seats)
-    return seats
-
-
-def left(place: Place, most: int) -> int:
-    """How many tasks wait for this person behind their cursor, counted no further than `most`."""
-    person = place.participant
-    values = {"project": place.project.pk, "user": person.user_id, "cursor": person.cursor, "count": most}
-    return int(_all(LEFT, values)[0][0])
 
 
 def retake(seat: Assignment) -> bool:
@@ -251,7 +253,7 @@ def count(changes: Iterable[tuple[int, int, int]]) -> dict[int, bool]:
     if not listed:
         return {}
     tasks, taken, done = (list(column) for column in zip(*listed, strict=True))
-    return dict(_all(COUNT, [tasks, taken, done, timezone.now()]))
+    return dict(prepared.rows(COUNT, [tasks, taken, done, timezone.now()]))
 
 
 def give_up(seats: Sequence[Assignment]) -> None:
@@ -281,9 +283,3 @@ def _assignment(row: Sequence[Any], project: Project) -> Assignment:
 
 def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _all(sql: str, values: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())

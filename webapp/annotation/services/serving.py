@@ -9,13 +9,12 @@ from webapp.annotation.models import Assignment, Project
 from . import seats
 from .seats import Place
 
-COUNTED = 100  # `left` is told up to here
 MAX_HOLD = 10
 
 
 @dataclass(frozen=True)
 class Turn:
-    """What a person works on now. `left` is None for more than COUNTED; `reason` says why `items` is empty."""
+    """What a person works on now. `left`, without `items`, is None for many; `reason` says why `items` is empty."""
 
     items: list[Assignment]
     project: Project
@@ -40,7 +39,7 @@ def may_finish(place: Place) -> bool:
 
 
 def serve(place: Place, hold: int) -> Turn:
-    """This person's open seats, filled up to `hold` without waiting for anybody; writes what moved on."""
+    """This person's open seats, filled up to `hold` without waiting for anybody."""
     hold, reason = min(hold, MAX_HOLD), why_not(place)
     items: list[Assignment] = []
     if not reason and hold > 0:
@@ -61,9 +60,8 @@ def serve_waiting(place: Place, hold: int) -> Turn:
 
 
 def turn(place: Place, items: list[Assignment], reason: str) -> Turn:
-    seats.save_place(place)
-    waiting = seats.left(place, COUNTED + 1) if items else 0
-    left = waiting if waiting <= COUNTED else None
+    waiting = seats.count_waiting(place) if items else 0
+    left = waiting if waiting <= seats.COUNTED else None
     return Turn(items, place.project, place.settings, left, place.participant.submitted, reason)
 
 

@@ -1,5 +1,203 @@
-"""The reviewer's pages: agreement, consolidation, comments."""
+"""The reviewer's pages: agreement, consolidation, answers."""
 
-from django.urls import URLPattern
+from typing import Any
 
-urls: list[URLPattern] = []
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.models import Membership, Role
+
+from .. import access, pages
+from ..models import Project
+from ..queries import agreement, review, review_page
+from ..queries.faces import Faces, faces, grid, matrix
+from ..queries.fields import fields, tasks_behind
+from ..services import matching, standing
+from ..services import review as services
+
+CELL_PAGE = 50
+
+
+def seen_as(request: HttpRequest, membership: Membership, project: Project) -> Faces:
+    """Pseudonyms, unless an owner asks for names."""
+    return faces(project, named=membership.may(Role.OWNER) and request.GET.get("names") == "1")
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Coefficients per field; of the chosen field per domain, criterion and pair; of the chosen pair every cell."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    report = standing.freshen(project)
+    matching.ask(project)
+    people = seen_as(request, membership, project)
+    body = report.body or {}
+    field = _chosen(body.get("fields", []), request.GET.get("field", ""))
+    context = pages.context(membership, project, "agreement") | {
+        "report": report,
+        "body": body,
+        "fresh": report.through == agreement.newest_answer(project) and bool(body),
+        "people": people,
+        "may_name": membership.may(Role.OWNER),
+        "named": people.named,
+        "field": field,
+        "chart": grid(field["pairs"], people) if field else None,
+        "matrix": _matrix(field, request.GET.get("pair", ""), people),
+        "pairs": _listed(field["pairs"], people) if field else [],
+        "items": body.get("items"),
+        "item_chart": grid(body["items"]["pairs"], people, "share") if body.get("items") else None,
+        "waiting": matching.waiting(project),
+    }
+    return render(request, "annotation/agreement.html", context)
+
+
+def _chosen(listed: list[dict[str, Any]], key: str) -> dict[str, Any] | None:
+    return next((field for field in listed if field["key"] == key), listed[0] if listed else None)
+
+
+def _matrix(field: dict[str, Any] | None, key: str, people: Faces) -> dict[str, Any] | None:
+    """The pair of the address, else the one with most in common."""
+    if not field or not field["pairs"]:
+        return None
+    for pair in field["pairs"]:
+        if "-".join(str(people.number(user)) for user in pair["raters"]) == key:
+            return matrix(field, pair, people)
+    return matrix(field, field["pairs"][0], people)
+
+
+def _listed(pairs: list[dict[str, Any]], people: Faces) -> list[dict[str, Any]]:
+    named = []
+    for pair in pairs:
+        one, two = pair["raters"]
+        key = f"{people.number(one)}-{people.number(two)}"
+        named.append({**pair, "key": key, "first": people.label(one), "second": people.label(two)})
+    return named
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def agreement_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """The tasks behind one cell of a confusion matrix: `?field=&pair=1-2&first=value&second=value`."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    people = seen_as(request, membership, project)
+    given = request.GET
+    field = next((each for each in fields(project) if each.key == given.get("field")), None)
+    users = [people.user(int(n)) for n in given.get("pair", "").split("-") if n.isdecimal() and len(n) < 9]
+    after = int(given["after"]) if given.get("after", "").isdecimal() and len(given["after"]) < 19 else 0
+    values = (given.get("first", "")[:80].replace("\0", ""), given.get("second", "")[:80].replace("\0", ""))
+    if field is None or len(users) != 2 or users[0] is None or users[1] is None:
+        raise Http404("no such cell")
+    ids = tasks_behind(project, field, (users[0], users[1]), values, after, CELL_PAGE + 1)
+    rest = given.copy()
+    rest["after"] = str(ids[CELL_PAGE - 1]) if len(ids) > CELL_PAGE else ""
+    context = pages.context(membership, project, "agreement") | {
+        "field": field,
+        "says": [field.says(field.value(value)) if value else "" for value in _readable(field, values)],
+        "raters": [people.label(users[0]), people.label(users[1])],
+        "rows": review.listed(project, ids[:CELL_PAGE]),
+        "next": rest.urlencode() if rest["after"] else "",
+        "back": f"?field={field.key}&pair={given.get('pair')}" + ("&names=1" if people.named else ""),
+    }
+    return render(request, "annotation/agreement_tasks.html", context)
+
+
+def _readable(field: Any, values: tuple[str, str]) -> list[str]:
+    """An address written by hand may hold what is no number: shown as nothing rather than refused loudly."""
+    found = []
+    for value in values:
+        try:
+            field.value(value)
+        except ValueError as error:
+            raise Http404("no such value") from error
+        found.append(value)
+    return found
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """The tasks to decide, least agreement first, what is decided already, and wishes for the guidelines."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    standing.freshen(project)
+    matching.ask(project)
+    show = request.GET.get("show", "open")
+    show = show if show in review.SHOWN else "open"
+    ids, following = review.least_agreement(project, show, request.GET.get("after", "")[:60])
+    context = pages.context(membership, project, "review") | {
+        "far": review.far(project),
+        "show": show,
+        "rows": review.listed(project, ids),
+        "next": f"?show={show}&after={following}" if following else "",
+        "first": ids[0] if ids else None,
+        "comments": review.comments(project)[:20],
+        "report": agreement.latest(project),
+    }
+    return render(request, "annotation/review.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def review_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResponseBase:
+    """One task: answers side by side, and the rows to decide."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    task = access.task_read(membership, task_id)
+    if task.project_id != project.pk:
+        raise Http404("no such task")
+    standing.review_tasks(project, [task.pk])
+    people = seen_as(request, membership, project)
+    context = pages.context(membership, project, "review") | {
+        "task": task,
+        "data": review_page.task(review.opened(task), people),
+        "far": review.far(project),
+    }
+    return render(request, "annotation/review_task.html", context)
+
+
+@member(access.READER)
+@require_POST
+def review_match(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Tries once more to match by meaning."""
+    project = access.project_read(require(request), project_id)
+    matching.ask(project, again=True)
+    return redirect("project_agreement", project_id)
+
+
+@member(access.READER)
+@require_POST
+def review_majority(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Accepts every majority, or takes them all back."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    if request.POST.get("undo"):
+        taken = services.withdraw_majority(membership, project)
+        messages.info(request, f"{taken:,} majorities were taken back.")
+        return redirect("project_review", project_id)
+    done = services.accept_majority(membership, project)
+    if done is None:
+        messages.info(request, "There are many tasks; a job accepts their majorities. Look again in a minute.")
+    else:
+        messages.success(request, f"{done:,} task{'s' if done != 1 else ''} resolved by majority.")
+    return redirect("project_review", project_id)
+
+
+urls: list[URLPattern] = [
+    path("projects/<int:project_id>/agreement", project_agreement, name="project_agreement"),
+    path("projects/<int:project_id>/agreement/tasks", agreement_tasks, name="agreement_tasks"),
+    path("projects/<int:project_id>/review", project_review, name="project_review"),
+    path("projects/<int:project_id>/review/match", review_match, name="review_match"),
+    path("projects/<int:project_id>/review/majority", review_majority, name="review_majority"),
+    path("projects/<int:project_id>/review/<int:task_id>", review_task, name="review_task"),
+]

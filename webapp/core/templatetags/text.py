@@ -8,12 +8,14 @@ from django import template
 from django.utils.html import escape
 from django.utils.safestring import SafeString, mark_safe
 from markdown_it import MarkdownIt
+from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 register = template.Library()
 
 MAX_CHARACTERS = 200_000  # beyond this a browser chokes on the HTML; such text is shown as it is
+MAX_FORMULA = 4_000  # of one between brackets: without an end it is not searched for through a whole book
 BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "blockquote_open", "th_open", "td_open")
 TAGS = {
     *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code"),
@@ -28,10 +30,35 @@ def _math(content: str, options: dict[str, bool]) -> str:
     return f'<span class="{mark}">{escape(content)}</span>'
 
 
+def _brackets(state: StateInline, silent: bool) -> bool:
+    r"""Formulas between `\(` and `\)`, or `\[` and `\]`, as most models write them."""
+    opening = state.src[state.pos : state.pos + 2]
+    if opening not in (r"\(", r"\["):
+        return False
+    start = state.pos + 2
+    end = state.src.find(r"\)" if opening == r"\(" else r"\]", start, min(state.posMax, start + MAX_FORMULA))
+    if end < 0 or not state.src[start:end].strip():
+        return False
+    if not silent:
+        token = state.push("math_inline" if opening == r"\(" else "math_inline_double", "math", 0)
+        token.content, token.markup = state.src[start:end].strip(), opening
+    state.pos = end + 2
+    return True
+
+
+def _displayed(renderer: object, tokens: Sequence[Token], index: int, options: object, env: object) -> str:
+    """A displayed formula inside a paragraph stays inside it: a div there would end the paragraph."""
+    return _math(tokens[index].content, {"display_mode": True})
+
+
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    parser = MarkdownIt("commonmark", {"html": False, "linkify": False}).enable(["table", "strikethrough"])
+    # line breaks stand: people and models list choices without blank lines between them
+    parser = MarkdownIt("commonmark", {"html": False, "linkify": False, "breaks": True})
+    parser.enable(["table", "strikethrough"])
     parser.use(dollarmath_plugin, renderer=_math, allow_space=False, double_inline=True)
+    parser.add_render_rule("math_inline_double", _displayed)
+    parser.inline.ruler.before("escape", "math_brackets", _brackets)
     parser.disable("image")  # a picture from elsewhere would tell its host who reads what
     return parser
 

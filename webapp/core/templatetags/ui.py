@@ -19,9 +19,11 @@ EVERYBODY = "annotator"
 NAVIGATION = (
     {"path": "/", "label": "Home", "icon": "house", "role": EVERYBODY},
     {"path": "/datasets", "label": "Datasets", "icon": "database", "role": "reviewer"},
+    {"path": "/projects", "label": "Projects", "icon": "messages-square", "role": "reviewer"},
     {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer", "also": "/runs"},
     {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
     {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},
+    {"path": "/objectives", "label": "Objectives", "icon": "sigma", "role": "reviewer"},
 )
 
 # The shape beside each state and tone; colour is never alone.
@@ -35,6 +37,8 @@ STATES = {
     "failed": {"icon": "circle-x"},
     "draft": {"icon": "circle-dashed"},
     "frozen": {"icon": "snowflake"},
+    "open": {"icon": "circle-dot"},
+    "closed": {"icon": "archive"},
 }
 TONES = {
     "good": {"icon": "circle-check"},

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import CurationJob
-from . import criteria, derive, duplicates
+from . import criteria, derive, duplicates, structure
 from .progress import Report
 
 Work = Callable[[CurationJob, Report], None]
@@ -25,5 +25,6 @@ class Curation:
 REGISTRY: dict[str, Curation] = {
     CurationJob.Kind.DUPLICATES: Curation(duplicates.run, duplicates.params),
     CurationJob.Kind.CRITERIA: Curation(criteria.run, criteria.params),
+    CurationJob.Kind.STRUCTURE: Curation(structure.run, structure.params),
 }
 DERIVE: Work = derive.run

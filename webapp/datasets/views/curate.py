@@ -20,6 +20,11 @@ CARDS = {
         "title": "Duplicates",
         "text": "Examples that say the same as an earlier one, word for word or nearly. The first of each stays.",
     },
+    "structure": {
+        "title": "Rubrics by their words",
+        "text": "Compound, vague, doubled or contradicting criteria, too few or too many of them, verifiers that cannot "
+        "run. Hints, not verdicts: only contradictions and broken verifiers are offered for removal.",
+    },
     "criteria": {
         "title": "Criteria that never discriminate",
         "text": "Every recorded response meets them, or none does. Judged by verifiers and by recorded grades; a "
@@ -80,6 +85,9 @@ def told(job: CurationJob) -> str:
             f"{found['idle']:,} of {found['judged']:,} criteria with verdicts never discriminate; "
             f"{found['without_verdicts']:,} have no verdicts."
         )
+    if job.kind == CurationJob.Kind.STRUCTURE:
+        named = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in found["codes"].items())
+        return f"{found['flagged']:,} of {found['rubrics']:,} rubrics raise hints" + (f": {named}." if named else ".")
     return ""
 
 

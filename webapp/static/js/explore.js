@@ -47,6 +47,10 @@ if (page) {
   });
   const side = page.querySelector(".explore-side");
   if (matchMedia("(max-width: 60rem)").matches) side.removeAttribute("open");
-  register("/", "Search the examples", () => page.querySelector("[data-search]").select());
+  const search = page.querySelector("[data-search]");
+  register("/", "Search the examples", () => {
+    search.focus();
+    search.select();
+  });
   register("f", "Show or hide the filters", () => side.toggleAttribute("open"));
 }

@@ -1,11 +1,11 @@
-// fetch with the CSRF header, and the server's error body turned into an Error with `id`, `code` and `fields`.
+// fetch with the CSRF header, and the server's error body turned into an Error with `id`, `code`, `fields` and the whole `body`.
 
 export const csrfToken = () => document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
 export class ServerError extends Error {
-  constructor(message, { status = 0, code = "", id = "", fields = [] } = {}) {
+  constructor(message, { status = 0, code = "", id = "", fields = [], body = null } = {}) {
     super(message);
-    Object.assign(this, { status, code, id, fields });
+    Object.assign(this, { status, code, id, fields, body });
   }
 }
 
@@ -30,5 +30,6 @@ export async function json(url, { body, headers = {}, ...rest } = {}) {
   throw new ServerError(told.error?.message || `The server answered ${response.status}.`, {
     status: response.status,
     ...told.error,
+    body: told,
   });
 }

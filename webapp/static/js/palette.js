@@ -1,11 +1,11 @@
-// The command palette, Ctrl/Cmd+K: pages and actions of this page at once, runs and datasets from /search.json.
+// The command palette, Ctrl/Cmd+K: pages and actions of this page at once, runs, projects and datasets from /search.json.
 // A page adds an action with offer("Stop this run", () => …).
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 
 const dialog = document.getElementById("palette");
 const actions = [];
-const shapes = { page: () => icon("arrow-right"), run: () => icon("activity"), dataset: () => icon("database"), model: () => icon("box"), action: () => icon("zap") };
+const shapes = { page: () => icon("arrow-right"), run: () => icon("activity"), project: () => icon("messages-square"), dataset: () => icon("database"), model: () => icon("box"), action: () => icon("zap") };
 let results = [];
 let chosen = 0;
 let request = null;
@@ -41,7 +41,7 @@ function draw(items) {
   const list = dialog.querySelector("#palette-list");
   results = items;
   chosen = 0;
-  const names = { action: "On this page", page: "Pages", run: "Runs", dataset: "Datasets", model: "Models" };
+  const names = { action: "On this page", page: "Pages", run: "Runs", project: "Projects", dataset: "Datasets", model: "Models" };
   const nodes = [];
   let kind = "";
   items.forEach((item, index) => {

@@ -103,9 +103,6 @@ async function catchUp() {
 }
 
 document.addEventListener("click", async (event) => {
-  const opener = event.target.closest("[data-open]");
-  if (opener) document.getElementById(opener.dataset.open).showModal();
-  event.target.closest("[data-close]")?.closest("dialog").close();
   const source = event.target.closest("[data-copy-from]");
   if (source) {
     const from = document.getElementById(source.dataset.copyFrom);

@@ -1,4 +1,4 @@
-"""`manage.py demo`: the demo workspace, its data, its model and its run. Doing it again changes nothing."""
+"""`manage.py demo`: the demo workspace, its data, its projects, its model and its run. Doing it again changes nothing."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,7 @@ from webapp.localstack.demo import MODEL_DIR, MODEL_NAME
 
 EMAIL = "demo@localhost"
 WORKSPACE = "Demo"
+GOLD = 6  # tasks of a demo project whose known answer is served now and then
 FOLDER = Path(settings.BASE_DIR) / "demo"
 DATASETS = {"Demo prompts": "prompts.jsonl", "Demo preferences": "preferences.jsonl"}
 
@@ -32,6 +33,7 @@ class Command(BaseCommand):
             return
         for name, file in DATASETS.items():
             import_dataset(membership, name, FOLDER / file)
+        open_projects(membership)
         register_model(membership)
         run = launch(membership)
         self.stdout.write(f"{public_url()}/runs/{run}")
@@ -57,6 +59,27 @@ def import_dataset(membership: Membership, name: str, path: Path) -> None:
     if job.state != ImportJob.State.FINISHED:
         first = next(iter(job.rejected), None)
         raise CommandError(f"{path}: {job.error or first or job.state}")
+
+
+def open_projects(membership: Membership) -> None:
+    """The projects of demo/projects.json, open, with the owner taking part: bodies as `POST /api/v1/projects` takes
+    them, each with its guidelines beside it. Their tasks are made here and now, instead of by a worker."""
+    from webapp.annotation.models import Project
+    from webapp.annotation.services import gold, projects, tasks
+    from webapp.datasets.models import DatasetVersion
+
+    for body in json.loads((FOLDER / "projects.json").read_text()):
+        if Project.objects.filter(workspace=membership.workspace, name=body["name"]).exists():
+            continue
+        versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace)
+        body["dataset"] = versions.filter(dataset__name=body["dataset"]).order_by("-number")[0]
+        guidelines = (FOLDER / "guidelines" / f"{body['kind']}.md").read_text()
+        project = projects.create(membership, **body, guidelines=guidelines)
+        tasks.make(project.pk)
+        if body["settings"].get("gold_every"):
+            gold.mark(membership, project, "labels", GOLD)
+        projects.add_participant(membership, project, membership.user)
+        projects.set_state(membership, project, Project.State.OPEN)
 
 
 def register_model(membership: Membership) -> None:

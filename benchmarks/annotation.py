@@ -1,0 +1,271 @@
+"""People annotating, over HTTP: `python -m benchmarks.annotation [--seconds S] [--tasks N]`.
+
+Starts a Postgres, a Redis and the web server as `manage.py up` starts them, makes a project with N (100,000) tasks, and
+lets annotators work in it through the REST API with a browser's session and CSRF token. One request submits an answer
+and brings the next task. The annotators are a process of their own; they share the machine's cores with server and
+database.
+
+- 50 people without think time: submissions per second. Afterwards every acknowledged answer is looked for in the
+  database, and every task for a person too many.
+- 200 people who think for 20 s on average: latency.
+- 200 people who claim one task in the same moment: how many get it.
+
+The peers' numbers were measured elsewhere, on 2 cores too: Label Studio on Postgres 5 submissions per second (p95 13.6 s
+at 50 people), Potato 17 per second with a quarter of its page loads failing.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import psutil
+
+from benchmarks.ingest import services
+from benchmarks.machine import describe
+
+LABEL_STUDIO, POTATO = 5.0, 17.0  # submissions per second, measured elsewhere
+PEOPLE, THINKERS, THINK_S = 50, 200, 20.0
+OVERLAP, RUSHED = 2, 3
+TEXT = "The quick brown fox jumps over the lazy dog and tells everybody about it at some length. "
+CSRF = "b" * 32
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.annotation", description=__doc__)
+    parser.add_argument("--seconds", type=int, default=120, help="how long the 50 people work")
+    parser.add_argument("--think-seconds", type=int, default=90, help="how long the 200 people work")
+    parser.add_argument("--tasks", type=int, default=100_000)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
+        found = measure(address, options)
+    print(describe())
+    report(found)
+
+
+def report(found: dict[str, float]) -> None:
+    for name, value in found.items():
+        print(f"{name:44}{value:12,.1f}")
+    rate = found["submit+next per second, 50 people"]
+    rows = {
+        "annotation_submit": (rate, POTATO, "submit+next/s"),
+        "annotation_vs_label_studio": (rate, LABEL_STUDIO, "submit+next/s"),
+        "annotation_p95_thinking": (found["p95 ms, 200 people thinking 20 s"], None, "ms"),
+        "annotation_tasks_made": (found["tasks made per second"], None, "tasks/s"),
+    }
+    print(
+        json.dumps(
+            {
+                name: {"ours": round(ours, 1), "peer": peer, "unit": unit, "ratio": peer and round(ours / peer, 1)}
+                for name, (ours, peer, unit) in rows.items()
+            }
+        )
+    )
+
+
+def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
+    import django
+
+    django.setup()
+    from webapp.annotation.services import tasks
+
+    membership = _workspace()
+    started = time.perf_counter()
+    version = _version(membership, options.tasks)
+    print(f"{options.tasks:,} examples written in {time.perf_counter() - started:.1f} s", flush=True)
+    project = _project(membership, version, "large", OVERLAP)
+    started = time.perf_counter()
+    tasks.make(project)
+    found = {"tasks made per second": options.tasks / (time.perf_counter() - started)}
+    found |= _busy(address, membership, project, options.seconds)
+    print(found)
+    found |= _thinking(address, membership, project, options.think_seconds)
+    return found | _rush(address, membership, version)
+
+
+def _busy(address: str, membership: Any, project: int, seconds: int) -> dict[str, float]:
+    people = _people(membership, project, PEOPLE, "busy")
+    cpu = _cpu()
+    result = _annotators(address, people, project=project, seconds=seconds, think_s=0)
+    cpu = {name: seconds - cpu.get(name, 0) for name, seconds in _cpu().items()}
+    took, done = sorted(result["took"]), len(result["answers"])
+    return {
+        "submit+next per second, 50 people": done / result["elapsed"],
+        "p50 ms": _quantile(took, 0.5),
+        "p95 ms": _quantile(took, 0.95),
+        "errors": len(result["errors"]),
+        **{f"ms of processor per submission: {name}": used * 1000 / max(done, 1) for name, used in cpu.items()},
+        **_audit(project, result["answers"]),
+    }
+
+
+def _thinking(address: str, membership: Any, project: int, seconds: int) -> dict[str, float]:
+    people = _people(membership, project, THINKERS, "thinking")
+    result = _annotators(address, people, project=project, seconds=seconds, think_s=THINK_S)
+    took = sorted(result["took"])
+    return {
+        "requests per second, 200 people thinking": len(took) / result["elapsed"],
+        "p50 ms, 200 people thinking 20 s": _quantile(took, 0.5),
+        "p95 ms, 200 people thinking 20 s": _quantile(took, 0.95),
+        "errors, 200 people thinking": len(result["errors"]),
+    }
+
+
+def _rush(address: str, membership: Any, version: Any) -> dict[str, float]:
+    """200 people, one task with three seats."""
+    from webapp.annotation.models import Task
+    from webapp.annotation.services import tasks
+
+    project = _project(membership, version, "rush", RUSHED, state="draft")
+    tasks.make(project)
+    first = Task.objects.filter(project=project).order_by("rank").values_list("id", flat=True)[0]
+    Task.objects.filter(project=project).exclude(id=first).delete()
+    people = _people(membership, project, THINKERS, "rush")
+    _open(project)
+    result = _annotators(address, people, project=project, rush=True)
+    if result["errors"]:
+        raise RuntimeError(f"claims failed: {result['errors'][:3]}")
+    return {f"of 200 simultaneous claims of {RUSHED} seats": float(sum(result["got"]))}
+
+
+def _annotators(address: str, people: list[dict[str, str]], **config: Any) -> dict[str, Any]:
+    place = urlsplit(address)
+    config |= {"host": place.hostname, "port": place.port, "people": people}
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.annotators"],
+        input=json.dumps(config),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+    result: dict[str, Any] = json.loads(done.stdout)
+    for error in sorted(set(result["errors"]))[:5] if not config.get("rush") else ():
+        print(f"an error: {error}", flush=True)
+    return result
+
+
+def _cpu() -> dict[str, float]:
+    """Processor seconds that the database, the broker and the web server used so far, those of ended parts included."""
+    used: dict[str, float] = {}
+    tick = os.sysconf("SC_CLK_TCK")
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess, OSError):
+            fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+            name = {"postgres": "database", "valkey-server": "broker"}.get(process.name(), "web")
+            used[name] = used.get(name, 0) + sum(map(int, fields[11:15])) / tick
+    return used
+
+
+def _audit(project: int, acknowledged: list[list[int]]) -> dict[str, float]:
+    """Counted in the database, not taken from the replies."""
+    from django.db.models import Count, F, Q
+
+    from webapp.annotation.models import Answer, Task
+
+    stored = set(Answer.objects.filter(project=project, current=True).values_list("id", "assignment__task_id"))
+    lost = sum((answer, task) not in stored for answer, task, _ in acknowledged)
+    live = Count("assignments", filter=Q(assignments__state__in=["claimed", "submitted"]))
+    tasks = Task.objects.filter(project=project).annotate(live=live)
+    twice = len(acknowledged) - len({(task, person) for _, task, person in acknowledged})
+    return {
+        "answers acknowledged": len(acknowledged),
+        "answers lost": lost,
+        "answers nobody was told of": len(stored) - len(acknowledged),
+        "tasks with a person too many": tasks.filter(live__gt=F("overlap")).count(),
+        "tasks given to one person twice": twice,
+        "tasks whose counts differ from their rows": tasks.exclude(live=F("taken")).count(),
+    }
+
+
+def _workspace() -> Any:
+    from webapp.accounts import services as accounts
+    from webapp.accounts.models import User
+
+    return accounts.create_workspace("Bench", User.objects.create_user("bench@localhost"))
+
+
+def _version(membership: Any, count: int) -> Any:
+    """A frozen version of `count` pairs of about 1,500 characters each, written straight into the tables."""
+    from django.db import connection
+
+    from trainer.contracts import Example as Record
+    from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
+
+    dataset = Dataset.objects.create(workspace=membership.workspace, name="bench")
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="0" * 64)
+    for first in range(0, count, 2_000):
+        texts = [(number, _example(number)) for number in range(first, min(first + 2_000, count))]
+        rows = Example.objects.bulk_create(
+            Example(
+                dataset=dataset, key=f"k{n}", digest=Record.digest_of(text), canonical=text, excerpt=f"Question {n}?"
+            )
+            for n, text in texts
+        )
+        VersionMember.objects.bulk_create(
+            VersionMember(version=version, example=row, position=n) for row, (n, _) in zip(rows, texts, strict=True)
+        )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    return version
+
+
+def _example(number: int) -> str:
+    sides = [{"id": side, "text": f"{side} {number}: {TEXT * 7}"} for side in ("a", "b")]
+    prompt = [{"content": f"Question {number}? {TEXT * 2}", "role": "user"}]
+    return json.dumps({"key": f"k{number}", "prompt": prompt, "responses": sides}, sort_keys=True)
+
+
+def _project(membership: Any, version: Any, name: str, overlap: int, state: str = "open") -> int:
+    from webapp.annotation.models import Guidelines, Project
+
+    project = Project.objects.create(
+        workspace=membership.workspace, name=name, kind="pairwise", version=version, overlap=overlap, state=state
+    )
+    Guidelines.objects.create(project=project, number=1, text="Be fair.")
+    return project.pk
+
+
+def _open(project: int) -> None:
+    from webapp.annotation.models import Project
+
+    Project.objects.filter(id=project).update(state="open")
+
+
+def _people(membership: Any, project: int, count: int, name: str) -> list[dict[str, str]]:
+    """Annotators let into the project, each with the cookies of a signed-in browser."""
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+    from django.contrib.sessions.backends.db import SessionStore
+
+    from webapp.accounts.models import Membership, User
+    from webapp.annotation.models import Participant
+
+    found = []
+    for number in range(count):
+        user = User.objects.create_user(f"{name}{number}@localhost")
+        Membership.objects.create(user=user, workspace=membership.workspace, role="annotator")
+        Participant.objects.create(project_id=project, user=user)
+        session = SessionStore()
+        session[SESSION_KEY] = str(user.pk)
+        session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+        session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+        session["workspace"] = membership.workspace_id
+        session.create()
+        found.append({"cookie": f"sessionid={session.session_key}; csrftoken={CSRF}", "csrf": CSRF})
+    return found
+
+
+def _quantile(values: list[float], share: float) -> float:
+    return values[min(len(values) - 1, int(share * len(values)))]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,270 @@
+"""A rubric, grades, an order and ratings, each given at the workbench by keyboard alone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.test_accessibility import AXE, LOOK
+from tests.e2e.workbench import Bench
+from tests.webapp.annotation.seed import make_project, pair
+from webapp.annotation.models import Answer
+
+pytestmark = pytest.mark.browser
+
+TIN = "Keep it in a tin 🍵, away from light. Green tea fades within months."
+FRIDGE = "Put it in the fridge, where it stays cool and fresh and lasts for ages and ages."
+BOWL = "A bowl on the table will do."
+RESPONSES = [{"id": f"r{n}", "text": text, "origin": "MODEL"} for n, text in enumerate((TIN, FRIDGE, BOWL))]
+CRITERIA = [
+    {"id": "c1", "text": "Names an opaque container.", "points": 5},
+    {"id": "c2", "text": "Says how long tea keeps.", "points": 3},
+    {"id": "c3", "text": "Recommends the fridge.", "points": -4, "importance": "pitfall"},
+]
+SCALES = [
+    {"name": "Helpfulness", "labels": {1: "useless", 5: "excellent"}},
+    {"name": "Tone", "low": -2, "high": 2},
+    {"name": "Truth", "low": 0, "high": 10},
+]
+
+
+@pytest.fixture
+def bench(server, open_page, cast, as_annotator):
+    """`bench(kind, responses, **settings)`: the workbench of the annotator, in a project of two tasks or more."""
+
+    def _open(kind, responses=RESPONSES, **settings):
+        examples = [
+            pair(key, responses=responses, preferences=[], rubric={"criteria": CRITERIA}) for key in ("q0", "q1")
+        ]
+        project = make_project(cast.researcher, examples, kind=kind, people=[cast.annotator], settings=settings)
+        return Bench(open_page(as_annotator), project)
+
+    return _open
+
+
+def stored() -> dict:
+    return Answer.objects.get(current=True).content
+
+
+def says(bench, text) -> None:
+    """What a screen reader is told."""
+    expect(bench.page.locator("#work-say")).to_contain_text(text)
+
+
+def refused(bench, text) -> None:
+    bench.press("Control+Enter")
+    expect(bench.page.locator("#work-problems")).to_contain_text(text)
+
+
+# ---- grading ----
+
+
+def test_criteria_are_graded_with_evidence_and_a_note(bench):
+    at = bench("grading", RESPONSES[:1])
+    rows = at.page.locator(".grade")
+    refused(at, "Nothing is answered yet.")
+    at.press("y")
+    says(at, "Criterion 1: Met. 1 of 3")
+    expect(rows.nth(1)).to_have_attribute("aria-current", "true")
+    refused(at, "2 things to look at: Criterion 2 is not graded yet.")
+
+    at.press("Escape", "ArrowUp", "ArrowUp", "e", *["ArrowRight"] * 4, "Shift+ArrowRight", "Enter")
+    says(at, "Evidence for criterion 1")
+    quoted = rows.nth(0).locator("q").text_content()
+    at.press("c")
+    at.type("yes: nyu")  # while one types, y, n and u are letters
+    at.press("Escape", "j", "n", "ArrowDown", "u")
+    expect(at.page.locator(".kind-head .num")).to_have_text("3 of 3")
+    at.press("ArrowUp", "ArrowUp", "ArrowDown", "y", "Control+Enter")
+    at.delivered()
+
+    grades = stored()["grades"]
+    assert [(grade["criterion"], grade["verdict"]) for grade in grades] == [
+        ("c1", "met"),
+        ("c2", "met"),
+        ("c3", "cannot_assess"),
+    ]
+    assert grades[0]["note"] == "yes: nyu"
+    assert TIN[grades[0]["start"] : grades[0]["end"]] == quoted
+
+
+def test_evidence_selected_with_the_pointer_counts_characters_and_can_be_taken_away(bench):
+    at = bench("grading", RESPONSES[:1])
+    at.page.evaluate(
+        """text => {
+          const node = document.querySelector('.work-text[data-side="Response"]').firstChild;
+          const from = node.data.indexOf(text);
+          getSelection().setBaseAndExtent(node, from, node, from + text.length);
+        }""",
+        "Green tea",
+    )
+    at.press("e")
+    expect(at.page.locator(".grade q").first).to_have_text("Green tea")
+    at.press("ArrowDown", "e", "Enter", "x", "y", "y", "ArrowUp", "ArrowUp", "n", "Control+Enter")
+    at.delivered()
+    first, second, _ = stored()["grades"]
+    assert (first["start"], first["end"]) == (TIN.index("Green tea"), TIN.index("Green tea") + len("Green tea"))
+    assert first["verdict"] == "not_met" and second["start"] is None
+
+
+# ---- ranking ----
+
+
+def test_responses_are_put_in_an_order_with_a_tie(bench):
+    at = bench("ranking")
+    text = {
+        letter: at.page.locator(f'.order-item[data-letter="{letter}"] .order-text').text_content() for letter in "ABC"
+    }
+    ids = {response["text"]: response["id"] for response in RESPONSES}
+    refused(at, "Nothing is answered yet.")
+    at.press("3", "1")
+    refused(at, "Not placed yet: B.")
+    at.press("Escape", "2")
+    says(at, "Response B: number 3.")
+    at.press("t")
+    says(at, "Response B: number 2, tied with A.")
+    at.press("ArrowUp", "ArrowUp", "Shift+ArrowDown")
+    says(at, "Response C: number 3.")
+    at.press("Control+Enter")
+    at.delivered()
+    id_of = {letter: next(ids[whole] for whole in ids if whole.startswith(text[letter][:20])) for letter in "ABC"}
+    assert [sorted(tier) for tier in stored()["tiers"]] == [sorted([id_of["A"], id_of["B"]]), [id_of["C"]]]
+
+
+def test_a_response_is_dragged_between_and_onto_others(bench):
+    at = bench("ranking")
+    item = {letter: at.page.locator(f'.order-item[data-letter="{letter}"]') for letter in "ABC"}
+    at.press("1", "2", "3")
+    item["C"].drag_to(item["A"])
+    expect(item["C"].locator(".order-rank")).to_have_text("=")
+    item["C"].drag_to(at.page.locator(".order-gap").first)
+    expect(item["C"].locator(".order-rank")).to_have_text("1")
+    expect(item["A"].locator(".order-rank")).to_have_text("2")
+
+
+def test_the_best_of_several_is_one_key(bench):
+    at = bench("ranking", ranking="best")
+    at.press("2")
+    says(at, "Response B is the best.")
+    at.press("Control+Enter")
+    at.delivered()
+    best, rest = stored()["tiers"]
+    assert len(best) == 1 and len(rest) == 2
+
+
+def test_what_cannot_be_ranked_is_said_so(bench):
+    at = bench("ranking")
+    at.press("1", "u", "Control+Enter")
+    at.delivered()
+    assert (stored()["verdict"], stored()["tiers"]) == ("cannot_assess", [])
+
+
+# ---- rating ----
+
+
+def test_a_response_is_rated_on_every_scale(bench):
+    at = bench("rating", RESPONSES[:1], scales=SCALES)
+    expect(at.page.locator(".scale [aria-pressed=true]")).to_have_count(0)
+    at.press("4")
+    refused(at, "2 things to look at: Tone is not rated yet.")
+    at.press("Escape", "1")  # the first step of a scale that begins below 0
+    says(at, "Tone: −2")
+    at.press("ArrowUp", "+", "+", "ArrowDown", "-", "-", "Control+Enter")
+    at.delivered()
+    assert stored()["ratings"] == {"Helpfulness": 4, "Tone": 0, "Truth": 9}
+
+
+def test_a_scale_that_cannot_be_judged_is_an_answer_and_not_a_gap(bench):
+    at = bench("rating", RESPONSES[:1], scales=SCALES[:1])
+    at.press("u", "Control+Enter")
+    at.delivered()
+    assert stored()["ratings"] == {"Helpfulness": None}
+
+
+# ---- rubric ----
+
+
+def test_a_rubric_is_written_from_the_instruction_tested_and_revised(bench):
+    at = bench("rubric")
+    texts = at.page.locator(".criterion-text")
+    hints = at.page.locator(".criterion .hint")
+    assert not any(response["text"][:15] in at.page.content() for response in RESPONSES)
+
+    at.press("Enter")
+    at.type("Names a container and explains why it helps.")
+    expect(hints).to_contain_text("joins two checks")
+    at.press("Enter")
+    at.type("Has at most eight words.")
+    at.press("Escape", "c")
+    at.type("Number of words")
+    at.press("Tab", "Tab")
+    at.type("8")
+    at.press("Tab", "Tab", "Tab")
+    at.type("one two three")
+    expect(at.page.locator(".verifier-found")).to_have_text("Met 3 words; asked: at most 8")
+    at.press("Escape", "n")
+    at.type("Recommends the fridge.")
+    at.press("Escape", "i", "i", "-")
+    says(at, "-6 points.")
+    at.press("d", "Delete", "Shift+ArrowUp", "ArrowUp", "Delete", "z")
+    expect(texts).to_have_count(3)
+    at.press("Control+Enter")
+
+    table = at.page.locator(".stress-table")
+    expect(table.locator("tbody tr")).to_have_count(3)
+    expect(table.locator("tbody tr", has_text="eight words")).to_contain_text("yes")
+    expect(table.locator("tbody tr", has_text="fridge")).to_contain_text("needs a judge or a person")
+    assert all(response["text"] in at.page.content() for response in RESPONSES)
+
+    at.press("r")
+    expect(at.page.locator(".stress-live .stress-table")).to_be_visible()
+    first = at.page.get_by_role("textbox", name="Criterion 1", exact=True)
+    expect(first).to_have_value("Names a container and explains why it helps.")
+    at.press("Enter", "Control+a")
+    at.type("Names a closed container.")
+    expect(at.page.locator(".stress-live tbody tr").first).to_contain_text("Names a closed container.")
+    at.press("Control+Enter")
+    expect(at.page.locator(".work-after .stress-table")).to_be_visible()
+    at.press("Enter")
+    at.on_task(None)
+    expect(texts).to_have_count(1)
+
+    kept = [answer.content["rubric"]["criteria"] for answer in Answer.objects.order_by("revision")]
+    assert [len(criteria) for criteria in kept] == [3, 3]
+    assert kept[0][0]["text"] != kept[1][0]["text"] and kept[0][0]["id"] == kept[1][0]["id"]
+    short = next(criterion for criterion in kept[1] if "eight" in criterion["text"])
+    assert (short["kind"], short["verifier"]) == ("hard", {"name": "word_count", "args": {"max": 8}})
+    pitfall = next(criterion for criterion in kept[1] if "fridge" in criterion["text"])
+    assert (pitfall["importance"], pitfall["points"]) == ("pitfall", -6)
+
+
+def test_a_rubric_that_cannot_score_is_not_submitted(bench):
+    at = bench("rubric")
+    refused(at, "Nothing is answered yet.")
+    at.press("Escape", "Enter")
+    at.type("Apologises.")
+    at.press("Escape", *["-"] * 5)
+    refused(at, "At least one criterion must earn points.")
+    assert not Answer.objects.exists()
+
+
+def test_an_incomplete_verifier_is_said_at_its_criterion(bench):
+    at = bench("rubric")
+    at.press("Enter")
+    at.type("Is short.")
+    at.press("Escape", "c")
+    at.type("Number of words")
+    expect(at.page.locator('.hint[data-code="verifier"]')).to_contain_text("give min, max or exactly")
+    at.press("Escape")
+    refused(at, "The verifier cannot run")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize(("kind", "count"), [("grading", 1), ("ranking", 3), ("rating", 1), ("rubric", 3)])
+def test_each_kind_is_accessible_to_everybody(bench, kind, count, theme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not there: run `make setup`")
+    at = bench(kind, RESPONSES[:count], scales=SCALES)
+    at.page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    at.press("y", "1", "c")
+    at.page.wait_for_load_state("networkidle")
+    at.page.evaluate(AXE.read_text())
+    assert at.page.evaluate(LOOK) == []

@@ -1,0 +1,297 @@
+"""A day at the workbench: by keyboard alone, with a network that comes and goes, in two tabs, and with second thoughts."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.workbench import TEXTS, Bench, make_project
+from webapp.annotation.models import Answer, Assignment, Comment, Participant
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def project(server, cast):
+    return make_project(cast.owner, cast.annotator, reasons="required", dimensions=["Correctness"])
+
+
+@pytest.fixture
+def bench(open_page, as_annotator, project):
+    return Bench(open_page(as_annotator), project)
+
+
+def answer(bench: Bench, digit: str, reason: str) -> None:
+    bench.press(digit, "r")
+    bench.type(reason)
+    bench.press("Control+Enter")
+
+
+def letter_of(side: str) -> str:
+    """Where the annotator of the first task sees this response."""
+    order = Assignment.objects.order_by("task__rank").first().order
+    return "AB"[order.index(["good", "bad"].index(side))]
+
+
+def test_a_pair_is_judged_with_reasons_and_a_passage_by_keyboard_alone(bench):
+    bad = letter_of("bad")
+    bench.press("7" if bad == "A" else "1", "ArrowDown", "4", "ArrowUp", "r")  # the good one is much better
+    bench.type("names the wrong year")
+    bench.press("Enter")
+    bench.type("answers something else")
+    bench.press("Control+Shift+ArrowUp", "ArrowDown", "Escape", bad.lower())
+    bench.press(*["ArrowRight"] * 6, "Shift+ArrowLeft", "Enter")  # The first compiler was written [in 1987]
+    expect(bench.page.locator(".work-reason-span q")).to_have_text("in 1987")
+    bench.press("Control+Enter")
+    bench.on_task(1)
+
+    bench.delivered()
+    stored = Answer.objects.get().content
+    start = TEXTS["bad"].index("in 1987")
+    assert stored["strength"] == -3 and stored["dimensions"] == {"Correctness": 0}
+    assert [reason["text"] for reason in stored["reasons"]] == ["answers something else", "names the wrong year"]
+    assert stored["reasons"][1]["response"] == "bad"
+    assert (stored["reasons"][1]["start"], stored["reasons"][1]["end"]) == (start, start + len("in 1987"))
+
+
+def test_a_blank_draft_is_never_submitted_and_what_is_missing_is_said_at_its_place(bench):
+    bench.press("Control+Enter")
+    expect(bench.page.locator("#work-problems")).to_have_text("Nothing is answered yet.")
+    bench.press("6", "Control+Enter")
+    missing = bench.page.locator(".work-reasons-head + .error, .work-reasons-head .error")
+    expect(missing).to_have_text("This project asks for at least one reason.")
+    expect(bench.page.get_by_role("button", name="Add a reason")).to_be_focused()
+    bench.on_task(0)
+    bench.press("Escape", "r")
+    bench.type("clearer")
+    expect(missing).to_have_count(0)
+    assert not Answer.objects.exists()
+
+
+def test_keys_rest_while_typing_in_dialogs_on_buttons_and_with_alt(bench):
+    bench.press("r")
+    bench.type("17f?gu0")
+    assert bench.choice() == ""
+    expect(bench.reason(1)).to_have_value("17f?gu0")
+    bench.press("Escape", "Alt+3", "?")
+    expect(bench.page.locator("#work-keys")).to_be_visible()
+    bench.press("3")
+    bench.page.locator("#work-keys").press("Escape")
+    bench.page.get_by_role("button", name="Both bad").focus()
+    bench.press("5")
+    assert bench.choice() == ""
+    bench.press("Escape", "5")
+    assert bench.choice() == "1"
+
+
+def test_the_network_goes_away_in_the_middle_and_nothing_is_lost(bench):
+    bench.press("2")
+    bench.saved()
+    bench.page.context.set_offline(True)
+    bench.press("r")
+    bench.type("written without a network")
+    bench.says("kept in this browser")
+    bench.press("Control+Enter")
+    bench.on_task(1)  # it was there already
+    bench.says("1 submission waits to be sent")
+    bench.press("6", "r")
+    bench.type("also offline")
+    assert not Answer.objects.exists()
+
+    bench.page.context.set_offline(False)
+    bench.delivered()
+    bench.saved()
+    assert Answer.objects.get().content["reasons"][0]["text"] == "written without a network"
+    assert Assignment.objects.exclude(draft=None).get().draft["reasons"][0]["text"] == "also offline"
+
+
+def test_a_tab_closed_offline_is_made_good_by_the_next_one(bench):
+    bench.press("2")
+    bench.saved()
+    bench.page.route("**/api/v1/**", lambda route: route.abort())  # the page itself can be loaded again
+    bench.press("r")
+    bench.type("only in this browser")
+    bench.says("kept in this browser")
+    bench.page.unroute_all()
+    bench.page.route("**/draft", lambda route: route.abort())  # nor does the last word get through
+    bench.page.goto("/")
+    bench.page.unroute_all()
+    bench.open()
+    expect(bench.reason(1)).to_have_value("only in this browser")
+    bench.saved()
+    assert Assignment.objects.exclude(draft=None).get().draft["reasons"][0]["text"] == "only in this browser"
+
+
+def test_a_submission_that_waited_is_sent_by_the_next_page(bench):
+    bench.page.route("**/submit", lambda route: route.abort())
+    answer(bench, "2", "clearer")
+    bench.on_task(1)
+    bench.page.goto("/")
+    bench.page.unroute_all()
+    bench.open()
+    bench.on_task(1)
+    bench.delivered()
+    assert Answer.objects.get().content["reasons"][0]["text"] == "clearer"
+
+
+def test_leaving_the_page_sends_what_was_typed_last(bench):
+    bench.press("3", "r")
+    bench.type("typed at the last moment")
+    bench.page.goto("/")  # before the pause after which a draft is saved
+    expect(bench.page.locator("h1")).to_be_visible()
+    bench.page.wait_for_timeout(300)
+    assert Assignment.objects.exclude(draft=None).get().draft["reasons"][0]["text"] == "typed at the last moment"
+
+
+def test_a_reload_brings_the_draft_back(bench):
+    bench.press("6", "r")
+    bench.type("to be kept")
+    bench.saved()
+    bench.page.reload()
+    expect(bench.reason(1)).to_have_value("to be kept")
+    assert bench.choice() == "2"
+    bench.saved()
+
+
+def test_two_tabs_do_not_overwrite_each_other_silently(bench, open_page, as_annotator, project):
+    other = Bench(open_page(as_annotator), project)
+    bench.press("1")
+    bench.saved()
+    other.press("7")
+    other.says("Changed elsewhere")
+    note = other.page.locator("[data-subject=conflict]")
+    expect(note).to_contain_text("Here: B much better")
+    expect(note).to_contain_text("There: A much better")
+    note.get_by_role("button", name="Take what is there").click()
+    assert other.choice() == "-3"
+
+    bench.press("2")
+    bench.saved()
+    other.press("6")
+    other.says("Changed elsewhere")
+    other.page.get_by_role("button", name="Keep what is here").click()
+    other.saved()
+    assert Assignment.objects.exclude(draft=None).get().draft["strength"] == 2
+
+
+def test_a_task_submitted_in_one_tab_can_be_replaced_from_the_other(bench, open_page, as_annotator, project):
+    other = Bench(open_page(as_annotator), project)
+    answer(bench, "1", "first thought")
+    bench.delivered()
+    other.press("7", "r")
+    other.type("second thought")
+    other.says("No longer yours")
+    other.page.get_by_role("button", name="Open it again").click()
+    expect(other.page.locator("[data-subject=reopened]")).to_be_visible()
+    expect(other.reason(1)).to_have_value("second thought")
+    other.press("Control+Enter")
+    other.delivered()
+    assert Answer.objects.get(current=True).content["reasons"][0]["text"] == "second thought"
+    assert Answer.objects.count() == 2
+
+
+def test_the_last_submission_is_opened_again_by_key_and_changed(bench):
+    answer(bench, "2", "first thought")
+    bench.on_task(1)
+    bench.press("Control+z")
+    bench.on_task(0)
+    expect(bench.reason(1)).to_have_value("first thought")
+    bench.press("6", "Control+Enter")
+    bench.delivered()
+    assert Answer.objects.filter(current=False).count() == 1 and Answer.objects.filter(current=True).count() == 1
+
+
+def test_older_submissions_are_listed_and_opened(bench):
+    for number in range(2):
+        bench.on_task(number)
+        answer(bench, "2", f"reason {number}")
+    bench.on_task(2)
+    bench.press("l")
+    listed = bench.page.locator(".work-mine li")
+    expect(listed).to_have_count(2)
+    listed.filter(has_text="Question 0").get_by_role("button", name="Reopen").click()
+    bench.on_task(0)
+    expect(bench.page.locator("[data-subject=reopened]")).to_be_visible()
+
+
+def test_a_task_is_skipped_with_a_reason_and_flagged(bench):
+    bench.press("f")
+    bench.type("The second response is cut off")
+    bench.press("Control+Enter")
+    expect(bench.page.locator("#toasts")).to_contain_text("The reviewers will see it")
+    bench.press("Backspace")
+    expect(bench.page.locator("#work-skip")).to_be_visible()
+    bench.press("ArrowDown", "ArrowDown", "Enter")
+    bench.on_task(1)
+    bench.delivered()
+    assert Comment.objects.get().text == "The second response is cut off"
+    assert Assignment.objects.get(state="skipped").skip_reason.startswith("The text is broken")
+
+
+def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):
+    bench.press("?")
+    bench.page.get_by_role("button", name="Flag for the reviewers").click()
+    bench.press("x")
+    expect(bench.page.get_by_role("button", name="Flag for the reviewers: X")).to_be_visible()
+    bench.press("Escape")
+    expect(bench.page.locator("[data-do=flag] kbd")).to_have_text("X")
+    bench.press("f")
+    expect(bench.page.locator("#work-flag")).to_be_hidden()
+    bench.press("x")
+    expect(bench.page.locator("#work-flag")).to_be_visible()
+    assert Participant.objects.get().keys == {"flag": "x"}
+
+
+def test_a_task_sent_back_says_why(bench, project):
+    Assignment.objects.update(sent_back="Look at the year again.")
+    bench.page.reload()
+    expect(bench.page.locator("[data-subject=sent_back]")).to_contain_text("Look at the year again.")
+
+
+def test_a_seat_that_others_took_meanwhile_is_said_and_the_work_kept(bench, project):
+    Assignment.objects.filter(task__rank=0).update(state="returned")
+    project.tasks.filter(rank=0).update(taken=2)
+    answer(bench, "2", "too late")
+    expect(bench.page.locator("#toasts")).to_contain_text("Your time for this task ran out")
+    bench.on_task(1)
+    assert Assignment.objects.get(task__rank=0).draft["reasons"][0]["text"] == "too late"
+    assert not Answer.objects.exists()
+
+
+def test_who_is_signed_out_loses_nothing(bench):
+    cookies = bench.page.context.cookies()
+    bench.page.context.clear_cookies()
+    bench.press("2", "r")
+    bench.type("written after the session ended")
+    bench.says("Signed out, kept in this browser")
+    bench.page.context.add_cookies(cookies)
+    bench.page.get_by_role("button", name="I am back").click()
+    bench.saved()
+    expect(bench.reason(1)).to_have_value("written after the session ended")
+
+
+def test_the_next_task_is_there_when_it_is_asked_for(bench):
+    for number in range(4):
+        bench.on_task(number)
+        bench.press("2", "r")
+        bench.type("clearer")
+        bench.press("Control+Enter")
+    bench.on_task(4)
+    bench.delivered()
+    took = bench.page.evaluate("performance.getEntriesByName('work:next').map((entry) => entry.duration)")
+    print(f"from key press to the next task: {', '.join(f'{ms:.0f} ms' for ms in took)}")
+    assert len(took) == 4 and max(took) < 5000  # a page that waits forever; the benchmark has the number
+
+
+def test_a_gold_task_with_feedback_says_what_was_expected(open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator, gold_feedback=True)
+    project.tasks.filter(rank=0).update(gold={"verdict": "compared", "strength": -2}, overlap=None)
+    project.tasks.filter(rank__gt=0).update(gold={"verdict": "compared", "strength": -2}, overlap=None)
+    project.settings = {**project.settings, "gold_every": 1}
+    project.save()
+    bench = Bench(open_page(as_annotator), project)
+    good = letter_of("good")
+    bench.press("7" if good == "A" else "1", "Control+Enter")
+    dialog = bench.page.locator("#work-check")
+    expect(dialog).to_contain_text(f"Expected{good} better")
+    bench.press("Enter")
+    expect(dialog).to_be_hidden()
+    assert bench.choice() == ""

@@ -1,0 +1,129 @@
+"""The workbench for everybody's eyes and hands: other kinds, models' views, axe, a phone."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.e2e.test_accessibility import AXE, LOOK, violations
+from tests.e2e.workbench import Bench, make_project
+from webapp.annotation.models import Answer, Guidelines
+
+pytestmark = pytest.mark.browser
+RATIONALE = "B is wrong about the year. A is short and right."
+
+
+def with_rationale(number: int) -> dict:
+    """The first example brings a text to cut, the next one does not."""
+    responses = [{"id": "good", "text": "In 1952."}, {"id": "bad", "text": "In 1987."}]
+    return {"responses": responses, "meta": {"rationale": RATIONALE} if number == 0 else {}}
+
+
+def test_a_rationale_is_cut_into_reasons_by_keyboard_alone(open_page, as_annotator, cast):
+    subject = {"a": "good", "b": "bad", "preference": 0}
+    project = make_project(cast.owner, cast.annotator, kind="rationale", record=with_rationale, subject=subject)
+    bench = Bench(open_page(as_annotator), project)
+    bench.press("t", "ArrowUp", "Enter", "Escape")  # the sentence around the first word
+    expect(bench.reason(1)).to_have_value("B is wrong about the year.")
+    bench.press("t", "ArrowDown", "ArrowDown", "t", "Escape")
+    expect(bench.reason(2)).to_have_value("A is short and right.")
+    bench.press("Control+Enter")
+
+    bench.on_task(1)  # without a text: one's own
+    bench.press("Control+Enter")
+    expect(bench.page.locator("#work-problems")).to_contain_text("Nothing is answered yet")
+    own = bench.page.get_by_role("textbox", name="Your rationale")
+    own.focus()
+    bench.type("A names the year and B does not.")
+    bench.press("Control+Enter")
+    expect(bench.page.locator("#work-problems")).to_contain_text("at least one reason")
+    bench.press("Escape", "r")
+    bench.type("A names the year")
+    bench.press("Control+Enter")
+    bench.on_task(2)
+    bench.delivered()
+    given, written = Answer.objects.order_by("id").values_list("content", flat=True)
+    assert given["source"] == RATIONALE and len(given["reasons"]) == 2
+    assert written["source"] == "A names the year and B does not."
+
+
+def judged(number: int) -> dict:
+    responses = [{"id": "good", "text": "In 1952."}, {"id": "bad", "text": "In 1987."}]
+    return {"responses": responses, "preferences": [{"a": "good", "b": "bad", "strength": -3, "rater": "judge"}]}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator, record=judged, suggestions=when)
+    bench = Bench(open_page(as_annotator), project)
+    before = bench.page.locator("[data-subject=suggestion]")
+    expect(before).to_have_count(1 if when == "before" else 0)
+    bench.press("4", "Control+Enter")
+    bench.on_task(1)
+    bench.delivered()
+    after = bench.page.locator("[data-subject=after]")
+    expect(after).to_have_count(1 if when == "after" else 0)
+    expect(after if when == "after" else before).to_contain_text("much better")
+    assert Answer.objects.get().suggestion == when
+
+
+def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator)
+    bench = Bench(open_page(as_annotator), project)
+    Guidelines.objects.create(project=project, number=2, text="Prefer **kind** answers.")
+    for number in range(2):  # two tasks were in hand before
+        bench.on_task(number)
+        bench.press("2", "Control+Enter")
+        bench.delivered()
+    bench.on_task(2)
+    expect(bench.page.locator("[data-subject=guidelines]")).to_contain_text("now version 2")
+    bench.press("g")
+    expect(bench.page.locator("#work-guidelines")).to_contain_text("Prefer kind answers.")
+    bench.press("2", "Control+Enter")
+    bench.delivered()
+    assert Answer.objects.order_by("-id").first().guidelines.number == 2
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_workbench_has_no_serious_violation(theme, open_page, as_annotator, cast):
+    if not AXE.exists():
+        pytest.skip("axe-core is not there: run `make setup`")
+    project = make_project(
+        cast.owner,
+        cast.annotator,
+        reasons="required",
+        dimensions=["Correctness", "Tone"],
+        suggestions="before",
+        record=judged,
+    )
+    page = open_page(as_annotator, color_scheme=theme, reduced_motion="reduce")
+    page.goto("/")
+    for name in ("side-guidelines", "side-progress"):
+        page.evaluate(f"localStorage.setItem('work:{name}', 'true')")
+    found = violations(page, f"/projects/{project.id}/work")
+    for keys in (
+        ["2", "r"],
+        ["Escape", "b", "ArrowRight", "Enter"],
+        ["v", "d"],
+        ["Control+Enter"],
+        ["?"],
+        ["Escape", "Backspace"],
+    ):
+        for key in keys:
+            page.keyboard.press(key)
+        page.wait_for_timeout(200)
+        found += [f"after {keys}: {each}" for each in page.evaluate(LOOK)]
+    assert not found, "\n".join(found)
+
+
+def test_on_a_phone_a_task_is_done_by_touch_and_nothing_is_cut_off(open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator, dimensions=["Correctness"])
+    page = open_page(as_annotator, has_touch=True)
+    page.set_viewport_size({"width": 390, "height": 844})
+    bench = Bench(page, project)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator(".work-step").nth(5).tap()
+    page.get_by_role("button", name="Add a reason").tap()
+    bench.type("clearer")
+    page.get_by_role("button", name="Submit").tap()
+    bench.on_task(1)
+    bench.delivered()
+    assert Answer.objects.get().content["reasons"][0]["text"] == "clearer"

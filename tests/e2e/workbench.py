@@ -1,0 +1,107 @@
+"""A project with tasks in it, and what its annotator does at the keyboard."""
+
+from playwright.sync_api import Locator, Page, expect
+
+from trainer.contracts import Example as ExampleRecord
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Guidelines, Participant, Project, Task
+from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
+
+TEXTS = {
+    "good": "Grace Hopper finished the first compiler in 1952. It turned symbols into machine code.",
+    "bad": "The first compiler 😀 was written in 1987. It made coffee.",
+}
+
+
+def make_project(
+    owner: Membership,
+    *people: Membership,
+    kind: str = "pairwise",
+    name: str = "Autumn round",
+    tasks: int = 6,
+    record=None,
+    subject=None,
+    **settings,
+) -> Project:
+    """An open project in which `people` take part. `record(number)` makes the example's parts beside key and prompt."""
+    dataset = Dataset.objects.create(workspace=owner.workspace, name=f"data for {name}")
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="d" * 64)
+    project = Project.objects.create(
+        workspace=owner.workspace,
+        name=name,
+        kind=kind,
+        version=version,
+        overlap=2,
+        state="open",
+        settings=settings,
+        tasks_total=tasks,
+        tasks_made=True,
+    )
+    Guidelines.objects.create(project=project, number=1, text="Prefer what a *careful expert* would send.")
+    for number in range(tasks):
+        row = _example(dataset, number, (record or _pair)(number))
+        VersionMember.objects.create(version=version, example=row, position=number)
+        chosen = {"a": "good", "b": "bad"} if subject is None else subject
+        Task.objects.create(project=project, example=row, subject=chosen, rank=number, overlap=2)
+    for person in people:
+        Participant.objects.create(project=project, user=person.user)
+    return project
+
+
+def _pair(number: int) -> dict:
+    return {"responses": [{"id": name, "text": text, "origin": f"model-{name}"} for name, text in TEXTS.items()]}
+
+
+def _example(dataset: Dataset, number: int, parts: dict) -> Example:
+    prompt = [{"role": "user", "content": f"Question {number}: who wrote the first compiler?"}]
+    record = ExampleRecord.model_validate({"key": f"e{number}", "prompt": prompt, **parts})
+    return Example.objects.create(
+        dataset=dataset,
+        key=record.key,
+        digest=record.digest(),
+        canonical=record.canonical(),
+        excerpt=prompt[0]["content"],
+        search="",
+        response_count=len(record.responses),
+    )
+
+
+class Bench:
+    """The workbench in a browser, by keyboard."""
+
+    def __init__(self, page: Page, project: Project) -> None:
+        self.page, self.project = page, project
+        self.open()
+
+    def open(self) -> None:
+        self.page.goto(f"/projects/{self.project.id}/work")
+        self.on_task(None)
+
+    def press(self, *keys: str) -> None:
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def type(self, text: str) -> None:
+        self.page.keyboard.type(text)
+
+    def on_task(self, number: int | None) -> None:
+        expect(self.page.locator("#work-prompt")).to_contain_text(
+            "Question" if number is None else f"Question {number}:"
+        )
+
+    def saved(self) -> None:
+        expect(self.page.locator("#work-save")).to_have_attribute("data-state", "saved")
+
+    def says(self, text: str) -> None:
+        expect(self.page.locator("#work-save")).to_contain_text(text)
+
+    def delivered(self) -> None:
+        """Until nothing is on its way to the server: the next task is there before the answer to the last one is."""
+        expect(self.page.locator("#work-main")).to_have_attribute("data-waiting", "0")
+
+    def reason(self, number: int) -> Locator:
+        return self.page.get_by_role("textbox", name=f"Reason {number}")
+
+    def choice(self) -> str:
+        """The value of the chosen step of the first row, "" where there is none."""
+        return self.page.evaluate("document.querySelector('.work-scale :checked')?.value ?? ''")

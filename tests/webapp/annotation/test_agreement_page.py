@@ -1,0 +1,192 @@
+"""Agreement of a project: the numbers behind the page, the page, and the tasks behind a number."""
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from webapp.annotation.models import AgreementReport, Project, TaskReview
+from webapp.annotation.queries.agreement import measure
+from webapp.annotation.services import standing
+
+from .answers import annotators, answer, grades, make_project, preference, ranking, ratings, rubric
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def project(cast) -> Project:
+    """Two people, four pairs: alike on two, a step apart on one, opposite on one."""
+    made = make_project(cast)
+    one, two = annotators(cast, made)
+    for task, pair in zip(made.tasks.order_by("rank"), [(2, 2), (-1, -1), (1, 2), (-2, 2)], strict=True):
+        answer(task, one, preference(pair[0]))
+        answer(task, two, preference(pair[1]))
+    return made
+
+
+def field(body, key):
+    return next(each for each in body["fields"] if each["key"] == key)
+
+
+def test_strength_is_ordinal_and_direction_nominal(project):
+    body = measure(project)
+    strength, direction = field(body, "strength"), field(body, "direction")
+    assert (strength["level"], direction["level"]) == ("ordinal", "nominal")
+    assert strength["percent"]["value"] == 0.5 and direction["percent"]["value"] == 0.75
+    assert strength["units"] == 4 and body["answers"] == 8 and body["tasks"] == 4
+    assert strength["alphas"]["interval"]["value"] != strength["alphas"]["nominal"]["value"]
+
+
+def test_each_domain_and_each_pair_has_its_numbers(project):
+    strength = field(measure(project), "strength")
+    assert {each["domain"]: each["units"] for each in strength["domains"]} == {"science": 2, "language": 2}
+    [pair] = strength["pairs"]
+    values = [value["value"] for value in strength["values"]]
+    assert values == ["-2", "-1", "1", "2"]
+    assert pair["matrix"][values.index("1")][values.index("2")] == 1
+    assert sum(map(sum, pair["matrix"])) == pair["n"] == 4
+
+
+def test_one_value_throughout_is_undefined_with_its_reason(cast):
+    made = make_project(cast)
+    for member in annotators(cast, made):
+        for task in made.tasks.all():
+            answer(task, member, preference(1))
+    found = field(measure(made), "direction")
+    assert found["percent"]["value"] == 1
+    assert "only one value" in found["alpha"]["undefined"] and "value" not in found["alpha"]
+
+
+def test_what_could_not_be_assessed_is_missing_and_counted(cast):
+    made = make_project(cast, n=2)
+    one, two = annotators(cast, made)
+    first, second = made.tasks.order_by("rank")
+    answer(first, one, preference(None, verdict="cannot_assess"))
+    answer(first, two, preference(1))
+    answer(second, one, preference(None, verdict="both_bad"))
+    answer(second, two, preference(-1))
+    strength, direction = (field(measure(made), key) for key in ("strength", "direction"))
+    assert strength["missing"] == 2 and direction["missing"] == 1
+    assert "no unit has two ratings" in strength["alpha"]["undefined"]
+    assert direction["percent"] == {"value": 0, "n": 1, "low": 0, "high": 0}
+
+
+def test_gold_tasks_and_answers_sent_back_do_not_count(project):
+    gold = project.tasks.first()
+    gold.overlap, gold.gold = None, preference(1)
+    gold.save()
+    sent = project.tasks.exclude(pk=gold.pk).first().assignments.first()
+    sent.state = "claimed"
+    sent.save()
+    body = measure(project)
+    assert body["answers"] == 5 and field(body, "strength")["units"] == 2
+
+
+def test_criteria_of_grades_are_units(cast):
+    made = make_project(cast, "grading", n=6)
+    one, two = annotators(cast, made)
+    for task in made.tasks.all():
+        answer(task, one, grades(c1="met", c2="not_met"))
+        answer(task, two, grades(c1="met", c2="cannot_assess" if task.rank == 0 else "met"))
+    found = field(measure(made), "verdict")
+    assert found["units"] == 11 and found["missing"] == 1
+    assert [each["criterion"] for each in found["criteria"]] == ["c1", "c2"]
+    assert found["criteria"][0]["percent"]["value"] == 1 and found["criteria"][1]["percent"]["value"] == 0
+
+
+def test_rankings_are_compared_pair_by_pair(cast):
+    made = make_project(cast, "ranking", n=2)
+    one, two = annotators(cast, made)
+    for task in made.tasks.all():
+        answer(task, one, ranking("r1", "r2"))
+        answer(task, two, ranking("r1 r2") if task.rank else ranking("r1", "r2"))
+    found = field(measure(made), "pairs")
+    assert found["units"] == 2 and found["percent"]["value"] == 0.5
+    assert [value["label"] for value in found["values"]] == ["first better", "equal"]
+
+
+def test_scales_are_fields(cast):
+    made = make_project(cast, "rating", n=3, scales=[{"name": "clarity", "labels": {"1": "muddled"}}, {"name": "tone"}])
+    one, two = annotators(cast, made)
+    for task in made.tasks.all():
+        answer(task, one, ratings(clarity=1 + int(task.rank), tone=None))
+        answer(task, two, ratings(clarity=1 + int(task.rank), tone=3))
+    clarity, tone = measure(made)["fields"]
+    assert clarity["alpha"]["value"] == 1 and clarity["values"][0]["label"] == "muddled"
+    assert tone["missing"] == 3 and "undefined" in tone["alpha"]
+
+
+def test_rubrics_agree_by_the_items_they_have_in_common(cast):
+    made = make_project(cast, "rubric", n=1)
+    one, two = annotators(cast, made)
+    task = made.tasks.get()
+    answer(task, one, rubric("Names three rivers of France", "Says where each river begins", ("Invents a river", -5.0)))
+    answer(task, two, rubric("Names exactly three rivers of France", "Is friendly"))
+    standing.bring_up_to_date(made)
+    items = AgreementReport.objects.get(project=made).body["items"]
+    assert items["share"]["value"] == pytest.approx(2 / 5)  # one match of three and two items
+    assert items["matchers"] == {"words": 1}
+    assert TaskReview.objects.get(task=task).agreement == pytest.approx(2 / 5)
+
+
+def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, cast):
+    client = browser(cast.reviewer)
+    page = client.get(f"/projects/{project.pk}/agreement").content.decode()
+    assert "Preference strength" in page and "Annotator 1" in page and "Anna" not in page
+    cell = f"/projects/{project.pk}/agreement/tasks?field=strength&pair=1-2&first=-2&second=2"
+    assert cell.replace("&", "&amp;") in page
+    behind = client.get(cell)
+    assert [row.task.rank for row in behind.context["rows"]] == [3]
+    assert client.get(cell.replace("field=strength", "field=nope")).status_code == 404
+    assert client.get(cell.replace("first=-2", "first=x")).status_code == 404
+
+
+def test_names_are_for_owners_who_ask(project, cast):
+    url = f"/projects/{project.pk}/agreement?names=1"
+    assert "Anna" in browser(cast.owner).get(url).content.decode()
+    assert "Anna" not in browser(cast.researcher).get(url).content.decode()
+
+
+def test_without_two_answers_the_page_says_what_is_missing(cast):
+    made = make_project(cast)
+    url = f"/projects/{made.pk}/agreement"
+    assert "Nobody has answered so far" in browser(cast.reviewer).get(url).content.decode()
+    [one] = annotators(cast, made, 1)
+    answer(made.tasks.first(), one, preference(1))
+    assert "1 answer by 1 person" in browser(cast.reviewer).get(url).content.decode()
+
+
+def test_the_api_tells_the_same_under_pseudonyms(project, cast):
+    found = ApiClient(cast.reviewer).get(f"/projects/{project.pk}/agreement").json()
+    assert found["state"] == "ready" and found["report"]["answers"] == 8
+    assert found["report"]["fields"][0]["pairs"][0]["raters"] == ["annotator-1", "annotator-2"]
+
+
+def test_many_answers_are_counted_by_a_job_and_the_last_result_stays(
+    project, cast, monkeypatch, eager, django_capture_on_commit_callbacks
+):
+    api = ApiClient(cast.reviewer)
+    api.get(f"/projects/{project.pk}/agreement")
+    monkeypatch.setattr(standing, "AT_ONCE", 3)
+    task = project.tasks.first()
+    answer(task, cast.annotator, preference(-3))
+    with django_capture_on_commit_callbacks(execute=True):
+        waiting = api.get(f"/projects/{project.pk}/agreement").json()
+    assert waiting["state"] == "computing" and waiting["started_at"] and waiting["report"]["answers"] == 8
+    ready = api.get(f"/projects/{project.pk}/agreement").json()
+    assert ready["state"] == "ready" and ready["computed_at"] > waiting["computed_at"]
+    assert field(ready["report"], "strength")["percent"]["value"] == 0.25
+
+
+def test_reading_it_again_computes_nothing(project, cast, monkeypatch):
+    api = ApiClient(cast.reviewer)
+    api.get(f"/projects/{project.pk}/agreement")
+    monkeypatch.setattr(standing, "measure", lambda project: pytest.fail("measured again"))
+    assert api.get(f"/projects/{project.pk}/agreement").json()["state"] == "ready"
+
+
+def test_annotators_and_outsiders_see_none_of_it(project, cast):
+    for path in (f"/projects/{project.pk}/agreement", f"/projects/{project.pk}/agreement/tasks"):
+        assert browser(cast.annotator).get(path).status_code == 403
+        assert browser(cast.outsider).get(path).status_code == 404
+    assert ApiClient(cast.annotator).get(f"/projects/{project.pk}/agreement").status_code == 403
+    assert ApiClient(cast.outsider).get(f"/projects/{project.pk}/agreement").status_code == 404

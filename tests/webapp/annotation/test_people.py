@@ -1,0 +1,228 @@
+"""What the figures about people are made of."""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from tests.webapp.annotation.conftest import make_version
+from webapp.accounts.models import Membership, Role, User
+from webapp.annotation.models import Answer, Assignment, Project, Task
+from webapp.annotation.queries import people as queries
+from webapp.annotation.queries.people import Share
+from webapp.annotation.services import projects, queue, tasks
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def busy(cast, make_project):
+    """A project with its tasks made, in which Anna and Ravi take part."""
+
+    def _busy(kind="pairwise", **options) -> Project:
+        project = make_project(kind=kind, **options)
+        tasks.make(project.pk)
+        for membership in (cast.annotator, cast.reviewer):
+            projects.add_participant(cast.researcher, project, membership.user)
+        project.refresh_from_db()
+        return project
+
+    return _busy
+
+
+def say(membership, project, task: Task, content: dict, seconds=10.0, days_ago=0.0, gold_right=None) -> Answer:
+    """An answer that stands, in the subject's frame, as the queue would have stored it."""
+    at = timezone.now() - timedelta(days=days_ago)
+    seat = Assignment.objects.create(
+        task=task,
+        project=project,
+        user=membership.user,
+        state="submitted",
+        claimed_at=at,
+        lease_until=at,
+        submitted_at=at,
+    )
+    return Answer.objects.create(
+        assignment=seat, project=project, content=content, seconds=seconds, submitted_at=at, gold_right=gold_right
+    )
+
+
+def prefers(strength, verdict="compared") -> dict:
+    return {"verdict": verdict, "strength": strength}
+
+
+def figures(project, membership) -> queries.Person:
+    return next(person for person in queries.people(project) if person.user == membership.user)
+
+
+def test_a_preference_agrees_by_its_direction_and_not_by_its_strength(cast, busy):
+    project = busy()
+    one, two, three, four = project.tasks.order_by("id")
+    for task, anna, ravi in (
+        (one, prefers(3), prefers(1)),
+        (two, prefers(-1), prefers(2)),
+        (three, prefers(0), prefers(0)),
+        (four, prefers(None, "both_bad"), prefers(None, "cannot_assess")),
+    ):
+        say(cast.annotator, project, task, anna)
+        say(cast.reviewer, project, task, ravi)
+    assert figures(project, cast.annotator).total.agreement == Share(2, 4)
+    assert figures(project, cast.reviewer).total.agreement == Share(2, 4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "anna", "ravi", "expected"),
+    [
+        (
+            "grading",
+            {},
+            {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "not_met"}]},
+            {"grades": [{"criterion": "c2", "verdict": "met"}, {"criterion": "c1", "verdict": "met"}]},
+            Share(1, 2),
+        ),
+        (
+            "rating",
+            {"settings": {"scales": [{"name": "Help"}, {"name": "Tone"}]}},
+            {"ratings": {"Help": 4, "Tone": None}},
+            {"ratings": {"Tone": None, "Help": 5}},
+            Share(1, 2),
+        ),
+        ("ranking", {}, {"tiers": [["r0", "r1"]]}, {"tiers": [["r1", "r0"]]}, Share(1, 1)),
+        ("ranking", {}, {"tiers": [["r0"], ["r1"]]}, {"tiers": [["r1"], ["r0"]]}, Share(0, 1)),
+        ("rubric", {}, {"rubric": {"criteria": []}}, {"rubric": {"criteria": []}}, Share(0, 0)),
+    ],
+)
+def test_each_kind_is_compared_in_its_own_units(kind, options, anna, ravi, expected, cast, busy):
+    project = busy(kind, **options)
+    task = project.tasks.order_by("id").first()
+    say(cast.annotator, project, task, anna)
+    say(cast.reviewer, project, task, ravi)
+    assert figures(project, cast.annotator).total.agreement == expected
+
+
+def test_an_earlier_revision_counts_for_nothing(cast, busy):
+    project = busy()
+    task = project.tasks.first()
+    say(cast.reviewer, project, task, prefers(1))
+    answer = say(cast.annotator, project, task, prefers(-1), seconds=1)
+    Answer.objects.filter(pk=answer.pk).update(current=False)
+    Answer.objects.create(
+        assignment=answer.assignment,
+        project=project,
+        revision=2,
+        content=prefers(2),
+        seconds=30,
+        submitted_at=timezone.now(),
+    )
+    person = figures(project, cast.annotator)
+    assert (person.total.done, person.total.median_seconds, person.total.agreement) == (1, 30, Share(1, 1))
+
+
+def test_times_that_were_not_measured_are_left_out_and_not_taken_for_fast(cast, busy):
+    project = busy(settings={"fast_seconds": 5})
+    for task, seconds in zip(project.tasks.order_by("id"), (0, 4, 8, 20), strict=True):
+        say(cast.annotator, project, task, prefers(1), seconds=seconds)
+    total = figures(project, cast.annotator).total
+    assert (total.done, total.median_seconds, total.fast) == (4, 8, Share(1, 3))
+    assert figures(project, cast.reviewer).total.median_seconds is None
+
+
+def test_skipped_and_open_work_is_counted_apart(cast, busy):
+    project = busy()
+    first, _ = queue.claim(cast.annotator, project, hold=2)
+    queue.skip(cast.annotator, first, "The prompt is cut off")
+    person = figures(project, cast.annotator)
+    assert (person.total.done, person.skipped, person.open) == (0, 1, 1)
+
+
+def test_somebody_who_left_keeps_their_work(cast, busy):
+    project = busy()
+    say(cast.annotator, project, project.tasks.first(), prefers(1))
+    cast.annotator.delete()
+    person = figures(project, cast.annotator)
+    assert (person.total.done, person.role, person.takes_part) == (1, None, True)
+
+
+def test_drift_has_a_point_per_day_and_of_a_long_project_per_week(cast, busy):
+    project = busy()
+    for task, days in zip(project.tasks.order_by("id"), (9, 8, 8, 1), strict=True):
+        say(cast.annotator, project, task, prefers(1), seconds=10 * days, days_ago=days)
+    points = figures(project, cast.annotator).points
+    assert [(point.done, point.median_seconds) for point in points] == [(1, 90), (2, 80), (1, 10)]
+    Project.objects.filter(pk=project.pk).update(created_at=timezone.now() - timedelta(days=90))
+    project.refresh_from_db()
+    weeks = figures(project, cast.annotator).points
+    assert all(point.at.weekday() == 0 for point in weeks)
+    assert sum(point.done for point in weeks) == 4
+
+
+class TestWarnings:
+    def person(self, **total) -> queries.Person:
+        return queries.Person(User(name="Anna"), total=queries.Figures(**total))
+
+    def test_one_fast_answer_is_no_pattern(self):
+        assert queries.warnings(self.person(fast=Share(1, 1))) == []
+        assert queries.warnings(self.person(fast=Share(2, 5))) == ["40% of the answers came faster than one can read."]
+
+    def test_gold_is_spoken_of_once_there_is_enough(self):
+        assert queries.warnings(self.person(gold=Share(1, 4))) == []
+        assert queries.warnings(self.person(gold=Share(2, 6))) == ["Right on 2 of 6 gold tasks."]
+        assert queries.warnings(self.person(gold=Share(0, 0))) == []
+
+    def test_growing_haste_and_falling_agreement_are_told(self):
+        today = timezone.now().date()
+
+        def point(days, seconds, same):
+            at = today - timedelta(days=days)
+            return queries.Point(done=30, median_seconds=seconds, agreement=Share(same, 30), at=at)
+
+        person = self.person(done=60)
+        person.points = [point(2, 60.0, 27), point(1, 20.0, 15)]
+        assert queries.warnings(person) == [
+            "Takes 20 s a task now, 60 s in the beginning.",
+            "Agrees with others in 50% now, in 90% in the beginning.",
+        ]
+        person.points = [point(2, 60.0, 27), point(1, 50.0, 26)]
+        assert queries.warnings(person) == []
+
+
+def test_pausing_returns_open_work_and_stops_new_work(cast, busy):
+    project = busy()
+    (held,) = queue.claim(cast.annotator, project, hold=1)
+    projects.pause_participant(cast.researcher, project, cast.annotator.user, True)
+    held.refresh_from_db()
+    assert held.state == "returned"
+    assert queue.claim(cast.annotator, project, hold=1) == []
+    projects.pause_participant(cast.researcher, project, cast.annotator.user, False)
+    assert len(queue.claim(cast.annotator, project, hold=1)) == 1
+
+
+def test_the_queries_do_not_grow_with_people_and_answers(cast, busy):
+    project = busy()
+
+    def cost() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            queries.people(project)
+        return len(seen)
+
+    say(cast.annotator, project, project.tasks.first(), prefers(1))
+    few = cost()
+    for number in range(6):
+        user = User.objects.create_user(f"more{number}@example.org")
+        membership = Membership.objects.create(user=user, workspace=cast.workspace, role=Role.ANNOTATOR)
+        projects.add_participant(cast.researcher, project, user)
+        for task in project.tasks.all():
+            say(membership, project, task, prefers(number % 3 - 1))
+    assert cost() == few
+
+
+def test_another_projects_answers_stay_out(cast, busy):
+    project = busy()
+    other = projects.create(
+        cast.researcher, name="Other", kind="pairwise", dataset=make_version(cast.owner, name="other")
+    )
+    tasks.make(other.pk)
+    say(cast.annotator, other, other.tasks.first(), prefers(1))
+    assert figures(project, cast.annotator).total.done == 0

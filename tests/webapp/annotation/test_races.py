@@ -1,0 +1,182 @@
+"""What holds when everybody comes at once: no task twice to one person, no more people than seats, counts that equal
+the rows, nothing lost."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+from django.db import connection, connections, transaction
+from django.db.models import Count, F, Q
+from django.utils import timezone
+
+from tests.cast import make_cast
+from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
+from webapp.annotation.models import Answer, Assignment, Participant, Task
+from webapp.annotation.services import queue, tasks
+from webapp.core.problems import Conflict
+
+pytestmark = pytest.mark.django_db(transaction=True)
+THREADS = 40
+
+
+def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
+    """Runs the calls in threads that start together; their results, a Conflict where one was raised."""
+
+    def run(call):
+        try:
+            return call()
+        except Conflict as conflict:
+            return conflict
+        finally:
+            connections.close_all()
+
+    listed = list(calls)
+    barrier = Barrier(min(threads, len(listed)))
+    with ThreadPoolExecutor(min(threads, len(listed)), initializer=barrier.wait) as pool:
+        return list(pool.map(run, listed))
+
+
+def claiming(person, project, hold=1):
+    return lambda: queue.claim(person, project, hold)
+
+
+def assert_counts_equal_the_rows(project):
+    live = Count("assignments", filter=Q(assignments__state__in=["claimed", "submitted"]))
+    standing = Count("assignments", filter=Q(assignments__state="submitted"))
+    rows = Task.objects.filter(project=project, overlap__isnull=False).annotate(live=live, standing=standing)
+    assert not rows.exclude(taken=F("live"), done=F("standing")).exists()
+    assert not rows.filter(taken__gt=F("overlap")).exists()
+    assert not rows.filter(done=F("overlap"), completed_at=None).exists()
+    assert not rows.filter(done__lt=F("overlap")).exclude(completed_at=None).exists()
+    for person in Participant.objects.filter(project=project):
+        own = Assignment.objects.filter(project=project, user=person.user, submitted_at__isnull=False)
+        assert person.submitted == own.count()
+    answered = Assignment.objects.filter(project=project, submitted_at__isnull=False)
+    assert answered.count() == Answer.objects.filter(project=project, current=True).count()
+
+
+def test_of_200_claims_of_one_task_exactly_as_many_as_seats_succeed():
+    lab = make_cast().researcher
+    people = make_annotators(lab, 200)
+    project = make_project(lab, 1, people=people, overlap=3)
+    got = at_once(claiming(person, project) for person in people)
+    assert sum(map(len, got)) == 3
+    assert Task.objects.get().taken == 3
+    assert_counts_equal_the_rows(project)
+
+
+def test_two_tabs_get_the_same_tasks_not_twice_as_many():
+    lab = make_cast().annotator
+    project = make_project(lab, 10, people=[lab])
+    got = at_once([claiming(lab, project, 2)] * 8)
+    assert {tuple(seat.pk for seat in seats) for seats in got} == {tuple(seat.pk for seat in got[0])}
+    assert Assignment.objects.count() == 2
+
+
+def test_a_double_click_submits_once():
+    lab = make_cast().annotator
+    project = make_project(lab, 2, people=[lab])
+    (seat,) = queue.claim(lab, project)
+    got = at_once([lambda: queue.submit(lab, seat, ANSWER)] * 8)
+    assert {answer.pk for answer in got} == {Answer.objects.get().pk}
+    assert Task.objects.get(id=seat.task_id).done == 1
+    assert_counts_equal_the_rows(project)
+
+
+def test_two_different_submissions_at_once_leave_one_answer_and_one_conflict():
+    lab = make_cast().annotator
+    project = make_project(lab, 1, people=[lab])
+    (seat,) = queue.claim(lab, project)
+    got = at_once([lambda s=s: queue.submit(lab, seat, {**ANSWER, "strength": s}) for s in (-3, 3)])
+    assert sorted(type(one).__name__ for one in got) == ["Answer", "Conflict"]
+    assert_counts_equal_the_rows(project)
+
+
+def test_two_tabs_that_save_at_once_keep_one_draft_and_tell_the_other():
+    lab = make_cast().annotator
+    project = make_project(lab, 1, people=[lab])
+    (seat,) = queue.claim(lab, project)
+    got = at_once([lambda s=s: queue.save_draft(lab, seat, {"strength": s}, 0) for s in range(1, 4)])
+    assert sum(one == 1 for one in got) == 1
+    assert all(one.extra["current"]["revision"] == 1 for one in got if isinstance(one, Conflict))
+
+
+def test_expiry_racing_submissions_loses_no_answer_and_no_seat():
+    lab = make_cast().researcher
+    people = make_annotators(lab, 12)
+    project = make_project(lab, 6, people=people, overlap=2)
+    held = [(person, seat) for person in people for seat in queue.claim(person, project, 1)]
+    Assignment.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+    calls = [lambda p=p, s=s: queue.submit(p, s, ANSWER) for p, s in held]
+    calls[3:3] = [queue.expire_leases] * 4
+    calls += [queue.expire_leases] * 4
+    at_once(calls)
+    assert Answer.objects.count() == len(held) == 12  # nobody else came, so every seat was free to take again
+    assert_counts_equal_the_rows(project)
+
+
+def test_many_people_working_at_once_share_out_every_seat():
+    """Claims, drafts, skips, expiries, releases and submissions mixed, until nothing is left."""
+    lab = make_cast().researcher
+    people = make_annotators(lab, 16)
+    project = make_project(lab, 60, people=people, overlap=3, settings={"gold_every": 7})
+    for task in Task.objects.order_by("id")[:3]:
+        tasks.set_gold(lab, task, {"verdict": "compared", "strength": 1})
+
+    def work(index: int) -> Counter:
+        person, done = people[index], Counter()
+        for turn in range(400):
+            seats = queue.claim(person, project, 1 + index % 3)
+            if not seats:
+                break
+            seat = seats[turn % len(seats)]
+            if turn % 11 == 5:
+                queue.expire_leases()
+            if turn % 13 == 7:
+                queue.release(person.user, project)  # what is submitted next sits on a returned seat
+            if turn % 17 == 3:
+                Assignment.objects.filter(id=seat.pk, state="claimed").update(lease_until=timezone.now())
+            if turn % 5 == 2:
+                queue.save_draft(person, seat, ANSWER, seat.draft_revision)
+            try:
+                queue.submit(person, seat, ANSWER)
+                done["submitted"] += 1
+            except Conflict:
+                done["refused"] += 1
+        return done
+
+    got = at_once([lambda i=i: work(i) for i in range(len(people))], threads=16)
+    assert all(isinstance(one, Counter) for one in got)
+    queue.expire_leases()
+    assert_counts_equal_the_rows(project)
+    seated = Task.objects.filter(project=project, overlap__isnull=False)
+    assert not seated.exclude(done=3).exists()  # 57 tasks, three answers each, nobody twice
+    assert Answer.objects.filter(current=True, assignment__task__overlap=3).count() == 3 * 57
+    gold = Answer.objects.filter(assignment__task__overlap=None)
+    assert gold.exists() and not gold.filter(gold_right=None).exists()
+    assert sum(one["submitted"] for one in got) == Answer.objects.count()
+
+
+def test_a_task_locked_by_someone_else_is_passed_over_and_found_later():
+    cast = make_cast()
+    project = make_project(cast.researcher, 3, people=[cast.annotator], overlap=1)
+    first, second, third = Task.objects.order_by("rank").values_list("id", flat=True)
+    with transaction.atomic():
+        list(Task.objects.select_for_update().filter(id=first))
+        ((seat,),) = at_once([claiming(cast.annotator, project)])
+    assert seat.task_id == second
+    queue.submit(cast.annotator, seat, ANSWER)
+    served = [seat.task_id for seat in queue.claim(cast.annotator, project, 3)]
+    assert sorted(served) == [first, third]
+
+
+def test_the_database_itself_refuses_one_person_too_many():
+    lab = make_cast().researcher
+    make_project(lab, 1, overlap=1)
+    from django.db import IntegrityError
+
+    with pytest.raises(IntegrityError, match="no_more_than_overlap"), connection.cursor() as cursor:
+        cursor.execute("UPDATE annotation_task SET taken = 2")

@@ -1,0 +1,21 @@
+from ipaddress import ip_network
+
+import pytest
+
+from tests.webapp.webhooks.receiver import receiving
+from webapp.webhooks import services
+
+
+@pytest.fixture
+def receiver(settings):
+    """A receiver on this machine, which the operator has opened."""
+    settings.WEBHOOK_NETWORKS = (ip_network("127.0.0.0/8"),)
+    with receiving() as made:
+        yield made
+
+
+@pytest.fixture
+def hook(cast, receiver):
+    """The owner's hook, with its secret as `hook.plain`."""
+    made, made.plain = services.create(cast.owner, receiver.url, ["run.finished", "run.failed"])
+    return made

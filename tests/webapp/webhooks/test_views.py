@@ -1,0 +1,159 @@
+"""The pages and the API of webhooks."""
+
+import re
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from webapp.core.models import AuditEntry
+from webapp.core.sealed import unseal
+from webapp.webhooks import services
+from webapp.webhooks.models import Delivery, Webhook
+
+pytestmark = pytest.mark.django_db
+PAGE = "/settings/webhooks"
+FORM = {"events": ["run.finished", "version.frozen"]}
+
+
+def test_a_new_hooks_secret_is_shown_once_and_kept_encrypted(as_owner, receiver):
+    page = as_owner.post(PAGE, {**FORM, "url": receiver.url}).content.decode()
+    secret = re.search(r"whsec_[\w+/=]{44}", page)[0]
+    hook = Webhook.objects.get()
+    assert hook.events == ["version.frozen", "run.finished"]
+    assert secret not in hook.secret and unseal(hook.secret) == secret
+    assert secret not in as_owner.get(PAGE).content.decode() + as_owner.get(f"{PAGE}/{hook.id}").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({**FORM, "url": "https://127.0.0.1/"}, "not public"),
+        ({**FORM, "url": "nonsense"}, "Must begin with https://"),
+        ({"url": "https://example.org/"}, "This field is required"),
+        ({"url": "https://example.org/", "events": ["nonsense"]}, "not one of the available choices"),
+    ],
+)
+def test_what_is_wrong_is_said_at_the_field(as_owner, form, words):
+    answer = as_owner.post(PAGE, form)
+    assert answer.status_code == 422 and words in answer.content.decode()
+    assert not Webhook.objects.exists()
+
+
+def test_only_owners_reach_webhooks(cast, hook):
+    with_one = [f"{PAGE}/{hook.id}", f"{PAGE}/{hook.id}/act", PAGE]
+    for other in (cast.researcher, cast.reviewer, cast.annotator):
+        for address in with_one:
+            assert browser(other).post(address, {"action": "delete"}).status_code == 403
+        assert "Webhooks" not in browser(other).get("/settings/profile").content.decode()
+        for method, path in [("get", "/webhooks"), ("get", f"/webhooks/{hook.id}/deliveries")]:
+            assert getattr(ApiClient(other), method)(path).status_code == 403
+    outsider = ApiClient(cast.outsider)
+    assert outsider.get(f"/webhooks/{hook.id}").status_code == 404
+    assert outsider.get("/webhooks").json()["items"] == []
+    assert browser(cast.outsider).post(f"{PAGE}/{hook.id}/act", {"action": "delete"}).status_code == 404
+    assert Webhook.objects.count() == 1
+
+
+def test_the_test_button_sends_and_the_log_shows_both_sides(
+    as_owner, hook, receiver, eager, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        as_owner.post(f"{PAGE}/{hook.id}/act", {"action": "test"})
+    row = Delivery.objects.get()
+    assert (row.event, row.state) == ("webhook.test", "delivered")
+    assert "webhook.test" in as_owner.get(f"{PAGE}/{hook.id}").content.decode()
+    page = as_owner.get(f"{PAGE}/{hook.id}/deliveries/{row.id}").content.decode()
+    assert "ada@example.org" in page and "thank you" in page and str(row.event_id) in page
+
+
+def test_a_test_that_fails_is_not_tried_again(as_owner, hook, receiver, eager, django_capture_on_commit_callbacks):
+    receiver.answers = [500]
+    with django_capture_on_commit_callbacks(execute=True):
+        as_owner.post(f"{PAGE}/{hook.id}/act", {"action": "test"})
+    assert Delivery.objects.get().state == "failed"
+
+
+def test_a_failed_message_is_sent_again_by_its_button_with_the_same_id(
+    cast, as_owner, hook, receiver, eager, django_capture_on_commit_callbacks
+):
+    services.announce(cast.workspace.id, "run.failed", {"run": 1})
+    Delivery.objects.update(state="failed", attempts=5)
+    Webhook.objects.update(failures=9)
+    row = Delivery.objects.get()
+    with django_capture_on_commit_callbacks(execute=True):
+        as_owner.post(f"{PAGE}/{hook.id}/deliveries/{row.id}")
+    again = Delivery.objects.get()
+    assert (again.state, again.attempts, again.event_id) == ("delivered", 6, row.event_id)
+
+
+def test_pausing_resuming_renewing_and_deleting_leave_their_trace(as_owner, hook):
+    page = f"{PAGE}/{hook.id}"
+    as_owner.post(f"{page}/act", {"action": "pause"})
+    assert not Webhook.objects.get().active
+    assert as_owner.post(f"{page}/act", {"action": "test"}, follow=True).content.decode().count("is paused") == 1
+    as_owner.post(f"{page}/act", {"action": "resume"})
+    shown = as_owner.post(f"{page}/act", {"action": "secret"}).content.decode()
+    assert unseal(Webhook.objects.get().secret) in shown != hook.plain
+    as_owner.post(page, {"url": hook.url, "events": ["run.failed"]})
+    assert Webhook.objects.get().events == ["run.failed"]
+    as_owner.post(f"{page}/act", {"action": "delete"})
+    assert not Webhook.objects.exists()
+    done = list(
+        AuditEntry.objects.filter(action__startswith="webhook.").order_by("id").values_list("action", flat=True)
+    )
+    kinds = ["created", "paused", "resumed", "secret_renewed", "changed", "deleted"]
+    assert done == [f"webhook.{kind}" for kind in kinds]
+    assert not AuditEntry.objects.filter(detail__icontains="key=1").exists()
+
+
+def test_the_api_does_what_the_pages_do(cast, receiver, eager, django_capture_on_commit_callbacks):
+    script = ApiClient(cast.owner)
+    made = script.post("/webhooks", {"url": receiver.url, "events": ["run.failed"]})
+    assert made.status_code == 201 and made.json()["secret"].startswith("whsec_")
+    hook = f"/webhooks/{made.json()['id']}"
+    assert "secret" not in script.get(hook).json()
+    with django_capture_on_commit_callbacks(execute=True):
+        assert script.post(f"{hook}/test").status_code == 202
+    [row] = script.get(f"{hook}/deliveries", state="delivered").json()["items"]
+    assert (row["status"], row["message"]["type"], row["next_try_at"]) == (200, "webhook.test", None)
+    with django_capture_on_commit_callbacks(execute=True):
+        assert script.post(f"{hook}/deliveries/{row['id']}/again").status_code == 202
+    assert len(receiver.heard) == 2
+    assert script.patch(hook, {"active": False}).json()["active"] is False
+    assert script.post(f"{hook}/test").status_code == 409
+    refused = script.patch(hook, {"url": "http://10.0.0.1/"})
+    assert (refused.status_code, refused.json()["error"]["fields"][0]["path"]) == (422, "url")
+    assert script.get(f"{hook}/deliveries", state="lost").status_code == 422
+    assert script.post(f"{hook}/secret").json()["secret"] != made.json()["secret"]
+    assert script.delete(hook).status_code == 204
+    assert script.get(hook).status_code == 404
+
+
+def test_a_workspace_has_a_bounded_number_of_hooks(cast, receiver, monkeypatch):
+    monkeypatch.setattr(services, "MOST_HOOKS", 2)
+    script = ApiClient(cast.owner)
+    answers = [script.post("/webhooks", {"url": receiver.url, "events": ["run.failed"]}) for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [201, 201, 409]
+
+
+def test_the_log_costs_the_same_however_long_it_is(cast, as_owner, hook, receiver):
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    def cost(client_get):
+        with CaptureQueriesContext(connection) as seen:
+            assert client_get().status_code == 200
+        return len(seen)
+
+    script = ApiClient(cast.owner)
+    asked = [
+        lambda: as_owner.get(f"{PAGE}/{hook.id}"),
+        lambda: script.get(f"/webhooks/{hook.id}/deliveries"),
+        lambda: as_owner.get(PAGE),
+    ]
+    services.announce(cast.workspace.id, "run.failed", {})
+    before = [(get(), cost(get))[1] for get in asked]
+    for _ in range(10):
+        services.announce(cast.workspace.id, "run.failed", {})
+        services.create(cast.owner, receiver.url, ["run.finished"])
+    assert [cost(get) for get in asked] == before

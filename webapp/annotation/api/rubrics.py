@@ -1,0 +1,72 @@
+"""Rubrics while they are written: structural hints, and a try on texts one has."""
+
+from typing import Annotated, Any
+
+from django.http import HttpRequest
+from ninja import Router, Schema
+from pydantic import Field
+
+from trainer.contracts import Rubric, VerifierSpec
+from trainer.rewards.structure import Code, Line, structural_hints
+from trainer.rewards.verifiers import VerifierError
+from webapp.accounts.access import require
+from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown
+from webapp.annotation.services import stress
+from webapp.core.problems import Invalid
+
+router = Router(tags=["annotation"])
+Points = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class LineIn(Schema):
+    """A criterion as it is being written."""
+
+    text: str = Field("", max_length=20_000)
+    points: Points | None = Field(1, description="None while nothing is chosen yet")
+    verifier: VerifierSpec | None = None
+
+
+class CheckIn(Schema):
+    criteria: list[LineIn] = Field(max_length=MAX_CRITERIA)
+
+
+class HintOut(Schema):
+    code: Code
+    message: str
+    criterion: int | None = Field(description="Position in the rubric, from 0; null: about the whole rubric")
+    other: int | None = Field(description="The earlier criterion it is about, if there is one")
+
+
+class CheckOut(Schema):
+    hints: list[HintOut]
+
+
+class ResponseIn(Schema):
+    letter: str = Field(min_length=1, max_length=64)
+    text: str = Field(max_length=100_000)
+
+
+class StressIn(Schema):
+    rubric: Rubric
+    responses: list[ResponseIn] = Field(min_length=1, max_length=MAX_RESPONSES)
+
+
+@router.post("/rubrics/check", response=CheckOut, summary="Structural hints about a rubric, finished or not")
+def check(request: HttpRequest, payload: CheckIn) -> dict[str, Any]:
+    require(request)
+    hints = structural_hints([Line(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])
+    return {"hints": hints}
+
+
+@router.post("/rubrics/stress", summary="A rubric on responses: verifiers' verdicts, scores, what tells them apart")
+def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
+    require(request)
+    if len(payload.rubric.criteria) > MAX_CRITERIA:
+        raise Invalid("The rubric is too long.", {"rubric.criteria": f"at most {MAX_CRITERIA} criteria"})
+    letters = [response.letter for response in payload.responses]
+    if len(set(letters)) != len(letters):
+        raise Invalid("The responses cannot be told apart.", {"responses": "letters must be unique"})
+    try:
+        return stress.report(payload.rubric, [Shown(letter=r.letter, text=r.text) for r in payload.responses])
+    except VerifierError as error:
+        raise Invalid("A verifier cannot run.", {error.field: error.message}) from error

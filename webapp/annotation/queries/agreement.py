@@ -1,0 +1,156 @@
+"""Agreement of a project: per field, domain and pair of annotators, with the counts behind it.
+
+`measure` costs as much as there are answers and runs in a job (or at once, where they are few); what it returns is
+kept in `AgreementReport` and read by `latest`.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from itertools import combinations
+from typing import Any
+
+from django.db.models import Count, Max, Q
+
+from webapp.annotation.agreement import Level, Rating, ac1, alpha, cohen, fleiss, percent, tabulate
+from webapp.annotation.models import AgreementReport, Answer, Project
+from webapp.core.statistics import proportion, undefined
+
+from . import matched
+from .fields import Field, Row, fields, rows
+
+NAMES = ("percent", "fleiss", "ac1", "alpha")
+MAX_DOMAINS = 30
+MAX_PAIRS = 300  # confusion matrices kept; the coefficients themselves use everything
+MAX_CRITERIA = 30
+SHARED_BY = 5  # a criterion has coefficients of its own once this many tasks share it
+
+
+def newest_answer(project: Project) -> int:
+    """The id of the newest current answer: what the report's freshness is told by. 0 without one."""
+    return Answer.objects.filter(project=project, current=True).aggregate(last=Max("id"))["last"] or 0
+
+
+def latest(project: Project) -> AgreementReport:
+    """The stored report, or an empty one that was never computed."""
+    return AgreementReport.objects.filter(project=project).first() or AgreementReport(project=project)
+
+
+def measure(project: Project) -> dict[str, Any]:
+    """Everything the agreement page shows. Raters are user ids."""
+    standing = Q(current=True, assignment__state="submitted", assignment__task__overlap__isnull=False)
+    answers = Answer.objects.filter(standing, project=project)
+    counted = answers.aggregate(answers=Count("id"), raters=Count("assignment__user", distinct=True))
+    tasks = answers.values("assignment__task").annotate(n=Count("id")).filter(n__gte=2).count()
+    return {
+        "kind": project.kind,
+        **counted,
+        "tasks": tasks,
+        "fields": [_field(project, each) for each in fields(project)],
+        "items": matched.report(project),
+    }
+
+
+def _field(project: Project, field: Field) -> dict[str, Any]:
+    given: list[Row] = []
+    missing = 0
+    for row in rows(project, field):
+        if row[3] is None:
+            missing += 1
+        else:
+            given.append(row)
+    by_domain: dict[str, list[Row]] = defaultdict(list)
+    for row in given:
+        by_domain[row[4]].append(row)
+    domains = sorted(by_domain, key=lambda name: (-len(by_domain[name]), name))
+    values = sorted({field.value(str(row[3])) for row in given}, key=lambda value: (isinstance(value, str), value))
+    return {
+        "key": field.key,
+        "label": field.label,
+        "level": field.level,
+        "values": [{"value": _key(value), "label": field.says(value)} for value in values],
+        "missing": missing,
+        **_coefficients(field, given, every_level=True),
+        "domains": [{"domain": name, **_coefficients(field, by_domain[name])} for name in domains[:MAX_DOMAINS]],
+        "domains_left_out": max(0, len(domains) - MAX_DOMAINS),
+        **(_criteria(project, field, given) if field.items == "criterion" else {}),
+        **_pairs(field, given, values),
+    }
+
+
+def _key(value: str | float) -> str:
+    """A value as the SQL of its field writes it."""
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _coefficients(field: Field, given: Iterable[Row], every_level: bool = False) -> dict[str, Any]:
+    table = tabulate(
+        Rating(f"{task}:{item}", str(user), field.value(str(value))) for task, user, item, value, _ in given
+    )
+    if not len(table.counts_UV):
+        return {
+            "units": 0,
+            "ratings": 0,
+            **{name: undefined("nobody has answered yet") for name in NAMES},
+            "alphas": {},
+        }
+    ordered = field.level != "nominal" and every_level
+    levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if ordered else (field.level,)
+    alphas = {level: alpha(table, level) for level in levels}
+    return {
+        "units": len(table.paired_UV),
+        "ratings": int(table.counts_UV.sum()),
+        "percent": percent(table),
+        "fleiss": fleiss(table),
+        "ac1": ac1(table),
+        "alpha": alphas[field.level],
+        "alphas": alphas,
+    }
+
+
+def _criteria(project: Project, field: Field, given: list[Row]) -> dict[str, Any]:
+    """Criteria that many tasks share, such as those of one rubric for all, have coefficients of their own."""
+    tasks: dict[str, set[int]] = defaultdict(set)
+    for task, _, item, _, _ in given:
+        tasks[item].add(task)
+    shared = sorted(
+        (item for item in tasks if len(tasks[item]) >= SHARED_BY), key=lambda item: (-len(tasks[item]), item)
+    )
+    kept = set(shared[:MAX_CRITERIA])
+    by_item: dict[str, list[Row]] = defaultdict(list)
+    for row in given:
+        if row[2] in kept:
+            by_item[row[2]].append(row)
+    return {"criteria": [{"criterion": item, **_coefficients(field, by_item[item])} for item in shared[:MAX_CRITERIA]]}
+
+
+def _pairs(field: Field, given: Iterable[Row], values: list[str | float]) -> dict[str, Any]:
+    """Every two raters who share a unit: percent, Cohen's kappa and the confusion matrix (rows: the first rater)."""
+    index = {value: place for place, value in enumerate(values)}
+    shared: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
+    for unit in _units(field, given):
+        for (first, v), (second, w) in combinations(sorted(unit), 2):
+            shared[first, second].append((index[v], index[w]))
+    ordered = sorted(shared, key=lambda pair: (-len(shared[pair]), pair))
+    found = []
+    for pair in ordered[:MAX_PAIRS]:
+        cells = Counter(shared[pair])
+        matrix = [[cells[v, w] for w in range(len(values))] for v in range(len(values))]
+        same = sum(cells[v, v] for v in range(len(values)))
+        n = len(shared[pair])
+        found.append(
+            {
+                "raters": list(pair),
+                "n": n,
+                "percent": proportion(same, n),
+                "cohen": cohen(shared[pair]),
+                "matrix": matrix,
+            }
+        )
+    return {"pairs": found, "pairs_left_out": max(0, len(ordered) - MAX_PAIRS)}
+
+
+def _units(field: Field, given: Iterable[Row]) -> Iterator[list[tuple[int, str | float]]]:
+    units: dict[tuple[int, str], list[tuple[int, str | float]]] = defaultdict(list)
+    for task, user, item, value, _ in given:
+        units[task, item].append((user, field.value(str(value))))
+    yield from units.values()

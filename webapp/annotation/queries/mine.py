@@ -1,0 +1,80 @@
+"""What waits for one person, and what they sent last: all that an annotator sees outside the workbench."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Max, QuerySet
+
+from webapp.accounts.models import Membership
+
+from ..models import Assignment, Participant, Project
+
+COUNTED = 1_000  # tasks that wait are counted no further: the rest of the number changes nothing
+COUNTS = """
+    SELECT p.id,
+        (SELECT count(*) FROM (SELECT 1 FROM annotation_task t WHERE t.project_id = p.id AND t.open AND NOT EXISTS
+            (SELECT 1 FROM annotation_assignment a WHERE a.task_id = t.id AND a.user_id = %(user)s)
+            LIMIT %(most)s) free),
+        (SELECT count(*) FROM annotation_assignment a
+            WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed'),
+        (SELECT count(*) FROM annotation_assignment a
+            WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed' AND a.sent_back <> '')
+    FROM unnest(%(projects)s::bigint[]) AS p(id)
+"""
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED; `held` are begun,
+    of which `sent_back` came back with a reviewer's words."""
+
+    project: Project
+    paused: bool
+    done: int
+    free: int = 0
+    held: int = 0
+    sent_back: int = 0
+    last_at: datetime | None = None
+
+    @property
+    def more(self) -> bool:
+        return self.free >= COUNTED
+
+    @property
+    def waits(self) -> bool:
+        """Whether there is something to do here now."""
+        return self.project.state == Project.State.OPEN and not self.paused and bool(self.free or self.held)
+
+
+def waiting(membership: Membership) -> list[Waiting]:
+    """The projects of this person in this workspace, those with work first; three queries however many they are.
+
+    Drafts are left out: nobody is asked there yet.
+    """
+    parts = Participant.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
+    listed = list(parts.exclude(project__state=Project.State.DRAFT).select_related("project").order_by("-id")[:100])
+    ids = [part.project_id for part in listed]
+    counts = _counts(membership.user_id, ids)
+    mine = Assignment.objects.filter(user_id=membership.user_id, project_id__in=ids, submitted_at__isnull=False)
+    last = dict(mine.values_list("project_id").annotate(last=Max("submitted_at")).order_by())
+    found = [
+        Waiting(part.project, part.paused, part.submitted, *counts[part.project_id], last.get(part.project_id))
+        for part in listed
+    ]
+    return sorted(found, key=lambda each: (not each.waits, -(each.last_at or each.project.created_at).timestamp()))
+
+
+def _counts(user_id: int, project_ids: list[int]) -> dict[int, tuple[int, int, int]]:
+    with connection.cursor() as cursor:
+        cursor.execute(COUNTS, {"user": user_id, "projects": project_ids, "most": COUNTED})
+        return {project_id: (free, held, back) for project_id, free, held, back in cursor.fetchall()}
+
+
+def last_submissions(membership: Membership) -> QuerySet[Assignment]:
+    """One's answers that stand, in all projects of this workspace, the newest first."""
+    mine = Assignment.objects.filter(
+        user_id=membership.user_id, project__workspace_id=membership.workspace_id, submitted_at__isnull=False
+    )
+    found = mine.select_related("project", "task__example").defer("task__example__canonical", "draft")
+    return found.order_by("-submitted_at", "-id")

@@ -1,0 +1,34 @@
+"""Who answered, under names that tell nobody who they are."""
+
+from dataclasses import dataclass
+
+from webapp.annotation.models import Assignment, Participant, Project
+
+
+@dataclass(frozen=True)
+class Rater:
+    """`number` counts the people of one project in the order they came in, and never changes after that."""
+
+    user: int
+    number: int
+    name: str
+
+    @property
+    def pseudonym(self) -> str:
+        return f"annotator-{self.number}"
+
+    @property
+    def label(self) -> str:
+        return f"Annotator {self.number}"
+
+
+def raters(project: Project | int) -> dict[int, Rater]:
+    """{user id: rater} of everybody who takes part in the project or has worked in it."""
+    project_id = project if isinstance(project, int) else project.pk
+    people = Participant.objects.filter(project_id=project_id).order_by("id")
+    found = dict(people.values_list("user_id", "user__name"))
+    # someone without a participation is rare (it was removed): they come after all others, by their first seat
+    others = Assignment.objects.filter(project_id=project_id).exclude(user_id__in=found).order_by("id")
+    for user, name in others.values_list("user_id", "user__name"):
+        found.setdefault(user, name)
+    return {user: Rater(user, number, name) for number, (user, name) in enumerate(found.items(), start=1)}

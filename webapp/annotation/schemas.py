@@ -1,0 +1,323 @@
+"""What the API takes and gives for projects."""
+
+from datetime import date, datetime
+from typing import Annotated, Any, Literal
+
+from ninja import Schema
+from pydantic import Field
+
+from .kinds import Settings
+from .models import MAX_OVERLAP
+
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+Number = Annotated[int, Field(ge=1, lt=2**31)]
+KindName = Literal["pairwise", "rubric", "grading", "ranking", "rating", "rationale"]
+StrategyName = Literal["order", "random", "uncertainty", "disagreement"]
+Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Different people per task")]
+Guidelines = Annotated[str, Field(max_length=100_000, description="Markdown")]
+
+
+class DatasetIn(Schema):
+    """A dataset by id or by name; without `version` its newest one."""
+
+    id: Id | None = None
+    name: str | None = Field(None, max_length=120)
+    version: Number | None = None
+
+
+class ProjectIn(Schema):
+    name: str = Field(min_length=1, max_length=120)
+    kind: KindName
+    dataset: DatasetIn
+    overlap: Overlap = 2
+    strategy: StrategyName = "order"
+    settings: dict[str, Any] = Field(
+        default_factory=dict, description="See `GET projects/kinds`; defaults where left out"
+    )
+    guidelines: Guidelines = ""
+    open: bool = Field(False, description="Open it at once instead of leaving a draft")
+
+
+class ProjectChange(Schema):
+    """What is left out stays; settings are merged over the present ones."""
+
+    name: str | None = Field(None, min_length=1, max_length=120)
+    overlap: Overlap | None = None
+    settings: dict[str, Any] | None = None
+
+
+class StateIn(Schema):
+    state: Literal["open", "paused", "closed"]
+
+
+class SizeIn(Schema):
+    kind: KindName
+    dataset: DatasetIn
+    overlap: Overlap = 2
+
+
+class SizeOut(Schema):
+    tasks: int
+    answers: int
+    examples: int
+    exact: bool = Field(description="False: scaled up from a sample")
+
+
+class ProgressOut(Schema):
+    """Gold tasks are counted apart: everybody may answer them, so they are never complete."""
+
+    tasks: int
+    complete: int
+    in_work: int
+    untouched: int
+    seats: int
+    seats_done: int
+    gold: int
+    fraction: float | None
+
+
+class VersionOut(Schema):
+    dataset_id: int
+    dataset: str
+    number: int
+    digest: str
+
+
+class ProjectOut(Schema):
+    id: int
+    name: str
+    kind: str
+    state: str
+    version: VersionOut
+    overlap: int
+    strategy: str
+    settings: Settings
+    tasks_made: bool
+    created_at: datetime
+    progress: ProgressOut
+    people: int = Field(description="Taking part and not paused")
+
+
+class ProjectList(Schema):
+    items: list[ProjectOut]
+    next: str | None
+
+
+class KindOut(Schema):
+    name: str
+    title: str
+    text: str
+    needs: list[str] = Field(description="What a version must have")
+    answer: dict[str, Any] = Field(description="JSON Schema of an answer")
+
+
+class KindList(Schema):
+    items: list[KindOut]
+    settings: dict[str, Any] = Field(description="JSON Schema of a project's settings")
+    next: str | None = None
+
+
+class GuidelinesIn(Schema):
+    text: Guidelines
+
+
+class GuidelinesOut(Schema):
+    number: int
+    text: str
+    author: str | None
+    created_at: datetime
+    answers: int = Field(description="Given by people who saw this version")
+
+
+class GuidelinesList(Schema):
+    items: list[GuidelinesOut]
+    next: str | None = None
+
+
+class ParticipantIn(Schema):
+    """A member of the workspace, by id or by address."""
+
+    user: Id | None = None
+    email: str | None = Field(None, max_length=254)
+
+
+class PausedIn(Schema):
+    paused: bool
+
+
+class ShareOut(Schema):
+    part: int
+    whole: int
+    value: float | None = Field(description="null where there is nothing to take a share of")
+
+
+class FiguresOut(Schema):
+    """`median_seconds` leaves out answers whose time was not measured; `agreement` is the plain share of equal answers
+    among pairs with somebody else on the same task, not corrected for chance."""
+
+    done: int
+    median_seconds: float | None
+    fast: ShareOut
+    gold: ShareOut
+    agreement: ShareOut
+
+
+class PointOut(FiguresOut):
+    at: date
+
+
+class PersonOut(Schema):
+    user: int
+    name: str
+    email: str
+    role: str | None = Field(description="null: has left the workspace")
+    takes_part: bool
+    paused: bool
+    joined_at: datetime | None
+    last_at: datetime | None
+    skipped: int
+    open: int
+    total: FiguresOut
+    points: list[PointOut] = Field(description="By day, of a longer project by week")
+    warnings: list[str]
+
+
+class PersonList(Schema):
+    items: list[PersonOut]
+    next: str | None = None
+
+
+class InviteIn(Schema):
+    uses: int = Field(1, ge=1, le=500, description="How many people may come in by it")
+    days: int = Field(7, ge=1, le=365)
+
+
+class InviteOut(Schema):
+    id: int
+    uses_left: int
+    created_at: datetime
+    expires_at: datetime
+
+
+class NewInviteOut(InviteOut):
+    link: str = Field(description="Shown now and never again")
+
+
+class InviteList(Schema):
+    items: list[InviteOut]
+    next: str | None = None
+
+
+class JoinIn(Schema):
+    secret: str = Field(min_length=1, max_length=200, description="The last part of the link")
+
+
+class JoinOut(Schema):
+    project: int
+    name: str
+    workspace: str
+
+
+class StatusOut(Schema):
+    """`reason` says why `per_day` or `finish` is null."""
+
+    progress: ProgressOut
+    open_now: int
+    per_day: float | None
+    finish: datetime | None
+    reason: str
+    throughput: list[dict[str, Any]] = Field(description='[{"at", "count"}] by hour for two days, then by day')
+    warnings: list[str]
+
+
+class TaskOut(Schema):
+    id: int
+    example: int
+    key: str
+    excerpt: str
+    subject: dict[str, Any]
+    state: str = Field(description="untouched, in_work, complete or gold")
+    overlap: int | None = Field(description="null: gold, everybody may answer it")
+    taken: int
+    done: int
+    gold: dict[str, Any] | None = Field(description="The known answer, in ids of responses")
+    resolution: str | None
+    skips: int
+    remarks: int
+
+
+class TaskList(Schema):
+    items: list[TaskOut]
+    next: str | None
+
+
+class AnswerOut(Schema):
+    id: int
+    revision: int
+    content: dict[str, Any]
+    seconds: float
+    guidelines: int | None
+    suggestion: str
+    gold_right: bool | None
+    submitted_at: datetime
+
+
+class SeatOut(Schema):
+    user: int
+    name: str
+    state: str
+    claimed_at: datetime
+    submitted_at: datetime | None
+    seconds: float
+    skip_reason: str
+    sent_back: str
+    answers: list[AnswerOut] = Field(description="Newest revision first")
+
+
+class CommentOut(Schema):
+    id: int
+    kind: str
+    text: str
+    author: str | None
+    created_at: datetime
+    resolved_at: datetime | None
+
+
+class TaskDetail(TaskOut):
+    seats: list[SeatOut]
+    comments: list[CommentOut]
+
+
+class GoldIn(Schema):
+    content: dict[str, Any] | None = Field(description="The known answer in ids of responses; null: ordinary again")
+
+
+class MarkIn(Schema):
+    source: Literal["labels", "answers"]
+    most: int = Field(20, ge=1, le=500)
+    least: int = Field(1, ge=1, le=50, description="People who must agree")
+
+
+class MarkOut(Schema):
+    made: int
+    looked: int
+
+
+class WaitingOut(Schema):
+    """A project that you take part in; `free` is counted up to 1,000."""
+
+    project: int
+    name: str
+    kind: str
+    state: str
+    paused: bool
+    done: int
+    free: int
+    held: int
+    sent_back: int
+    last_at: datetime | None
+
+
+class WaitingList(Schema):
+    items: list[WaitingOut]
+    next: str | None = None

@@ -1,0 +1,89 @@
+"""Turning tasks into gold ones from what is known already."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from random import SystemRandom
+from typing import Any
+
+from webapp.accounts.models import Membership
+from webapp.core.problems import Conflict, Invalid
+
+from .. import kinds, known
+from ..gold import CHECKED
+from ..models import Answer, Project, Task
+from . import tasks
+
+SOURCES = ("labels", "answers")
+MOST, MOST_LOOKED, CHUNK = 500, 20_000, 200
+Found = tuple[Task, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Marked:
+    """`made` gold tasks out of `looked` that were looked at."""
+
+    made: int
+    looked: int
+
+
+def mark(membership: Membership, project: Project, source: str, most: int, least: int = 1) -> Marked:
+    """Gives up to `most` tasks, drawn at random, the answer that `least` people agree on.
+
+    `labels`: the preferences that came with the data, of tasks nobody has begun. `answers`: the answers of complete
+    tasks, which then are gold for those who come later. Raises Invalid at the fields, Conflict for a kind whose answers
+    cannot be checked.
+    """
+    _check(project, source, most, least)
+    made = looked = 0
+    for batch in _batches(project, source):
+        looked += len(batch)
+        for task, content in _known(project, source, batch, least):
+            tasks.set_gold(membership, task, content)
+            made += 1
+            if made == most:
+                return Marked(made, looked)
+    return Marked(made, looked)
+
+
+def _check(project: Project, source: str, most: int, least: int) -> None:
+    problems = {}
+    if source not in SOURCES:
+        problems["source"] = f"must be one of {', '.join(SOURCES)}"
+    elif source == "labels" and project.kind in CHECKED and project.kind not in known.LABELLED:
+        problems["source"] = "the data has no labels that fit answers of this kind"
+    if not 1 <= most <= MOST:
+        problems["most"] = f"must be between 1 and {MOST}"
+    if not 1 <= least <= 50:
+        problems["least"] = "must be between 1 and 50"
+    if problems:
+        raise Invalid("No task can be made gold like this.", problems)
+    if project.kind not in CHECKED:
+        raise Conflict("Answers of this kind cannot be checked against a known one.", "no_gold")
+
+
+def _batches(project: Project, source: str) -> Iterator[list[Task]]:
+    """Tasks in random order: the first ones of a dataset are seldom like the rest."""
+    found = Task.objects.filter(project=project, overlap__isnull=False)
+    found = found.filter(taken=0) if source == "labels" else found.filter(completed_at__isnull=False)
+    ids = list(found.values_list("id", flat=True))
+    SystemRandom().shuffle(ids)
+    for start in range(0, min(len(ids), MOST_LOOKED), CHUNK):
+        rows = Task.objects.filter(id__in=ids[start : start + CHUNK])
+        yield list(rows.select_related("example", "project__workspace"))
+
+
+def _known(project: Project, source: str, batch: list[Task], least: int) -> Iterator[Found]:
+    settings = kinds.Settings.model_validate(project.settings)
+    given: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    if source == "answers":
+        answers = Answer.objects.filter(assignment__task__in=batch, current=True).order_by("id")
+        for task_id, content in answers.values_list("assignment__task_id", "content"):
+            given[task_id].append(content)
+    for task in batch:
+        if source == "labels":
+            content = known.from_labels(project.kind, task.subject, task.example.content, least)
+        else:
+            content = known.from_answers(project.kind, settings, given[task.pk], least)
+        if content is not None:
+            yield task, content

@@ -1,0 +1,140 @@
+"""Projects as the API tells of them."""
+
+from dataclasses import asdict
+from typing import Any
+
+from webapp.datasets.models import DatasetVersion
+
+from .models import Answer, Assignment, Comment, Guidelines, Task
+from .queries.mine import Waiting
+from .queries.people import Figures, Person
+from .queries.projects import Progress, Row
+
+
+def project(row: Row) -> dict[str, Any]:
+    found = row.project
+    return {
+        "id": found.pk,
+        "name": found.name,
+        "kind": found.kind,
+        "state": found.state,
+        "version": version(found.version),
+        "overlap": found.overlap,
+        "strategy": found.strategy,
+        "settings": found.settings,
+        "tasks_made": found.tasks_made,
+        "created_at": found.created_at,
+        "progress": progress(row.progress),
+        "people": row.people,
+    }
+
+
+def version(row: DatasetVersion) -> dict[str, Any]:
+    return {"dataset_id": row.dataset_id, "dataset": row.dataset.name, "number": row.number, "digest": row.digest}
+
+
+def progress(far: Progress) -> dict[str, Any]:
+    return {**asdict(far), "untouched": far.untouched, "fraction": far.fraction}
+
+
+def guidelines(row: Guidelines) -> dict[str, Any]:
+    author = str(row.created_by) if row.created_by else None
+    answers = getattr(row, "answers", 0)
+    return {"number": row.number, "text": row.text, "author": author, "created_at": row.created_at, "answers": answers}
+
+
+def person(row: Person) -> dict[str, Any]:
+    return {
+        "user": row.user.pk,
+        "name": row.user.name,
+        "email": row.user.email,
+        "role": row.role,
+        "takes_part": row.takes_part,
+        "paused": row.paused,
+        "joined_at": row.joined_at,
+        "last_at": row.last_at,
+        "skipped": row.skipped,
+        "open": row.open,
+        "total": figures(row.total),
+        "points": [{"at": point.at, **figures(point)} for point in row.points],
+        "warnings": row.warnings,
+    }
+
+
+def figures(row: Figures) -> dict[str, Any]:
+    shares = {name: getattr(row, name) for name in ("fast", "gold", "agreement")}
+    shown = {name: {"part": s.part, "whole": s.whole, "value": s.value} for name, s in shares.items()}
+    return {"done": row.done, "median_seconds": row.median_seconds, **shown}
+
+
+def task(row: Task) -> dict[str, Any]:
+    resolution = getattr(row, "resolution", None)
+    return {
+        "id": row.pk,
+        "example": row.example_id,
+        "key": row.example.key,
+        "excerpt": row.example.excerpt,
+        "subject": row.subject,
+        "state": state(row),
+        "overlap": row.overlap,
+        "taken": row.taken,
+        "done": row.done,
+        "gold": row.gold,
+        "resolution": resolution.source if resolution else None,
+        "skips": getattr(row, "skips", 0),
+        "remarks": getattr(row, "remarks", 0),
+    }
+
+
+def state(row: Task) -> str:
+    if row.overlap is None:
+        return "gold"
+    if row.completed_at:
+        return "complete"
+    return "in_work" if row.taken else "untouched"
+
+
+def seat(row: Assignment) -> dict[str, Any]:
+    given: list[Answer] = getattr(row, "given", [])
+    return {
+        "user": row.user_id,
+        "name": str(row.user),
+        "state": row.state,
+        "claimed_at": row.claimed_at,
+        "submitted_at": row.submitted_at,
+        "seconds": row.seconds,
+        "skip_reason": row.skip_reason,
+        "sent_back": row.sent_back,
+        "answers": [answer(each) for each in given],
+    }
+
+
+def answer(row: Answer) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "revision": row.revision,
+        "content": row.content,
+        "seconds": row.seconds,
+        "guidelines": row.guidelines.number if row.guidelines else None,
+        "suggestion": row.suggestion,
+        "gold_right": row.gold_right,
+        "submitted_at": row.submitted_at,
+    }
+
+
+def comment(row: Comment) -> dict[str, Any]:
+    return {
+        "id": row.pk,
+        "kind": row.kind,
+        "text": row.text,
+        "author": str(row.author) if row.author else None,
+        "created_at": row.created_at,
+        "resolved_at": row.resolved_at,
+    }
+
+
+def waiting(row: Waiting) -> dict[str, Any]:
+    found = row.project
+    named = {"project": found.pk, "name": found.name, "kind": found.kind, "state": found.state}
+    counts = {name: getattr(row, name) for name in ("paused", "done", "free", "held", "sent_back", "last_at")}
+    return {**named, **counts}

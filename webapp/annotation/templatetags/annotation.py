@@ -1,0 +1,165 @@
+"""What the pages of projects draw on the server: a picture of each kind, bars over time."""
+
+from typing import Any
+
+from django import template
+from django.templatetags.static import static
+from django.utils import timezone
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+from webapp.core.templatetags.ui import icon
+
+from ..models import Task
+from ..queries.people import Point, by_day
+
+register = template.Library()
+NAMES = {"agreement": "as others", "seconds": "median"}
+WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
+STRENGTHS = {1: "slightly better", 2: "better", 3: "much better"}
+BAR, GAP, HEIGHT = 16, 4, 96
+
+
+@register.simple_tag
+def picture(kind: str) -> SafeString:
+    """A small drawing of what the page of this kind of task looks like."""
+    return format_html(
+        '<svg class="kind-picture" viewBox="0 0 64 44" aria-hidden="true"><use href="{}#{}"></use></svg>',
+        static("img/kinds.svg"),
+        kind,
+    )
+
+
+@register.simple_tag
+def bars(points: list[dict[str, Any]], unit: str) -> SafeString:
+    """`[{"at", "count"}]` as bars over time; each tells its number when it is pointed at, the whole to a reader."""
+    most = max((point["count"] for point in points), default=0)
+    width = max(len(points), 1) * (BAR + GAP)
+    hourly = len(points) > 1 and (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
+    total = sum(point["count"] for point in points)
+    label = f"{total} {unit} over {len(points)} {'hours' if hourly else 'days'}, at most {most} in one"
+    drawn = format_html_join("", "{}", ((_bar(i, point, most, hourly, unit),) for i, point in enumerate(points)))
+    return format_html(
+        '<svg class="bars" viewBox="0 0 {} {}" preserveAspectRatio="none" role="img" aria-label="{}">{}</svg>',
+        width,
+        HEIGHT,
+        label,
+        drawn,
+    )
+
+
+def _bar(index: int, point: dict[str, Any], most: int, hourly: bool, unit: str) -> SafeString:
+    height = max(HEIGHT * point["count"] / most, 2) if point["count"] else 0
+    when = timezone.localtime(point["at"]).strftime("%Y-%m-%d %H:%M" if hourly else "%Y-%m-%d")
+    words = format_html("<title>{}: {} {}</title>", when, point["count"], unit)
+    hit = format_html('<rect class="hit" x="{}" y="0" width="{}" height="{}"/>', index * (BAR + GAP), BAR + GAP, HEIGHT)
+    bar = format_html(
+        '<rect class="bar" x="{}" y="{}" width="{}" height="{}"/>',
+        index * (BAR + GAP) + GAP / 2,
+        f"{HEIGHT - height:.1f}",
+        BAR,
+        f"{height:.1f}",
+    )
+    return format_html("<g>{}{}{}</g>", words, hit, bar)
+
+
+@register.simple_tag
+def bars_range(points: list[dict[str, Any]]) -> str:
+    """The first and the last moment of `bars`, in words."""
+    if len(points) < 2:
+        return ""
+    first, last = (timezone.localtime(point["at"]) for point in (points[0], points[-1]))
+    hourly = (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
+    form = "%-d %b %H:%M" if hourly else "%-d %b"
+    return f"{first.strftime(form)} to {last.strftime(form)}, by the {'hour' if hourly else 'day'}"
+
+
+@register.simple_tag
+def drift(points: list[Point]) -> SafeString | str:
+    """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
+    lines = by_day(points)
+    drawn = [
+        format_html(
+            '<polyline data-line="{}" points="{}"/>', name, _line(values, 1.0 if name == "agreement" else max(values))
+        )
+        for name, values in lines.items()
+        if len(values) > 1
+    ]
+    if not drawn:
+        return format_html('<span class="missing">{}</span>', "–")
+    words = "; ".join(f"{NAMES[name]} from {WORDS[name](v[0])} to {WORDS[name](v[-1])}" for name, v in lines.items())
+    return format_html(
+        '<svg class="drift" viewBox="0 0 96 24" width="96" height="24" role="img" aria-label="{}"><title>{}</title>{}</svg>',
+        words,
+        words,
+        format_html_join("", "{}", ((line,) for line in drawn)),
+    )
+
+
+def _line(values: list[float], most: float) -> str:
+    step = 92 / (len(values) - 1)
+    return " ".join(f"{2 + i * step:.1f},{22 - 20 * value / (most or 1):.1f}" for i, value in enumerate(values))
+
+
+@register.filter
+def at(mapping: dict[str, Any], key: str) -> Any:
+    """`mapping[key]`, or None: for errors at a path and labels by name."""
+    return mapping.get(key) if mapping else None
+
+
+@register.filter
+def under(path: str, index: int) -> bool:
+    """Whether an error's path lies in the scale at `index`."""
+    return path.startswith(f"settings.scales.{index}.") or path == f"settings.scales.{index}"
+
+
+@register.filter
+def subject_words(subject: dict[str, Any]) -> str:
+    """Which part of the example a task is about, by the ids of its responses."""
+    if "a" in subject:
+        return f"{subject['a']} and {subject['b']}"
+    if "response" in subject:
+        return str(subject["response"])
+    return f"{len(subject['responses'])} responses" if "responses" in subject else "the prompt"
+
+
+@register.filter
+def preference_words(content: dict[str, Any], subject: dict[str, Any]) -> str:
+    """A pairwise answer as a sentence that names the side by its id."""
+    if content.get("verdict") == "cannot_assess":
+        return "Cannot assess"
+    strength = content.get("strength")
+    if not strength:
+        return "Both bad" if content.get("verdict") == "both_bad" else "Neither is better"
+    side = subject["b"] if strength > 0 else subject["a"]
+    words = f"{side} is {STRENGTHS[abs(strength)]}"
+    return f"Both bad; {words}" if content.get("verdict") == "both_bad" else words
+
+
+@register.filter
+def known_words(content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
+    """A known answer in few words, whatever its kind."""
+    if not content:
+        return "–"
+    if "grades" in content:
+        met = sum(grade["verdict"] == "met" for grade in content["grades"])
+        return f"{met} of {len(content['grades'])} met"
+    if "ratings" in content:
+        return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
+    if "tiers" in content:
+        return " > ".join(" = ".join(tier) for tier in content["tiers"]) or "Cannot assess"
+    return preference_words(content, subject)
+
+
+@register.simple_tag
+def task_state(task: Task) -> SafeString:
+    """Where a task stands, by a shape and a word."""
+    if task.overlap is None:
+        shape, word, name = icon("award"), "Gold", "gold"
+    elif task.completed_at:
+        shape, word, name = icon("circle-check"), "Complete", "finished"
+    elif task.taken:
+        shape, word, name = icon("circle-dot"), "In work", "open"
+    else:
+        shape, word, name = icon("circle-dashed"), "Untouched", "draft"
+    return format_html('<span class="state" data-state="{}">{}{}</span>', name, shape, word)

@@ -1,0 +1,163 @@
+"""Who takes part in a project, how they work, and the links that let others in."""
+
+from typing import cast
+
+from django.contrib import messages
+from django.contrib.auth import login
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.accounts.middleware import SESSION_KEY
+from webapp.accounts.models import User
+from webapp.core.addresses import public_url
+from webapp.core.limits import seconds_to_wait
+from webapp.core.problems import Problem
+
+from .. import access, pages
+from ..forms import JoinForm
+from ..models import Participant, Project
+from ..queries import people as persons
+from ..queries import projects as queries
+from ..services import projects as services
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
+
+
+@member(access.READER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """Everybody's figures. Posted, it makes an invitation, whose link is in the answer and nowhere else."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    link, problems = "", {}
+    if request.method == "POST":
+        access.project_write(membership, project_id)
+        try:
+            uses, days = (_whole(request.POST.get(name, "")) for name in ("uses", "days"))
+            link = f"{public_url()}/join/{services.invite(membership, project, uses, days)[1]}"
+        except Problem as problem:
+            problems = problem.fields
+    people = persons.people(project)
+    context = pages.context(membership, project, "people") | {
+        "people": people,
+        "compares": project.kind in persons.UNITS,
+        "fast_seconds": project.settings.get("fast_seconds"),
+        "candidates": persons.candidates(project),
+        "invites": list(queries.invites(project)[:50]),
+        "link": link,
+        "problems": problems,
+    }
+    return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
+
+
+def _whole(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
+
+
+@member(access.WRITER)
+@require_POST
+def participant_add(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    user = _user(request.POST.get("user", ""))
+    try:
+        services.add_participant(membership, project, user)
+        messages.success(request, f"{user} takes part.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("project_people", project_id)
+
+
+@member(access.WRITER)
+@require_POST
+def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> HttpResponseBase:
+    """Pauses or lets on, as the button says."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    paused = request.POST.get("paused") == "1"
+    try:
+        row = services.pause_participant(membership, project, access.participant(project, user_id), paused)
+        done = "is paused; what they had open went back to the queue" if paused else "works on"
+        messages.success(request, f"{row.user} {done}.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("project_people", project_id)
+
+
+def _user(text: str) -> User:
+    """The person with this id; one who is not there is refused like one who is no member."""
+    return User.objects.filter(pk=_whole(text)).first() or User()
+
+
+@member(access.WRITER)
+@require_POST
+def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> HttpResponseBase:
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    services.revoke_invite(membership, access.invite(project, invite_id))
+    messages.success(request, "The link opens nothing any more.")
+    return redirect("project_people", project_id)
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def join(request: HttpRequest, secret: str) -> HttpResponse:
+    """Joins as the person signed in, or makes an account first. Nothing happens before the button is pressed."""
+    row = services.open_invite(secret)
+    mine = _already_in(request, secret)
+    if mine is not None:
+        return _inside(request, mine.project)
+    if row is None:
+        return render(request, "annotation/project_join.html", {"spent": True}, status=410)
+    known = request.user.is_authenticated
+    form = None if known else JoinForm(request.POST or None)
+    context = {"project": row.project, "form": form, "secret": secret}
+    if request.method == "POST" and seconds_to_wait(f"join:{request.META.get('REMOTE_ADDR')}", SIGN_UPS_PER_MINUTE):
+        return render(
+            request,
+            "annotation/project_join.html",
+            context | {"problem": "Too many at once: try again in a minute."},
+            status=429,
+        )
+    if request.method == "POST" and (form is None or form.is_valid()):
+        try:
+            if form is None:
+                joined = services.join(cast(User, request.user), secret)
+            else:
+                joined = services.sign_up(secret, **form.cleaned_data)
+                login(request, joined.user, backend=BACKEND)
+            return _inside(request, joined.project)
+        except Problem as problem:
+            context["problem"] = problem.message
+            if form is not None and "email" in problem.fields:
+                form.add_error("email", problem.fields["email"])
+    return render(request, "annotation/project_join.html", context, status=422 if request.method == "POST" else 200)
+
+
+def _already_in(request: HttpRequest, secret: str) -> Participant | None:
+    return services.participation(cast(User, request.user), secret) if request.user.is_authenticated else None
+
+
+def _inside(request: HttpRequest, project: Project) -> HttpResponse:
+    """On the start page of the project's workspace, where the project waits."""
+    request.session[SESSION_KEY] = project.workspace_id
+    return redirect("home")
+
+
+urls: list[URLPattern] = [
+    path("projects/<int:project_id>/people", project_people, name="project_people"),
+    path("projects/<int:project_id>/people/add", participant_add, name="participant_add"),
+    path("projects/<int:project_id>/people/<int:user_id>", participant_pause, name="participant_pause"),
+    path("projects/<int:project_id>/invites/<int:invite_id>/revoke", invite_revoke, name="invite_revoke"),
+    path("join/<str:secret>", join, name="project_join"),
+]

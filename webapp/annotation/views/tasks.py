@@ -1,0 +1,174 @@
+"""Tasks of a project: the table, one task with all that people said about it, and the gold tasks."""
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import URLPattern, path
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from webapp.accounts.access import member, require
+from webapp.core.paging import page
+from webapp.core.problems import Invalid, Problem
+
+from .. import access, kinds, known, pages
+from ..gold import CHECKED
+from ..models import Answer, Assignment, Project, Task
+from ..queries import tasks as queries
+from ..services import gold as marking
+from ..services import tasks as services
+
+PAGE = 50
+LABELS = {
+    "": "All",
+    "open": "Untouched",
+    "in_work": "In work",
+    "complete": "Complete",
+    "gold": "Gold",
+    "skipped": "Skipped",
+    "flagged": "Flagged",
+}
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def project_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    state, words = request.GET.get("state", ""), request.GET.get("q", "")[:200].replace("\0", "").strip()
+    try:
+        found = page(queries.tasks(project, state, words), request.GET.get("cursor"), PAGE, "id")
+    except Invalid:
+        return redirect("project_tasks", project_id)
+    rest = request.GET.copy()
+    rest["cursor"] = found.next or ""
+    counts = queries.counts(project)
+    context = pages.context(membership, project, "tasks") | {
+        "rows": found.items,
+        "next": rest.urlencode() if found.next else "",
+        "state": state,
+        "words": words,
+        "filters": [{"name": name, "label": label, "count": counts[name or "all"]} for name, label in LABELS.items()],
+    }
+    template = (
+        "annotation/_project_task_rows.html" if request.headers.get("HX-Request") else "annotation/project_tasks.html"
+    )
+    return render(request, template, context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def project_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResponseBase:
+    """The example, the seats, the answers side by side, and what was remarked."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    task = _task(request, project, task_id)
+    record = task.example.record
+    sides = kinds.subject_sides(task.subject)
+    before, after = queries.neighbours(task)
+    seats = queries.seats(task)
+    context = pages.context(membership, project, "tasks") | {
+        "task": task,
+        "record": record,
+        "responses": [each for each in record.responses if each.id in sides] or list(record.responses),
+        "sides": sides,
+        "seats": seats,
+        "answers": [(seat, seat.given[0]) for seat in seats if _stands(seat)],
+        "comments": list(queries.comments(task)),
+        "before": before,
+        "after": after,
+        "checked": project.kind in CHECKED,
+        "labelled": known.from_labels(project.kind, task.subject, task.example.content),
+        "criteria": {each.id: each for each in record.rubric.criteria} if record.rubric else {},
+    }
+    return render(request, "annotation/project_task.html", context)
+
+
+def _stands(seat: Assignment) -> bool:
+    given: list[Answer] = getattr(seat, "given", [])
+    return bool(given) and given[0].current
+
+
+def _task(request: HttpRequest, project: Project, task_id: int) -> Task:
+    task = access.task_read(require(request), task_id)
+    if task.project_id != project.pk:
+        raise Http404("no such task")
+    return task
+
+
+@member(access.WRITER)
+@require_POST
+def task_gold(request: HttpRequest, project_id: int, task_id: int) -> HttpResponseBase:
+    """Gives the task a known answer: what the labels say, an answer somebody gave, or none any more."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    task = _task(request, project, task_id)
+    try:
+        services.set_gold(membership, task, _content(request.POST.get("source", ""), project, task))
+    except Problem as problem:
+        messages.error(request, " ".join([problem.message, *problem.fields.values()]))
+    if request.POST.get("back") == "gold":
+        return redirect("project_gold", project_id)
+    return redirect("project_task", project_id, task_id)
+
+
+def _content(source: str, project: Project, task: Task) -> dict[str, Any] | None:
+    """Raises Invalid where nothing is known from `source`."""
+    if source == "none":
+        return None
+    found = None
+    if source == "labels":
+        found = known.from_labels(project.kind, task.subject, task.example.content)
+    elif source.isascii() and source.isdigit() and len(source) < 19:
+        answer = Answer.objects.filter(pk=int(source), assignment__task=task).first()
+        found = known.bare(answer.content) if answer else None
+    if found is None:
+        raise Invalid("There is no known answer.", {"source": "choose an answer of this task, or its labels"})
+    return found
+
+
+@member(access.READER)
+@never_cache
+@require_http_methods(["GET", "POST"])
+def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """All gold tasks with how people fare on them. Posted, it makes more of them from what is known."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    problems: dict[str, str] = {}
+    if request.method == "POST":
+        access.project_write(membership, project_id)
+        try:
+            done = marking.mark(membership, project, request.POST.get("source", ""), *_amounts(request))
+            tone = messages.success if done.made else messages.info
+            tone(request, f"{done.made} gold tasks made; {done.looked} tasks were looked at.")
+            return redirect("project_gold", project_id)
+        except Problem as problem:
+            problems = problem.fields or {"": problem.message}
+    context = pages.context(membership, project, "tasks") | {
+        "rows": list(queries.gold(project)[:200]),
+        "accuracy": queries.gold_accuracy(project),
+        "checked": project.kind in CHECKED,
+        "labels": project.kind in known.LABELLED,
+        "problems": problems,
+        "posted": request.POST,
+    }
+    return render(request, "annotation/project_gold.html", context, status=422 if problems else 200)
+
+
+def _amounts(request: HttpRequest) -> tuple[int, int]:
+    """(most, least) as typed; what is no number becomes 0, which the service refuses at its field."""
+    typed = (request.POST.get(name, "") for name in ("most", "least"))
+    most, least = (int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0 for text in typed)
+    return most, least
+
+
+urls: list[URLPattern] = [
+    path("projects/<int:project_id>/tasks", project_tasks, name="project_tasks"),
+    path("projects/<int:project_id>/tasks/<int:task_id>", project_task, name="project_task"),
+    path("projects/<int:project_id>/tasks/<int:task_id>/gold", task_gold, name="task_gold"),
+    path("projects/<int:project_id>/gold", project_gold, name="project_gold"),
+]

@@ -1,0 +1,63 @@
+// Elements in one expression, and what this browser remembers.
+
+/** el("button.btn.small", { type: "button", onclick, ariaPressed: "true", data: { do: "skip" } }, "Skip"). Text is text. */
+export function el(name, options = {}, ...children) {
+  const [tag, ...classes] = name.split(".");
+  const element = document.createElement(tag || "div");
+  if (classes.length) element.className = classes.join(" ");
+  for (const [key, value] of Object.entries(options)) {
+    if (value === undefined || value === null) continue;
+    if (key === "data") Object.assign(element.dataset, value);
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (key in element && key !== "list" && key !== "form") element[key] = value;
+    else element.setAttribute(key, value);
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** What was remembered under `name`, or `otherwise`. */
+export function recall(name, otherwise = null) {
+  try {
+    return JSON.parse(localStorage.getItem(`work:${name}`)) ?? otherwise;
+  } catch {
+    return otherwise; // storage is forbidden in some private windows
+  }
+}
+
+/** Returns whether it could be kept. */
+export function remember(name, value) {
+  try {
+    if (value === null) localStorage.removeItem(`work:${name}`);
+    else localStorage.setItem(`work:${name}`, JSON.stringify(value));
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Remembered [name, value] pairs whose name begins with `prefix`. */
+export function remembered(prefix) {
+  try {
+    const names = Object.keys(localStorage).filter((name) => name.startsWith(`work:${prefix}`));
+    return names.map((name) => [name.slice(5), recall(name.slice(5))]).filter(([, value]) => value);
+  } catch {
+    return [];
+  }
+}
+
+/** Whether two JSON values say the same, whatever the order of their keys. */
+export function same(a, b) {
+  return ordered(a) === ordered(b);
+}
+
+function ordered(value) {
+  return JSON.stringify(value, (_, item) =>
+    item && typeof item === "object" && !Array.isArray(item)
+      ? Object.fromEntries(Object.keys(item).sort().map((key) => [key, item[key]]))
+      : item,
+  );
+}
+
+/** Keeps a plain object: JSON in, JSON out. Drafts are copied so that a widget cannot change what is being sent. */
+export const copyOf = (value) => (value === null || value === undefined ? null : JSON.parse(JSON.stringify(value)));

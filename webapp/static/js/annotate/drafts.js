@@ -1,0 +1,169 @@
+// The draft of one task: in this browser at every change, on the server a moment later, and never over somebody else's.
+//
+// A copy stays in the browser until the server has confirmed the very same content. Each page writes its own copy, so two
+// tabs cannot overwrite each other; the next page that opens the task finds what was left.
+import { json } from "../http.js";
+import { copyOf, remember, remembered, same } from "./dom.js";
+
+const QUIET_MS = 1500;
+const LONGEST_MS = 8000; // somebody who types without a pause is saved all the same
+const RETRY_MS = [1000, 2000, 4000, 8000, 15000, 30000];
+const PAGE = Math.random().toString(36).slice(2, 10);
+const KEEPALIVE_LIMIT = 60_000; // browsers send at most 64 kB after the page is gone
+
+const nameFor = (user, id) => `draft:${user}:${id}:`;
+
+/** What earlier pages left of this task and the server does not have: the newest copy, or null. */
+export function leftover(user, assignment) {
+  const copies = remembered(nameFor(user, assignment.id)).sort(([, a], [, b]) => b.at - a.at);
+  for (const [name, copy] of copies) if (same(copy.content, assignment.draft)) remember(name, null);
+  return copies.find(([, copy]) => !same(copy.content, assignment.draft))?.[1] ?? null;
+}
+
+export function forget(user, id) {
+  for (const [name] of remembered(nameFor(user, id))) remember(name, null);
+}
+
+/** Keeps content that could not be submitted, for the page that opens the task again. */
+export function keep(user, id, content, revision, seconds) {
+  remember(nameFor(user, id) + PAGE, { content, revision, seconds, at: Date.now() });
+}
+
+export class Draft {
+  /** `tell(state, details)`: saved, saving, offline, conflict, refused, signed_out, gone. */
+  constructor({ assignment, user, clock, tell }) {
+    Object.assign(this, { id: assignment.id, user, clock, tell });
+    this.revision = assignment.draft_revision;
+    this.content = copyOf(assignment.draft);
+    this.dirty = false;
+    this.saving = null;
+    this.conflict = null;
+    this.failures = 0;
+    this.closed = false;
+  }
+
+  change(content) {
+    if (this.closed) return;
+    this.content = copyOf(content);
+    this.dirty = true;
+    this.since ??= Date.now();
+    const unkept = !this.store();
+    if (this.conflict) return;
+    if (!this.failures) this.tell("saving", { unkept });
+    this.schedule(Date.now() - this.since > LONGEST_MS ? 0 : QUIET_MS);
+  }
+
+  store() {
+    this.unkept = !remember(nameFor(this.user, this.id) + PAGE, {
+      content: this.content, revision: this.revision, seconds: this.clock.seconds, at: Date.now(),
+    });
+    return !this.unkept;
+  }
+
+  schedule(wait) {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.flush(), this.failures ? RETRY_MS[Math.min(this.failures, RETRY_MS.length) - 1] : wait);
+  }
+
+  /** Saves now what is not saved yet. Resolves to whether the server has everything. */
+  async flush() {
+    clearTimeout(this.timer);
+    if (this.saving) await this.saving;
+    if (!this.dirty || this.conflict || this.closed) return !this.dirty;
+    this.saving = this.save();
+    await this.saving;
+    this.saving = null;
+    if (this.dirty && !this.conflict && !this.stuck) this.schedule(this.failures ? 0 : QUIET_MS);
+    return !this.dirty;
+  }
+
+  async save() {
+    const sent = copyOf(this.content);
+    this.tell("saving");
+    this.stuck = false;
+    try {
+      const told = await json(`/api/v1/assignments/${this.id}/draft`, { method: "PUT", body: this.body(sent) });
+      this.revision = told.revision;
+      this.confirmed(sent);
+    } catch (error) {
+      this.failed(error, sent);
+    }
+  }
+
+  body(content) {
+    return { content, revision: this.revision, seconds: this.clock.seconds };
+  }
+
+  confirmed(sent) {
+    this.failures = 0;
+    this.since = null;
+    this.dirty = !same(sent, this.content);
+    if (this.dirty) {
+      this.store();
+      return;
+    }
+    remember(nameFor(this.user, this.id) + PAGE, null);
+    if (!this.closed) this.tell("saved");
+  }
+
+  failed(error, sent) {
+    const current = error.body?.current;
+    if (error.code === "conflict" && current) {
+      if (same(current.draft, sent)) {
+        this.revision = current.revision; // it was ours: the answer to an earlier save got lost
+        return this.confirmed(sent);
+      }
+      this.conflict = current;
+      return this.tell("conflict", { current });
+    }
+    if ([0, 429].includes(error.status) || error.status >= 500) {
+      this.failures += 1;
+      return this.tell(error.status === 0 ? "offline" : "retrying", { error });
+    }
+    this.stuck = true;
+    this.tell({ 401: "signed_out", 403: "signed_out", 404: "gone", 409: "gone", 410: "gone" }[error.status] ?? "refused", { error });
+  }
+
+  /** After a conflict: mine goes over theirs, knowingly. */
+  async keepMine() {
+    this.revision = this.conflict.revision;
+    this.conflict = null;
+    this.dirty = true;
+    return this.flush();
+  }
+
+  takeTheirs() {
+    const { draft, revision } = this.conflict;
+    Object.assign(this, { conflict: null, revision, content: copyOf(draft), dirty: false });
+    remember(nameFor(this.user, this.id) + PAGE, null);
+    this.tell("saved", { at: null });
+    return draft;
+  }
+
+  /** Now, because the network or the person is back. */
+  retry() {
+    if (!this.dirty || this.closed) return;
+    this.failures = 0;
+    this.flush();
+  }
+
+  /** The page goes away: one last request that outlives it. The browser's copy stays until its content is confirmed. */
+  leave() {
+    if (!this.dirty || this.conflict || this.closed || this.saving) return;
+    const body = this.body(this.content);
+    if (JSON.stringify(body).length > KEEPALIVE_LIMIT) return;
+    json(`/api/v1/assignments/${this.id}/draft`, { method: "PUT", body, keepalive: true })
+      .then((told) => {
+        this.revision = told.revision; // the page came back from the browser's memory
+        this.confirmed(body.content);
+      })
+      .catch(() => {});
+  }
+
+  /** No more saves: it is being submitted, skipped or was left. */
+  close() {
+    this.closed = true;
+    clearTimeout(this.timer);
+  }
+}
+

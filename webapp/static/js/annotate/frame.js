@@ -1,0 +1,388 @@
+// The workbench: everything around a task that is the same for every kind. The kind's own part is a module in kinds/, which
+// the frame asks for its widget, its value and its problems:
+//
+//   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
+//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result)
+import { json } from "../http.js";
+import { toast } from "../toast.js";
+import { Clock, idle } from "./clock.js";
+import { controls, listen, watch } from "./controls.js";
+import { ask, choices } from "./dialogs.js";
+import { copyOf, el } from "./dom.js";
+import { Draft, leftover } from "./drafts.js";
+import { keyHint, Keymap } from "./keymap.js";
+import { KeySheet } from "./keysheet.js";
+import { Notes } from "./notes.js";
+import { Outbox } from "./outbox.js";
+import { PromptPane } from "./prompt.js";
+import { Problems } from "./problems.js";
+import { Quarrels } from "./quarrels.js";
+import { rest } from "./rest.js";
+import { Sidebar } from "./sidebar.js";
+import { SaveState } from "./status.js";
+import { HOLD, Tasks } from "./tasks.js";
+
+const setup = JSON.parse(document.getElementById("work-setup").textContent);
+const by = (id) => document.getElementById(id);
+const main = by("work-main");
+const RENEW_MS = Math.min(4 * 60_000, (setup.settings.lease_minutes * 60_000) / 3);
+
+const keymap = new Keymap(setup.keys);
+const notes = new Notes(by("work-notes"));
+const prompt = new PromptPane(by("work-prompt"));
+const problems = new Problems(by("work-problems"));
+const save = new SaveState(by("work-save"));
+const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
+const sidebar = new Sidebar({ project: setup.project, reopen: (id) => reopen(id) });
+const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
+const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
+const quarrels = new Quarrels({
+  notes, tasks, describe, remount, show, hold, advance, forgetDraft,
+  user: setup.user,
+  reopen: (id) => reopen(id, true),
+  get current() {
+    return current;
+  },
+});
+const drafts = new Map(); // assignment id -> Draft, of every task touched on this page
+const submitted = []; // ids, the last one at the end: what Ctrl/Cmd+Z reopens
+let kind; // the module
+let current = null; // { assignment, draft, widget, touched }
+let busy = false;
+
+function counts() {
+  const waiting = outbox.entries.length;
+  main.dataset.waiting = waiting;
+  save.wait(outbox.stalled ? waiting : 0);
+  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known });
+}
+
+// ---- showing a task ----
+
+function show(assignment, { reopened = false } = {}) {
+  leaveCurrent();
+  hold(false);
+  const draft = drafts.get(assignment.id) ?? begin(assignment);
+  current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
+  notes.clear();
+  problems.clear();
+  prompt.draw(assignment.view);
+  const left = draft.dirty ? null : leftover(setup.user, assignment);
+  if (left && left.revision === draft.revision) draft.change(left.content);
+  mount(draft.content);
+  explain(assignment, reopened);
+  if (left && left.revision !== draft.revision) quarrels.differs(left);
+  draft.clock.run(true);
+  by("work-foot").hidden = false;
+  main.dataset.state = "task";
+  if (draft.conflict) told("conflict", { current: draft.conflict });
+  else told(draft.dirty ? "saving" : draft.revision && !reopened ? "saved" : "idle", { at: assignment.draft_at && new Date(assignment.draft_at) });
+  focusTask();
+}
+
+function begin(assignment) {
+  const clock = new Clock(assignment.seconds ?? 0);
+  const draft = new Draft({ assignment, user: setup.user, clock, tell: (state, details) => current?.draft === draft && told(state, details) });
+  drafts.set(assignment.id, draft);
+  return draft;
+}
+
+/** What is on the server counts from here on; the draft that went before saves no more. */
+function forgetDraft(id) {
+  drafts.get(id)?.close();
+  drafts.delete(id);
+}
+
+function mount(content) {
+  const root = el("div.work-widget-root");
+  by("work-widget").replaceChildren(root);
+  const widget = kind.mount(root, {
+    view: current.assignment.view,
+    settings: setup.settings,
+    draft: copyOf(content),
+    assignment: current.assignment.id,
+    say: announce,
+    paint: (part) => keymap.paint(part),
+    onChange() {
+      if (current?.widget !== widget) return;
+      current.touched = true;
+      problems.clear();
+      current.draft.change(widget.value());
+    },
+  });
+  current.widget = widget;
+  const entries = kind.keys.filter((entry) => !entry.when || entry.when(setup.settings));
+  keymap.define("task", entries.map((entry) => ({ ...entry, run: () => entry.run(widget) })));
+}
+
+function leaveCurrent() {
+  if (!current) return;
+  current.draft.clock.run(false);
+  current.draft.flush();
+  current.widget.destroy();
+  current = null;
+}
+
+function explain(assignment, reopened) {
+  if (assignment.sent_back) notes.show("sent_back", { tone: "warn", title: "A reviewer sent this one back", body: assignment.sent_back });
+  if (reopened) notes.show("reopened", { title: "Your submission is open again.", body: "Submitting replaces it; the earlier one is kept in the history." });
+  const { suggestion } = assignment.view;
+  if (suggestion) notes.show("suggestion", { title: "A model's view", body: describe(suggestion), dismiss: true });
+  sidebar.guidelinesAre(assignment.guidelines).then((changed) => {
+    if (!changed) return;
+    notes.show("guidelines", { tone: "info", title: `The guidelines changed: now version ${assignment.guidelines}.`, actions: [["Read them", () => sidebar.toggle("guidelines")]], dismiss: true });
+  });
+}
+
+function describe(content) {
+  return content ? (kind.describe?.(content, setup.settings) ?? JSON.stringify(content)) : "nothing yet";
+}
+
+function focusTask() {
+  main.focus({ preventScroll: true });
+  if (matchMedia("(max-width: 52rem)").matches) scrollTo({ top: 0 });
+}
+
+/** The next task, or what there is to say where there is none. */
+async function advance() {
+  const next = tasks.held[0];
+  if (next) return show(next);
+  if (outbox.entries.length && !outbox.stalled) await outbox.run(); // its answer brings the next task along
+  if (tasks.held[0]) return show(tasks.held[0]);
+  leaveCurrent();
+  await claim();
+}
+
+async function claim() {
+  main.dataset.state = "loading";
+  by("work-foot").hidden = true;
+  try {
+    await tasks.claim();
+  } catch (error) {
+    return pause({ error });
+  }
+  if (tasks.held[0]) return show(tasks.held[0]);
+  pause({ reason: tasks.reason });
+}
+
+function pause(why) {
+  hold(false);
+  prompt.clear();
+  notes.clear();
+  keymap.define("task", []);
+  main.dataset.state = "rest";
+  told("idle");
+  by("work-widget").replaceChildren(rest(why, { again: advance, undo }));
+  keymap.paint();
+}
+
+// ---- saving ----
+
+function told(state, details = {}) {
+  save.tell(state, details);
+  quarrels.told(state, details);
+}
+
+function remount(content) {
+  current.widget.destroy();
+  mount(content);
+  focusTask();
+}
+
+async function renew() {
+  if (document.hidden || idle() > RENEW_MS * 2) return; // whoever went away gives the seat back in time
+  const shown = current?.assignment;
+  if (!shown) return;
+  const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
+  if (told?.state === "returned" && current?.assignment === shown) quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
+}
+
+// ---- submitting, skipping, coming back ----
+
+const waits = () => setup.settings.gold_feedback || (setup.kind === "rubric" && setup.settings.stress_test);
+
+async function submit(event) {
+  if (!current || busy) return;
+  const { assignment, draft, widget, touched } = current;
+  performance.mark("work:asked", { startTime: event?.timeStamp ?? performance.now() });
+  const open = by("work-notes").querySelector("[data-subject=conflict] button, [data-subject=gone] button");
+  if (open) return open.focus(); // a choice is to be made first
+  if (!touched) return problems.show([{ path: "", message: "Nothing is answered yet.", element: null }]);
+  const found = widget.problems();
+  if (found.length) return problems.show(found);
+  const content = copyOf(widget.value());
+  const seconds = draft.clock.seconds;
+  hold(true);
+  draft.close();
+  tasks.drop(assignment.id);
+  submitted.push(assignment.id);
+  sidebar.submitted(seconds);
+  const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
+  const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body }, draft);
+  if (waits()) await reveal(await answer, content);
+  await advance();
+  measure("work:next", "work:asked");
+}
+
+/** Between a task that is on its way out and the next one nothing can be entered that would belong to neither. */
+function hold(on) {
+  busy = on;
+  by("work-widget").inert = on;
+  if (on) main.setAttribute("aria-busy", "true");
+  else main.removeAttribute("aria-busy");
+}
+
+/** Up to the frame in which the task can be worked on: `python -m benchmarks workbench` reads it. */
+function measure(name, from) {
+  requestAnimationFrame(() => setTimeout(() => performance.measure(name, from)));
+}
+
+/** What there is to see before the next task: whether a check was right, how the rubric fares. */
+async function reveal(result, content) {
+  if (!result) return;
+  const { feedback } = result;
+  if (feedback?.right) toast("That agrees with the known answer.", { tone: "good" });
+  if (feedback && !feedback.right) await choices(by("work-check"), [["You said", describe(content)], ["Expected", describe(feedback.expected)]]);
+  if (result.stress && kind.after) await stay(result);
+}
+
+/** The kind draws what came of it. Going on resolves; who opens the submission again is shown it instead. */
+function stay(result) {
+  return new Promise((resolve) => {
+    const root = el("div.work-after");
+    hold(false);
+    leaveCurrent();
+    by("work-foot").hidden = true;
+    by("work-widget").replaceChildren(root);
+    kind.after(root, result);
+    const revise = el("button.btn", { type: "button", onclick: undo }, "Revise", keyHint("revise"));
+    const next = el("button.btn.primary", { type: "button", onclick: resolve }, "Next task", keyHint("go_on"));
+    root.append(el("div.row", {}, revise, el("span.push"), next));
+    keymap.define("task", [
+      { action: "go_on", key: "Enter", label: "Next task", run: resolve },
+      { action: "revise", key: "r", label: "Open it again", run: undo },
+    ]);
+    main.focus({ preventScroll: true });
+  });
+}
+
+function delivered(entry, result) {
+  drafts.delete(entry.id);
+  tasks.take(result.queue);
+  sidebar.delivered();
+  if (entry.kind === "submit" && result.after?.suggestion)
+    notes.show("after", { title: "A model's view of the task before", body: describe(result.after.suggestion), dismiss: true });
+  if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
+}
+
+/** The server will not have it as it is: the task comes back with the words why, and nothing of it lost. */
+async function refused(entry, error) {
+  drafts.delete(entry.id);
+  if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
+  submitted.splice(submitted.indexOf(entry.id), 1);
+  const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => entry.view);
+  if (!["claimed", undefined].includes(fresh.state)) return toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
+  tasks.put(fresh);
+  const draft = begin(fresh);
+  draft.content = copyOf(entry.body.content);
+  draft.dirty = true;
+  show(fresh);
+  if (error.code === "conflict" && error.body?.current) {
+    draft.conflict = error.body.current;
+    return told("conflict", { current: error.body.current });
+  }
+  draft.flush();
+  const at = (field) => current.widget.locate?.(field.path.replace(/^content\.?/, "")) ?? null;
+  const fields = error.fields.length ? error.fields : [{ path: "", message: error.message }];
+  problems.show(fields.map((field) => ({ ...field, element: at(field) })));
+}
+
+async function skip() {
+  if (!current || busy) return;
+  const { assignment, draft } = current;
+  const answer = await ask(by("work-skip"));
+  if (!answer) return;
+  const reason = [answer.reason, answer.text].filter(Boolean).join(": ") || "no reason given";
+  hold(true);
+  draft.close();
+  tasks.drop(assignment.id);
+  outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: HOLD } });
+  await advance();
+}
+
+async function flag() {
+  if (!current) return;
+  const { id } = current.assignment;
+  const send = ({ kind: about, text }) => json(`/api/v1/assignments/${id}/flag`, { body: { kind: about, text } });
+  if (await ask(by("work-flag"), send)) toast("The reviewers will see it.", { tone: "good" });
+}
+
+async function undo() {
+  const last = submitted.at(-1);
+  if (last) return reopen(last);
+  await sidebar.refresh();
+  const item = sidebar.mine?.find((each) => each.state === "submitted");
+  if (item) return reopen(item.id);
+  toast("There is no submission of yours to open again.");
+}
+
+async function reopen(id, held = false) {
+  if (busy && !held) return;
+  const unsent = outbox.recallEntry(id);
+  const at = submitted.lastIndexOf(id);
+  if (unsent?.view) {
+    if (at >= 0) submitted.splice(at, 1);
+    return comeBack({ ...unsent.view, draft: unsent.body.content, seconds: unsent.body.seconds }, true);
+  }
+  try {
+    await outbox.run(); // it may still be on its way
+    const assignment = await json(`/api/v1/assignments/${id}/reopen`, { method: "POST" });
+    if (at >= 0) submitted.splice(at, 1);
+    comeBack(assignment, false);
+  } catch (error) {
+    toast(error.message, { tone: "bad", id: error.id });
+  }
+}
+
+function comeBack(assignment, unsent) {
+  forgetDraft(assignment.id);
+  tasks.put(assignment);
+  show(assignment, { reopened: !unsent });
+  if (unsent) current.draft.change(assignment.draft);
+}
+
+function turn(by) {
+  const other = current && tasks.beside(current.assignment.id, by);
+  if (other) show(other);
+  else announce(by > 0 ? "This is the last task in your hands." : "This is the first task in your hands.");
+}
+
+// ---- keys, buttons, the page ----
+
+function saveNow() {
+  if (!current) return;
+  current.draft.retry();
+  if (!current.draft.dirty) told("saved");
+}
+
+/** For screen readers: what a key has done. */
+function announce(text) {
+  by("work-say").textContent = text;
+}
+
+keymap.define("frame", controls({ submit, saveNow, undo, skip, flag, turn, sidebar, prompt, sheet }));
+listen({ keymap, sheet, focusTask, busy: () => busy });
+watch({
+  drafts,
+  back() {
+    if (main.dataset.state === "rest" && !outbox.entries.length) advance();
+  },
+});
+setInterval(renew, RENEW_MS);
+
+const loading = import(`./kinds/${setup.kind}.js`);
+if (outbox.entries.length) await outbox.run(); // of a page that was closed before they were sent
+const [module] = await Promise.all([loading, tasks.claim().catch(() => null)]);
+kind = { ...module, mount: module.default };
+await advance(); // asks again where that claim failed, and says why
+measure("work:open", { start: 0 });

@@ -1,0 +1,58 @@
+// What the widgets of this folder share: the words of a verdict, points, the current row, a line cut short.
+import { icon } from "../../icons.js";
+import { card } from "../cards.js";
+import { el } from "../dom.js";
+import { keyHint } from "../keymap.js";
+
+/** A response that stands alone beside a form. */
+export function soleCard(response) {
+  const made = card({ letter: "Response", text: response?.text ?? "" }, { title: "Response" });
+  made.element.querySelector(".visually-hidden").remove(); // the heading says it already
+  return made;
+}
+
+/** A button that shows the key of `action`. `options` as for `el`; `classes` with leading dots. */
+export function keyed(classes, action, options, ...children) {
+  return el(`button${classes}`, { type: "button", ...options }, ...children, keyHint(action));
+}
+
+/** Marks one row as the one that keys act on; the focus stays where it is, so that keys go on working. */
+export function makeCurrent(rows, at, { reveal = true } = {}) {
+  rows.forEach((row, index) => {
+    row.toggleAttribute("data-current", index === at);
+    if (index === at) row.setAttribute("aria-current", "true");
+    else row.removeAttribute("aria-current");
+  });
+  if (reveal) rows[at]?.scrollIntoView({ block: "nearest" });
+}
+
+export const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
+
+export const VERDICTS = {
+  met: { words: "Met", shape: () => icon("check"), tone: "good" },
+  not_met: { words: "Not met", shape: () => icon("x"), tone: "bad" },
+  cannot_assess: { words: "Cannot assess", shape: () => icon("circle-question-mark"), tone: "warn" },
+};
+
+/** "+5", "−3": with a real minus sign. */
+export const signed = (points) => (points > 0 ? `+${points}` : `\u2212${Math.abs(points)}`);
+
+export const pointsChip = (points) =>
+  el("span.chip.square.num", { title: points > 0 ? "Points when met" : "Points lost when met", data: { tone: points > 0 ? "good" : "bad" } }, signed(points));
+
+/** One line of `text`, cut at `most` characters. */
+export function excerpt(text, most = 120) {
+  const letters = [...text.replace(/\s+/g, " ").trim()];
+  return letters.length > most ? `${letters.slice(0, most).join("")}…` : letters.join("");
+}
+
+/** Calls `work` once things have been quiet for `wait` ms. */
+export function debounced(work, wait) {
+  let timer = 0;
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(work, wait);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+}

@@ -1,0 +1,131 @@
+// A rationale cut into atomic reasons: the text on one side, the list on the other. Where there is no text, one's own.
+import { card, passageButton } from "../cards.js";
+import { el } from "../dom.js";
+import { keyHint } from "../keymap.js";
+import { passageOf } from "../picker.js";
+import { ReasonList } from "../reasons.js";
+import { cut } from "../text.js";
+
+const MAX_SOURCE = 20_000;
+
+export default function mount(root, options) {
+  return new Rationale(root, { ...options, draft: options.draft ?? {} });
+}
+
+class Rationale {
+  constructor(root, { view, draft, onChange, say }) {
+    Object.assign(this, { view, onChange, say, note: draft.note ?? "" });
+    this.given = view.rationale;
+    this.cards = view.responses.map((response) => {
+      const tie = passageButton(`attach_${response.letter.toLowerCase()}`, "Tie to reason", (byKey) => this.attach(response.letter, !byKey));
+      return card(response, { extra: tie });
+    });
+    this.reasons = new ReasonList({
+      reasons: draft.reasons ?? [], say, changed: () => this.changed(),
+      title: "Atomic reasons",
+      hint: "One judgement each, such as “B names the wrong year”.",
+      quote: (reason) => cut(this.cardOf(reason.response)?.panel.text ?? "", reason.start, reason.end),
+      chosen: () => this.mark(),
+    });
+    root.classList.add("work-beside", "work-rationale");
+    root.append(this.drawSource(draft.source ?? ""), el("div.work-form", {}, this.reasons.element, ...this.drawResponses()));
+    this.mark();
+  }
+
+  drawSource(own) {
+    if (this.given !== null) {
+      const cutting = passageButton("take", "Make it a reason", (byKey) => this.take(!byKey));
+      this.source = card({ letter: "Rationale", text: this.given }, { title: "Rationale", extra: cutting });
+      return this.source.element;
+    }
+    this.own = el("textarea.textarea.work-own", {
+      value: own, maxLength: MAX_SOURCE, dir: "auto", id: "work-own", oninput: () => this.changed(),
+      placeholder: "Which response is better, and why? Write as you would tell a colleague, then cut it into reasons.",
+    });
+    const help = el("p.help", {}, "Select a part of it and make it a reason.");
+    const cutting = el("button.btn.small", { type: "button", onclick: () => this.take() }, "Selection to reason", keyHint("take"));
+    return el("section.work-card", {}, el("header.work-card-head", {}, el("label.work-letter", { htmlFor: "work-own" }, "Your rationale")),
+      el("div.work-own-body", {}, this.own, el("div.row", {}, help, cutting)));
+  }
+
+  drawResponses() {
+    if (!this.cards.length) return [];
+    const folds = this.cards.map(({ element }) => element);
+    return [el("h2.label", {}, "What it is about"), ...folds];
+  }
+
+  cardOf(letter) {
+    return this.cards.find((each) => each.letter === letter);
+  }
+
+  /** The selected part of the text becomes a reason; without a selection the keyboard chooses one. */
+  take(pointer = false) {
+    if (this.own) {
+      const { value, selectionStart, selectionEnd } = this.own;
+      const part = value.slice(selectionStart, selectionEnd).trim();
+      return this.reasons.insert({ text: part });
+    }
+    passageOf(this.source, { key: "t", say: this.say, pointer, take: ({ quote }) => this.insert(quote) });
+  }
+
+  insert(words) {
+    this.reasons.insert({ text: words.replace(/\s+/g, " ").slice(0, 2000) });
+    this.say(`New reason: ${words}`);
+  }
+
+  attach(letter, pointer = false) {
+    const one = this.cardOf(letter);
+    if (!one) return;
+    const take = ({ start, end, quote }) => {
+      this.reasons.attach({ response: letter, start, end });
+      this.say(`Passage of ${letter}: ${quote}`);
+    };
+    passageOf(one, { key: letter.toLowerCase(), say: this.say, pointer, take });
+  }
+
+  changed() {
+    this.mark();
+    this.onChange();
+  }
+
+  mark() {
+    for (const { panel, letter } of this.cards) panel.mark(...this.reasons.marks(letter));
+  }
+
+  value() {
+    return { source: this.given ?? this.own.value, reasons: this.reasons.value(), note: this.note };
+  }
+
+  problems() {
+    const found = [];
+    if (this.own && !this.own.value.trim()) found.push({ path: "source", message: "Write the rationale first.", element: this.own });
+    if (!this.reasons.value().some((reason) => reason.text)) found.push({ path: "reasons", message: "Cut it into at least one reason.", element: this.reasons.add });
+    return [...found, ...this.reasons.problems()];
+  }
+
+  locate(path) {
+    return path.startsWith("source") ? (this.own ?? this.source.element) : this.reasons.add;
+  }
+
+  focus() {
+    (this.own ?? this.reasons.add).focus();
+  }
+
+  destroy() {
+    for (const { panel } of this.cards) panel.destroy();
+    this.source?.panel.destroy();
+  }
+}
+
+export const keys = [
+  { action: "reason", key: "r", label: "New reason", run: (widget) => widget.reasons.insert() },
+  { action: "take", key: "t", label: "Make the selection a reason, or choose one", run: (widget) => widget.take() },
+  { action: "edit", key: "e", label: "Edit the reason at hand", run: (widget) => widget.reasons.edit() },
+  { action: "attach_a", key: "a", label: "Tie a passage of A to the reason", run: (widget) => widget.attach("A") },
+  { action: "attach_b", key: "b", label: "Tie a passage of B to the reason", run: (widget) => widget.attach("B") },
+];
+
+export function describe({ source = "", reasons = [] }) {
+  const listed = reasons.map((reason, index) => `${index + 1}. ${reason.text}`).join(" ");
+  return listed || source || "No reasons yet";
+}

@@ -1,0 +1,61 @@
+// The stress test as a table: criteria by responses, what tells them apart, and the scores that follow so far.
+import { icon } from "../../icons.js";
+import { card } from "../cards.js";
+import { el } from "../dom.js";
+import { pointsChip, VERDICTS } from "./parts.js";
+
+/** `report` as the server gives it after submission and from /rubrics/stress. */
+export function stressTable(report) {
+  const letters = report.responses.map(({ letter }) => letter);
+  const head = el("tr", {}, el("th.fit", {}, "Points"), el("th", {}, "Criterion"), ...letters.map((letter) => el("th.fit.stress-cell", { scope: "col" }, letter)), el("th.fit", {}, "Does it discriminate?"));
+  const rows = report.criteria.map((criterion) =>
+    el(
+      "tr", {},
+      el("td.fit.top", {}, pointsChip(criterion.points)),
+      el("td.top.stress-text", { dir: "auto" }, criterion.text),
+      ...letters.map((letter) => verdictCell(criterion.verdicts[letter])),
+      el("td.fit.top", {}, power(criterion)),
+    ),
+  );
+  const scores = el("tr.stress-scores", {}, el("td"), el("th", { scope: "row" }, "Score"), ...report.responses.map(scoreCell), el("td"));
+  return el("div.table-wrap", {}, el("table.table.stress-table", {}, el("thead", {}, head), el("tbody", {}, ...rows), el("tfoot", {}, scores)));
+}
+
+function verdictCell({ met, note }) {
+  const { words, shape, tone } = met === null ? { words: "No verdict", shape: () => icon("minus"), tone: "" } : VERDICTS[met ? "met" : "not_met"];
+  return el("td.stress-cell.top", { title: note, data: { tone } }, shape(), el("span.visually-hidden", {}, words));
+}
+
+function power({ power, told, verifier }) {
+  if (power === "discriminates") return el("span.chip", { data: { tone: "good" } }, icon("check"), "yes");
+  if (power !== "unknown") return el("span.chip", { data: { tone: "warn" }, title: told }, icon("triangle-alert"), power === "all_meet" ? "no: all meet it" : "no: none meets it");
+  return el("span.small.muted", {}, verifier ? "not known" : "needs a judge or a person");
+}
+
+function scoreCell({ score, partial, missing }) {
+  if (score === null) return el("td.stress-cell.missing", { title: `${missing} verdicts are missing, an essential one or all of them: no score` }, "–");
+  const words = partial ? `Partial: ${missing} of the criteria have no verdict and are left out` : "All criteria have a verdict";
+  return el("td.stress-cell.num", { title: words }, score.toFixed(2), partial ? el("sup", { ariaHidden: "true" }, "*") : null, partial ? el("span.visually-hidden", {}, " partial") : null);
+}
+
+/** What the table says, in a sentence or two. */
+export function stressWords({ responses, criteria, unverified }) {
+  const dull = criteria.filter(({ power }) => power === "all_meet" || power === "none_meets").length;
+  const parts = [`Your rubric met ${responses.length} response${responses.length === 1 ? "" : "s"} that you had not seen.`];
+  if (dull) parts.push(`${dull} of ${criteria.length} criteria ${dull === 1 ? "does" : "do"} not tell them apart.`);
+  if (unverified) parts.push(`${unverified} ${unverified === 1 ? "has" : "have"} no verifier: a judge or a person must look, and until then scores marked * leave ${unverified === 1 ? "it" : "them"} out.`);
+  return parts.join(" ");
+}
+
+/** Table, words and the responses themselves; `destroy()` when it goes. */
+export function stressReport(report, { title = "Stress test" } = {}) {
+  const cards = report.responses.map((response) => card(response));
+  const element = el(
+    "section.stress", { ariaLabel: title },
+    el("header.kind-head", {}, el("h2", {}, title)),
+    el("p.soft", {}, stressWords(report)),
+    stressTable(report),
+    el("div.stress-responses", {}, ...cards.map((each) => each.element)),
+  );
+  return { element, destroy: () => cards.forEach(({ panel }) => panel.destroy()) };
+}

@@ -1,0 +1,36 @@
+// What has to be said about the task at hand, above it: a note per subject, replaced rather than piled up.
+import { icon } from "../icons.js";
+import { el } from "./dom.js";
+
+const SHAPES = { info: () => icon("info"), warn: () => icon("triangle-alert"), bad: () => icon("octagon-alert"), good: () => icon("circle-check") };
+
+export class Notes {
+  constructor(root) {
+    this.root = root;
+  }
+
+  /** `actions`: [[words, run, primary]]; `body`: text or elements. */
+  show(subject, { tone = "info", title = "", body = [], actions = [], dismiss = false }) {
+    this.drop(subject);
+    const buttons = actions.map(([words, run, primary]) =>
+      el(primary ? "button.btn.small.primary" : "button.btn.small", { type: "button", onclick: run }, words),
+    );
+    if (dismiss) {
+      const close = el("button.btn.ghost.small.icon-only", { type: "button", ariaLabel: "Dismiss", onclick: () => this.drop(subject) }, icon("x"));
+      buttons.push(close);
+    }
+    const words = el("div.stack.gap-2", {}, title ? el("strong", {}, title) : null, ...[body].flat());
+    const note = el("div.callout.work-note", { role: tone === "bad" || tone === "warn" ? "alert" : "status", data: { tone, subject } },
+      SHAPES[tone](), words, el("div.row", {}, ...buttons));
+    this.root.append(note);
+    return note;
+  }
+
+  drop(...subjects) {
+    for (const note of [...this.root.children]) if (subjects.includes(note.dataset.subject)) note.remove();
+  }
+
+  clear() {
+    this.root.replaceChildren();
+  }
+}

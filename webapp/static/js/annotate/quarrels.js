@@ -1,0 +1,137 @@
+// When the page and the server do not agree about a draft: what each has, side by side, and a choice that loses neither.
+import { toast } from "../toast.js";
+import { el } from "./dom.js";
+import { forget } from "./drafts.js";
+
+export class Quarrels {
+  /** `bench`: what the frame lends: notes, tasks, user, current, describe, remount, reopen, show, hold, advance, forgetDraft. */
+  constructor(bench) {
+    this.bench = bench;
+  }
+
+  /** The save state has changed; `error` and `current` as the draft tells them. */
+  told(state, { error = null, current = null } = {}) {
+    const { notes } = this.bench;
+    if (state === "saved") notes.drop("signed_out", "refused", "conflict");
+    if (state === "conflict") this.clash(current);
+    if (state === "gone") this.gone(error ?? {});
+    if (state === "signed_out") this.signedOut();
+    if (state === "refused")
+      notes.show("refused", { tone: "bad", title: "The server refuses this draft; it is kept in this browser.", body: error?.fields?.[0]?.message ?? error?.message });
+  }
+
+  sides(here, there, [hereWords, thereWords]) {
+    const { describe } = this.bench;
+    const line = (words, content) => el("p", { dir: "auto" }, el("strong", {}, `${words}: `), describe(content));
+    return [line(hereWords, here), line(thereWords, there)];
+  }
+
+  /** Another tab saved something else meanwhile. */
+  clash(theirs) {
+    const { notes, current, remount } = this.bench;
+    const keep = () => {
+      notes.drop("conflict");
+      current.draft.keepMine();
+    };
+    const take = () => {
+      notes.drop("conflict");
+      remount(current.draft.takeTheirs());
+    };
+    notes.show("conflict", {
+      tone: "warn",
+      title: "This task was changed in another tab or on another machine.",
+      body: this.sides(current.widget.value(), theirs.draft, ["Here", "There"]),
+      actions: [["Keep what is here", keep, true], ["Take what is there", take]],
+    });
+  }
+
+  /** An earlier page left a copy that never reached the server, which has something else by now. */
+  differs(copy) {
+    const { notes, current, remount, user } = this.bench;
+    const done = () => {
+      notes.drop("leftover");
+      forget(user, current.assignment.id);
+    };
+    const use = () => {
+      done();
+      remount(copy.content);
+      current.draft.change(copy.content);
+    };
+    notes.show("leftover", {
+      tone: "warn",
+      title: "This browser kept an unsaved version of this task.",
+      body: this.sides(copy.content, current.assignment.draft, ["Kept here", "Saved since"]),
+      actions: [["Use the kept one", use, true], ["Use the saved one", done]],
+    });
+  }
+
+  /** The seat is not this person's any more, or the task is done already. */
+  gone({ code = "", message = "" }) {
+    const { notes, tasks, current, advance } = this.bench;
+    const elsewhere = code === "already_submitted";
+    const first = elsewhere ? ["Open it again with what stands here", () => this.replace(), true] : ["Ask for it again", () => this.again(), true];
+    const goOn = () => {
+      tasks.drop(current.assignment.id);
+      advance();
+    };
+    notes.show("gone", {
+      tone: "warn",
+      title: elsewhere ? "This task was submitted in another tab or on another machine." : "This task is no longer in your hands.",
+      body: `${elsewhere ? "" : message} What stands here is kept in this browser.`,
+      actions: [first, ["Go on", goOn]],
+    });
+  }
+
+  /** Opened again, with what stands here instead of what was submitted. */
+  async replace() {
+    const { bench } = this;
+    const { assignment, widget } = bench.current;
+    const content = widget.value();
+    bench.hold(true);
+    await bench.reopen(assignment.id);
+    bench.hold(false);
+    if (bench.current.assignment === assignment) return; // it could not be opened; the words why are on the screen
+    this.goOnWith(content);
+  }
+
+  /** The time ran out: perhaps a seat is still free. */
+  async again() {
+    const { bench } = this;
+    const { assignment, widget } = bench.current;
+    const content = widget.value();
+    bench.tasks.drop(assignment.id);
+    try {
+      await bench.tasks.claim();
+    } catch (error) {
+      bench.tasks.put(assignment);
+      return toast(error.message, { tone: "bad", id: error.id });
+    }
+    const same = bench.tasks.held.find((item) => item.task === assignment.task);
+    if (!same) {
+      bench.tasks.put(assignment);
+      return toast("Others hold all its seats now. Go on with the next one.", { tone: "warn" });
+    }
+    bench.forgetDraft(assignment.id);
+    bench.show(same);
+    this.goOnWith(content);
+  }
+
+  goOnWith(content) {
+    const { notes, remount, current } = this.bench;
+    notes.drop("leftover"); // that is this very content
+    remount(content);
+    current.draft.change(content);
+  }
+
+  signedOut() {
+    this.bench.notes.show("signed_out", {
+      tone: "warn",
+      title: "You are signed out.",
+      body: "Your work is kept in this browser.",
+      actions: [
+        ["Sign in again", () => open(`/sign-in?next=${encodeURIComponent(location.pathname)}`), true],
+        ["I am back", () => location.reload()], // with the new session's token; what is kept comes back by itself
+      ],
+    });
+  }
+}

@@ -1,0 +1,22 @@
+// What there is to say where there is no task.
+import { icon } from "../icons.js";
+import { el } from "./dom.js";
+import { keyHint } from "./keymap.js";
+
+const ENDS = {
+  none_left: [() => icon("coffee"), "Nothing waits for you", "Every task has enough answers, or you have given yours. Thank you."],
+  paused: [() => icon("circle-pause"), "This project is paused", "Nothing is lost. It goes on when its managers open it again."],
+  you_are_paused: [() => icon("circle-pause"), "You are paused in this project", "Its managers asked you to stop for now. What you submitted stays."],
+  closed: [() => icon("circle-check"), "This project is closed", "What you submitted stays. Thank you."],
+};
+
+/** `reason` as a claim gives it, or the error of a claim that failed. */
+export function rest({ reason = "", error = null }, { again, undo }) {
+  const [shape, title, text] = error
+    ? [() => icon("cloud-off"), "No task can be fetched now", error.message]
+    : (ENDS[reason] ?? ENDS.none_left);
+  const button = el("button.btn", { type: "button", onclick: again }, error ? "Try again" : "Look again");
+  const last = el("button.btn.ghost", { type: "button", onclick: undo }, "Reopen last", keyHint("undo"));
+  const home = el("a.btn.ghost", { href: "/" }, "Home");
+  return el("div.empty", {}, shape(), el("h2", {}, title), el("p", {}, text), el("div.row", {}, button, last, home));
+}

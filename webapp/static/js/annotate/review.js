@@ -1,0 +1,348 @@
+// Consolidation of one task: answers side by side, one decision per row, all of it by keyboard.
+import { json } from "../http.js";
+import { icon } from "../icons.js";
+import { register } from "../keys.js";
+import { toast } from "../toast.js";
+import { el } from "./dom.js";
+import { drawSheet, drawTask, words } from "./reviewsheet.js";
+
+const root = document.getElementById("review");
+const part = (name) => root.querySelector(`[data-${name}]`);
+const base = `/projects/${root.dataset.project}/review`;
+
+let data = JSON.parse(document.getElementById("review-data").textContent);
+let decisions = {};
+let focus = 0;
+let history = []; // decisions before each change, for z
+let editing = null;
+let saving = false;
+
+const rows = () => data.rows;
+const decided = (row) => decisions[row.id] ?? null;
+const left = () => rows().filter((row) => !decided(row));
+const ids = () => data.people.map((person) => person.answer);
+const say = (text) => (part("says").textContent = text);
+
+function begin(task) {
+  data = task;
+  const known = data.resolution && !data.resolution.stale ? data.resolution.decisions : {};
+  decisions = {};
+  for (const row of rows()) {
+    const found = known[row.id] ?? row.agreed;
+    if (found) decisions[row.id] = found;
+  }
+  history = [];
+  editing = null;
+  focus = Math.max(0, rows().findIndex((row) => !decided(row)));
+  draw();
+}
+
+function draw() {
+  const source = part("source");
+  source.replaceChildren();
+  if (data.resolution) {
+    const [tone, name, text] = words.sources[data.resolution.source];
+    source.append(el("span", { class: "chip", "data-tone": tone }, icon(name), text + (data.resolution.by ? ` · ${data.resolution.by}` : "")));
+  }
+  part("stale").hidden = !data.resolution?.stale;
+  part("undo").hidden = !data.resolution?.can_undo;
+  link("previous", data.previous);
+  link("next", data.next);
+  drawTask(part("task"), data);
+  drawAll();
+  drawRemarks();
+}
+
+function link(name, task) {
+  const anchor = part(name);
+  anchor.hidden = !task;
+  if (task) anchor.href = `${base}/${task}`;
+}
+
+function drawAll() {
+  drawSheet(part("sheet"), { data, decisions, focus, editing, act, onEdit: finishEdit, onFocus: select, sendBack });
+  const open = left().length;
+  part("undecided").textContent = open ? `${open} of ${rows().length} rows to decide` : `All ${rows().length} rows decided`;
+  part("save").dataset.ready = String(!open);
+  const row = part("sheet").querySelector('[aria-current="true"]');
+  row?.scrollIntoView({ block: "nearest" });
+  const field = part("sheet").querySelector("[data-edit]");
+  if (field) field.focus();
+}
+
+function select(index) {
+  focus = Math.min(Math.max(index, 0), rows().length - 1);
+  editing = null;
+  drawAll();
+}
+
+function remember() {
+  history.push([{ ...decisions }, focus]);
+}
+
+function set(row, decision) {
+  remember();
+  decisions[row.id] = decision;
+  editing = null;
+  const next = rows().findIndex((other, index) => index > focus && !decided(other));
+  if (next >= 0) focus = next;
+  say(`${row.label}: ${words.actions[decision.action] ?? decision.action}. ${left().length} to decide.`);
+  drawAll();
+}
+
+// what a key, or a button of the row, does to the row in focus
+function act(action, argument, index = focus) {
+  focus = index;
+  const row = rows()[focus];
+  if (!row) return;
+  if (action === "take") return take(row, argument);
+  if (action === "keep") return keep(row);
+  if (action === "merge") return merge(row);
+  if (action === "drop") return row.type === "item" || row.drop !== null ? set(row, { action: "drop" }) : say("This row cannot be dropped.");
+  if (action === "edit") {
+    editing = row.id;
+    return drawAll();
+  }
+  if (action === "value") return set(row, { action: "set", value: argument });
+}
+
+function take(row, place) {
+  const person = data.people[place];
+  if (!person) return;
+  const has = row.type === "choice" ? person.answer in row.given : row.items.some((each) => each.answer === person.answer);
+  if (!has) return say(`${person.label} has nothing here.`);
+  set(row, { action: "keep", answer: person.answer });
+}
+
+function keep(row) {
+  if (row.type === "item") return set(row, { action: "keep", answer: row.items[0].answer });
+  const values = new Set(Object.values(row.given));
+  if (values.size === 1) return set(row, { action: "keep", answer: Number(Object.keys(row.given)[0]) });
+  if (row.most !== null) return set(row, { action: "merge" });
+  toast("Their values differ: take one person's with 1, 2, …, or choose with e.");
+}
+
+function merge(row) {
+  if (row.type === "item" || row.most !== null) return set(row, { action: "merge" });
+  toast("No value has a majority: take one person's with 1, 2, …, or choose with e.");
+}
+
+function finishEdit(row, value) {
+  if (value === null) {
+    editing = null;
+    return drawAll();
+  }
+  set(row, row.type === "choice" ? { action: "set", value } : { action: "edit", item: value });
+}
+
+function undoStep() {
+  const last = history.pop();
+  if (!last) return withdraw();
+  [decisions, focus] = last;
+  editing = null;
+  drawAll();
+}
+
+function rest() {
+  remember();
+  for (const row of left()) {
+    if (2 * row.support <= data.people.length) continue;
+    if (row.type === "item") decisions[row.id] = { action: row.items.length > 1 ? "merge" : "keep", answer: row.items[0].answer };
+    else if (row.most !== null) decisions[row.id] = { action: "merge" };
+  }
+  focus = Math.max(0, rows().findIndex((row) => !decided(row)));
+  if (left().length) toast(`${left().length} rows have no majority.`);
+  drawAll();
+}
+
+// ---- matching by hand ----
+
+async function regroup(groups) {
+  const kept = decisions;
+  await call(`/api/v1/tasks/${data.task}/groups`, "PUT", { answers: ids(), groups }, (task) => {
+    const place = focus;
+    data = task;
+    decisions = {};
+    for (const row of rows()) if (kept[row.id] ?? row.agreed) decisions[row.id] = kept[row.id] ?? row.agreed;
+    focus = Math.min(place, rows().length - 1);
+    draw();
+  });
+}
+
+function join() {
+  const row = rows()[focus];
+  const above = rows()[focus - 1];
+  if (row?.type !== "item" || above?.type !== "item") return;
+  const theirs = new Set(above.items.map((each) => each.answer));
+  if (row.items.some((each) => theirs.has(each.answer))) return toast("The row above already has an item of the same person.");
+  const groups = groupsOf();
+  const [from, to] = [itemIndex(row), itemIndex(above)];
+  groups[to] = [...groups[to], ...groups[from]];
+  groups.splice(from, 1);
+  focus -= 1;
+  regroup(groups);
+}
+
+function split() {
+  const row = rows()[focus];
+  if (row?.type !== "item" || row.items.length < 2) return;
+  regroup(groupsOf().flatMap((group, index) => (index === itemIndex(row) ? group.map((item) => [item]) : [group])));
+}
+
+const items = () => rows().filter((row) => row.type === "item");
+const itemIndex = (row) => items().indexOf(row);
+const groupsOf = () => items().map((row) => row.items.map((each) => [each.answer, each.index]));
+
+// ---- the server ----
+
+async function call(url, method, body, then) {
+  if (saving) return;
+  saving = true;
+  try {
+    then(await json(url, { method, body }));
+  } catch (error) {
+    if (error.code === "answers_changed") toast(`${error.message} Reload the page to see them.`, { tone: "warn" });
+    else refused(error);
+  } finally {
+    saving = false;
+  }
+}
+
+function refused(error) {
+  const row = error.fields?.map((field) => field.path.replace(/^decisions\./, "")).find((id) => rows().some((each) => each.id === id));
+  if (row) select(rows().findIndex((each) => each.id === row));
+  const what = error.fields?.map((field) => field.message).join("; ");
+  toast(what ? `${error.message} ${what}` : error.message, { tone: "bad", id: error.id });
+}
+
+function save() {
+  if (editing) part("sheet").querySelector("form.row-edit")?.requestSubmit();
+  const open = left();
+  if (open.length) {
+    select(rows().indexOf(open[0]));
+    return toast(`${open.length} ${open.length === 1 ? "row needs" : "rows need"} a decision.`, { tone: "warn" });
+  }
+  call(`/api/v1/tasks/${data.task}/resolution`, "PUT", { answers: ids(), decisions }, onward);
+}
+
+function leave() {
+  call(`/api/v1/tasks/${data.task}/resolution`, "PUT", { answers: ids(), unresolved: true }, onward);
+}
+
+function onward(task) {
+  if (task.next) return location.assign(`${base}/${task.next}`);
+  location.assign(base);
+}
+
+function withdraw() {
+  if (!data.resolution?.can_undo) return say("There is nothing to undo.");
+  call(`/api/v1/tasks/${data.task}/resolution`, "DELETE", undefined, (task) => {
+    begin(task);
+    toast("The decision was taken back.");
+  });
+}
+
+// ---- words ----
+
+const dialog = document.getElementById("words");
+
+function ask(title, label, button) {
+  dialog.querySelector("[data-title]").textContent = title;
+  dialog.querySelector("[data-label]").textContent = label;
+  dialog.querySelector("[data-send]").textContent = button;
+  const text = dialog.querySelector("textarea");
+  text.value = "";
+  dialog.returnValue = "";
+  dialog.showModal();
+  text.focus();
+  return new Promise((done) => {
+    let sent = null;
+    dialog.querySelector("form").onsubmit = () => (sent = text.value.trim());
+    dialog.onclose = () => done(sent || null);
+  });
+}
+
+dialog.addEventListener("keydown", (event) => {
+  if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    event.stopPropagation();
+    dialog.querySelector("form").requestSubmit();
+  }
+});
+
+async function remark(kind) {
+  const flagged = kind === "guidelines";
+  const text = await ask(flagged ? "Flag for a guideline update" : "Comment on this task", flagged ? "What should the guidelines say?" : "Your comment, for reviewers and managers", flagged ? "Flag" : "Comment");
+  if (!text) return;
+  call(`/api/v1/tasks/${data.task}/comments`, "POST", { kind, text }, (made) => {
+    data.comments.unshift({ ...made, settled: false });
+    drawRemarks();
+  });
+}
+
+async function sendBack(place) {
+  const person = data.people[place];
+  if (!person) return;
+  const text = await ask(`Send back to ${person.label}`, "What should they look at again? They read this with the task.", "Send back");
+  if (!text) return;
+  call(`/api/v1/assignments/${person.assignment}/send-back`, "POST", { words: text }, () => {
+    toast(`Sent back to ${person.label}. The task returns here with their new answer.`, { tone: "good" });
+    setTimeout(() => onward(data), 900);
+  });
+}
+
+function drawRemarks() {
+  const list = part("remarks");
+  list.replaceChildren(...data.comments.map((each) => el("li", { class: "remark" },
+    el("span", { class: "chip", "data-tone": each.kind === "guidelines" ? "warn" : "info" }, icon(each.kind === "guidelines" ? "flag" : "message-square"), each.kind === "guidelines" ? "Guidelines" : "Remark"),
+    el("span", { class: "grow" }, each.text),
+    each.settled ? el("span", { class: "small muted" }, "dealt with") : null)));
+  if (!data.comments.length) list.append(el("li", { class: "small muted" }, "None so far."));
+}
+
+// ---- keys ----
+
+register("ArrowDown", "Next row", () => select(focus + 1));
+register("ArrowUp", "Row above", () => select(focus - 1));
+for (let place = 0; place < Math.min(9, data.people.length); place += 1)
+  register(String(place + 1), `Take what ${data.people[place].label} says`, () => act("take", place));
+register("k", "Keep (what they agree on, or the first wording)", () => act("keep"));
+register("m", "Merge (the majority, or all wordings in one)", () => act("merge"));
+register("e", "Edit, or choose another value", () => act("edit"));
+register("d", "Drop", () => act("drop"));
+register("g", "Says the same as the row above", join);
+register("s", "Split: these say different things", split);
+register("a", "Majority for the rest", rest);
+register("x", "Leave unresolved", leave);
+register("z", "Undo", undoStep);
+register("ArrowLeft", "Previous task", () => part("previous").hidden || part("previous").click());
+register("ArrowRight", "Next task", () => part("next").hidden || part("next").click());
+register("c", "Comment", () => remark("remark"));
+register("f", "Flag for guideline update", () => remark("guidelines"));
+register("b", "Send back: then 1, 2, …", () => {
+  say("Send back to whom? Press their number.");
+  toast("Send back to whom? Press their number.");
+  const once = (event) => {
+    document.removeEventListener("keydown", once, true);
+    if (!/^[1-9]$/.test(event.key)) return;
+    event.preventDefault();
+    event.stopPropagation();
+    sendBack(Number(event.key) - 1);
+  };
+  document.addEventListener("keydown", once, true);
+});
+document.addEventListener("keydown", (event) => {
+  if (!(event.ctrlKey || event.metaKey) || event.key !== "Enter" || document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  save();
+});
+part("save").addEventListener("click", save);
+part("rest").addEventListener("click", rest);
+part("unresolved").addEventListener("click", leave);
+part("undo").addEventListener("click", withdraw);
+root.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-remark]");
+  if (button) remark(button.dataset.remark);
+});
+
+begin(data);

@@ -1,0 +1,98 @@
+// Guidelines and progress beside the task: open or not is remembered.
+import { json } from "../http.js";
+import { renderMath } from "../math.js";
+import { duration } from "../times.js";
+import { el, recall, remember } from "./dom.js";
+
+export class Sidebar {
+  /** `reopen(id)` opens a submission again. */
+  constructor({ project, reopen }) {
+    Object.assign(this, { project, reopen });
+    this.side = document.getElementById("work-side");
+    this.sections = { guidelines: document.getElementById("work-guidelines"), progress: document.getElementById("work-progress") };
+    this.number = Number(this.sections.guidelines.querySelector("[data-number]")?.dataset.number ?? 0);
+    this.session = { submitted: 0, seconds: 0 };
+    renderMath(this.sections.guidelines);
+    const narrow = matchMedia("(max-width: 52rem)").matches; // there it would cover the task
+    for (const name of Object.keys(this.sections)) this.set(name, !narrow && recall(`side-${name}`, false));
+  }
+
+  toggle(name) {
+    const open = this.sections[name].hidden;
+    this.set(name, open);
+    remember(`side-${name}`, open);
+    if (open && name === "progress") this.refresh();
+  }
+
+  set(name, open) {
+    this.sections[name].hidden = !open;
+    this.side.hidden = Object.values(this.sections).every((section) => section.hidden);
+    for (const button of document.querySelectorAll(`[data-do="${name}"][aria-expanded]`)) button.setAttribute("aria-expanded", String(open));
+  }
+
+  /** Fetches the guidelines where a task was given under newer ones than the page shows. Resolves to whether they changed. */
+  async guidelinesAre(number) {
+    if (!number || number <= this.number) return false;
+    this.number = number;
+    const response = await fetch(`/projects/${this.project}/work/guidelines`, { headers: { "HX-Request": "true" } }).catch(() => null);
+    if (!response?.ok) return false;
+    const body = this.sections.guidelines.querySelector(".work-panel-body");
+    body.innerHTML = await response.text(); // a fragment of our own server, through its allow-list
+    renderMath(body);
+    this.sections.guidelines.querySelector("[data-guidelines-number]").textContent = `v${number}`;
+    return true;
+  }
+
+  counts({ done, left, known }) {
+    Object.assign(this, { done, left, known });
+    document.getElementById("work-count").textContent = this.known ? `${done} done · ${this.leftWords} left` : "";
+    this.draw();
+  }
+
+  /** The server counts no further than 100. */
+  get leftWords() {
+    return this.left === null ? "100+" : String(this.left);
+  }
+
+  submitted(seconds) {
+    this.session.submitted += 1;
+    this.session.seconds += seconds;
+  }
+
+  /** The server has the last one: the list is longer now. */
+  delivered() {
+    if (!this.sections.progress.hidden) this.refresh();
+  }
+
+  async refresh() {
+    try {
+      this.mine = (await json(`/api/v1/projects/${this.project}/mine`)).items;
+    } catch {
+      this.mine ??= []; // offline: what was seen last stays
+    }
+    this.draw();
+  }
+
+  draw() {
+    if (this.sections.progress.hidden) return;
+    const total = this.left === null || !this.known ? null : this.done + this.left;
+    const pace = this.session.submitted ? duration(this.session.seconds / this.session.submitted) : "–";
+    const facts = [["Done", String(this.done ?? 0)], ["Left for you", this.known ? this.leftWords : "–"], ["Since you came", String(this.session.submitted)], ["Time per task", pace]];
+    const list = (this.mine ?? []).map((item) => this.entry(item));
+    const children = [
+      total ? el("progress.progress", { max: total, value: this.done, ariaLabel: "Tasks done" }) : null,
+      el("dl.facts", {}, ...facts.flatMap(([name, value]) => [el("dt", {}, name), el("dd.num", {}, value)])),
+      el("h3", {}, "Last submissions"),
+      list.length ? el("ul.work-mine", {}, ...list) : el("p.muted.small", {}, "What you submit can be opened again here."),
+    ];
+    this.sections.progress.querySelector("[data-progress]").replaceChildren(...children.filter(Boolean));
+    if (this.mine === undefined) this.refresh();
+  }
+
+  entry(item) {
+    const when = item.submitted_at ? el("time", { dateTime: item.submitted_at, data: { ago: "" } }) : null;
+    const words = el("div", {}, el("p.clamp.lines-1.small", { dir: "auto" }, item.excerpt || `Task ${item.task}`), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
+    const again = item.state === "submitted" ? el("button.btn.small", { type: "button", onclick: () => this.reopen(item.id) }, "Reopen") : null;
+    return el("li", {}, words, again);
+  }
+}

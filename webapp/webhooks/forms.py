@@ -1,0 +1,15 @@
+from django import forms
+
+from .models import EVENTS
+
+
+class WebhookForm(forms.Form):
+    """The services check the address; here only its form."""
+
+    url = forms.CharField(
+        max_length=2000,
+        label="Address",
+        widget=forms.URLInput(attrs={"placeholder": "https://example.org/touchstone", "autocomplete": "off"}),
+        help_text="Each event is sent there as a signed POST with a JSON body.",
+    )
+    events = forms.MultipleChoiceField(choices=list(EVENTS.items()), widget=forms.CheckboxSelectMultiple)

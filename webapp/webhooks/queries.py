@@ -1,0 +1,46 @@
+"""Reads over hooks and deliveries."""
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from webapp.core.problems import Invalid
+
+from .models import Delivery, Webhook
+
+# For statements that cannot afford a query of their own: whether any hook of workspace `%(workspace)s` wants one of the
+# events in the array `%(events)s`. Only if so is `services.announce` worth calling.
+LISTENING = """
+    EXISTS (SELECT 1 FROM webhooks_webhook
+            WHERE workspace_id = %(workspace)s AND active AND events && %(events)s::varchar[])
+"""
+
+
+def hooks(workspace_id: int) -> QuerySet[Webhook]:
+    """Each with `last_state` and `last_at` of its newest delivery, None before the first."""
+    newest = Delivery.objects.filter(webhook=OuterRef("pk")).order_by("-id")
+    return (
+        Webhook.objects.filter(workspace_id=workspace_id)
+        .select_related("created_by")
+        .annotate(last_state=Subquery(newest.values("state")[:1]), last_at=Subquery(newest.values("created_at")[:1]))
+        .order_by("-id")
+    )
+
+
+def deliveries(hook: Webhook, state: str | None = None) -> QuerySet[Delivery]:
+    """Raises Invalid at `state`."""
+    rows = hook.deliveries.all()
+    if not state:
+        return rows
+    if state not in Delivery.State.values:
+        raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(Delivery.State.values)}"})
+    return rows.filter(state=state)
+
+
+def message(row: Delivery) -> dict[str, object]:
+    """The JSON object that is sent. The same at every attempt, so that a receiver may compare."""
+    return {
+        "id": str(row.event_id),
+        "type": row.event,
+        "timestamp": row.created_at.isoformat(timespec="milliseconds"),
+        "workspace": row.webhook.workspace.slug,
+        "data": row.payload,
+    }

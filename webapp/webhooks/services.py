@@ -1,0 +1,156 @@
+"""Every change to hooks, and the announcing of events. Sending is `delivering`'s; it is called by the workers only."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from uuid import uuid4
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.sealed import seal
+from webapp.core.tasks import enqueue
+
+from . import signing, targets
+from .models import EVENTS, TEST, Delivery, Webhook
+
+MOST_HOOKS = 20
+GIVE_UP_AFTER = timedelta(days=1)
+HEAD_START = timedelta(seconds=30)  # for the task sent on commit; afterwards upkeep takes it for lost
+State = Delivery.State
+
+
+def announce(workspace_id: int, event: str, payload: Mapping[str, object]) -> None:
+    """Tells every hook of the workspace that asked for `event`: one row each, written in the caller's transaction.
+
+    So an event is announced exactly if the change it tells of is kept, and no lost broker, worker or receiver loses it.
+    `payload` is JSON (times allowed), becomes `data` of the message, and holds ids and facts, not texts.
+    """
+    if event not in EVENTS:
+        raise ValueError(f"{event} is not in EVENTS")
+    if not connection.in_atomic_block:
+        raise RuntimeError("announce() belongs into the transaction of the change it tells of")
+    hooks = Webhook.objects.filter(workspace_id=workspace_id, active=True, events__contains=[event])
+    _queue(list(hooks.values_list("id", flat=True)), event, payload)
+
+
+def _queue(hook_ids: list[int], event: str, payload: Mapping[str, object]) -> list[Delivery]:
+    now, event_id = timezone.now(), uuid4()
+    rows = Delivery.objects.bulk_create(
+        Delivery(
+            webhook_id=hook_id,
+            event_id=event_id,
+            event=event,
+            payload=dict(payload),
+            created_at=now,
+            next_try_at=now + HEAD_START,
+            give_up_at=now + GIVE_UP_AFTER,
+        )
+        for hook_id in hook_ids
+    )
+    for row in rows:
+        enqueue("workers.webhooks.send", row.pk, row.attempts)
+    return rows
+
+
+def create(membership: Membership, url: str, events: Sequence[str]) -> tuple[Webhook, str]:
+    """A hook and the secret it signs with, which is shown only now. Raises Invalid at `url` or `events`, Conflict."""
+    chosen, target, secret = _events(events), targets.checked(url), signing.new_secret()
+    with transaction.atomic():
+        # locked, so that two tabs together do not make one too many
+        membership.workspace.__class__.objects.select_for_update().get(pk=membership.workspace_id)
+        if Webhook.objects.filter(workspace=membership.workspace).count() >= MOST_HOOKS:
+            raise Conflict(f"A workspace has at most {MOST_HOOKS} webhooks. Delete one first.", "too_many_webhooks")
+        hook = Webhook.objects.create(
+            workspace=membership.workspace, url=target, events=chosen, secret=seal(secret), created_by=membership.user
+        )
+        audit.record(membership, membership.user, "webhook.created", hook, host=_host(target), events=chosen)
+    return hook, secret
+
+
+def change(
+    membership: Membership, hook: Webhook, *, url: str | None = None, events: Sequence[str] | None = None
+) -> None:
+    """Points the hook elsewhere or at other events. Raises Invalid at `url` or `events`; None leaves as it is."""
+    if url is not None:
+        hook.url = targets.checked(url)
+    if events is not None:
+        hook.events = _events(events)
+    hook.failures, hook.quiet_until = 0, None  # another address, another chance
+    with transaction.atomic():
+        hook.save(update_fields=["url", "events", "failures", "quiet_until"])
+        audit.record(membership, membership.user, "webhook.changed", hook, host=_host(hook.url), events=hook.events)
+
+
+@transaction.atomic
+def set_active(membership: Membership, hook: Webhook, active: bool) -> None:
+    """A paused hook hears of nothing that happens meanwhile; what already waits for it goes out when it is resumed."""
+    if Webhook.objects.filter(pk=hook.pk, active=not active).update(active=active, failures=0, quiet_until=None):
+        audit.record(membership, membership.user, "webhook.resumed" if active else "webhook.paused", hook)
+    hook.active = active
+
+
+@transaction.atomic
+def renew_secret(membership: Membership, hook: Webhook) -> str:
+    """A new secret, shown only now. The old one signs nothing from here on, not even what already waits."""
+    secret = signing.new_secret()
+    Webhook.objects.filter(pk=hook.pk).update(secret=seal(secret))
+    audit.record(membership, membership.user, "webhook.secret_renewed", hook)
+    return secret
+
+
+@transaction.atomic
+def delete(membership: Membership, hook: Webhook) -> None:
+    """Erases the hook with its log; what waits for it is not sent."""
+    audit.record(membership, membership.user, "webhook.deleted", hook, host=_host(hook.url))
+    hook.delete()
+
+
+@transaction.atomic
+def test(membership: Membership, hook: Webhook) -> Delivery:
+    """Sends the event `webhook.test` to this hook, once. Raises Conflict while it is paused."""
+    _awake(hook)
+    rows = _queue([hook.pk], TEST, {"sent_by": membership.user.email})
+    Delivery.objects.filter(pk=rows[0].pk).update(give_up_at=rows[0].created_at)
+    return rows[0]
+
+
+@transaction.atomic
+def deliver_again(membership: Membership, row: Delivery) -> Delivery:
+    """Sends it now, with the same id. What was over is tried once more only; what waits goes on as before if it fails.
+
+    Raises Conflict while the hook is paused. While it is being sent nothing changes.
+    """
+    _awake(row.webhook)
+    now = timezone.now()
+    same = Delivery.objects.filter(pk=row.pk, attempts=row.attempts)
+    over = same.filter(state__in=(State.DELIVERED, State.FAILED))
+    if over.update(state=State.WAITING, next_try_at=now + HEAD_START, give_up_at=now) or same.filter(
+        state=State.WAITING
+    ).update(next_try_at=now + HEAD_START):
+        enqueue("workers.webhooks.send", row.pk, row.attempts)
+        audit.record(membership, membership.user, "webhook.delivered_again", row.webhook, event=str(row.event_id))
+    row.refresh_from_db()
+    return row
+
+
+def _awake(hook: Webhook) -> None:
+    """Whoever presses a button wants to know now, however long the receiver has been silent."""
+    if not Webhook.objects.filter(pk=hook.pk, active=True).update(failures=0, quiet_until=None):
+        raise Conflict("The webhook is paused. Resume it first.", "paused")
+
+
+def _events(events: Sequence[str]) -> list[str]:
+    unknown = sorted(set(events) - set(EVENTS))
+    if unknown:
+        raise Invalid("Unknown event.", {"events": f"{', '.join(unknown)}: not one of {', '.join(EVENTS)}"})
+    if not events:
+        raise Invalid("Choose an event.", {"events": "must name at least one event"})
+    return [name for name in EVENTS if name in events]
+
+
+def _host(url: str) -> str:
+    # of the address only the host goes into the audit log: the rest may hold the receiver's own key
+    return targets.parse(url).host
