@@ -1,5 +1,7 @@
 """The queue behind the reviewer's pages: coefficients, matching of items, publishing."""
 
+from typing import Any
+
 from celery import shared_task
 
 from webapp.accounts.models import Membership
@@ -24,5 +26,5 @@ def accept_majority(project_id: int, membership_id: int, minimum: float) -> None
 
 
 @shared_task(name="workers.review.publish")
-def publish_answers(project_id: int, user_id: int, choice: dict[str, object]) -> None:
-    publish.carry_out(project_id, user_id, choice)
+def publish_answers(project_id: int, membership_id: int, choice: dict[str, Any]) -> None:
+    publish.carry_out(project_id, membership_id, choice)

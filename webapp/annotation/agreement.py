@@ -111,7 +111,7 @@ def percent(ratings: Ratings) -> Estimate:
     n = len(counts_UV)
     counts_PV, n_P = _kinds(counts_UV)
     agreement_P = _agreement_P(counts_PV)
-    return bootstrapped(n_P @ agreement_P / n, n, resampled_kinds(n_P) @ agreement_P / n)
+    return bootstrapped(float(n_P @ agreement_P) / n, n, resampled_kinds(n_P) @ agreement_P / n)
 
 
 def fleiss(ratings: Ratings) -> Estimate:

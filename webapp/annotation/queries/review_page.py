@@ -26,7 +26,7 @@ def task(opened: Opened, people: Faces) -> dict[str, Any]:
         "reference": opened.example.get("reference"),
         "rationale": rationale(row.subject, opened.example) if opened.kind == "rationale" else None,
         "responses": _responses(opened),
-        "people": [_person(each, people, opened.settings.fast_seconds) for each in opened.answers],
+        "people": [_person(each, people, opened.settings.fast_seconds) for each in _by_number(opened, people)],
         "rows": [_row(each, len(opened.answers)) for each in opened.rows],
         "matcher": opened.matcher,
         "groups": opened.groups,
@@ -47,6 +47,11 @@ def _responses(opened: Opened) -> list[dict[str, str]]:
         {"letter": letter, "id": side, "text": known.get(side, "")}
         for letter, side in zip(ascii_uppercase, sides, strict=False)
     ]
+
+
+def _by_number(opened: Opened, people: Faces) -> list[Answer]:
+    """In the same order on every task, so that a key means the same person wherever they answered."""
+    return sorted(opened.answers, key=lambda answer: people.number(answer.assignment.user_id))
 
 
 def _person(answer: Answer, people: Faces, fast: float) -> dict[str, Any]:

@@ -35,7 +35,7 @@ class MatcherAway(Exception):
 
 def waiting(project: Project) -> bool:
     """Whether some task's items were matched by words only, and nobody has found that the model is missing."""
-    return _unmatched(project).exists()
+    return bool(_unmatched(project).exists())
 
 
 def _unmatched(project: Project) -> Any:

@@ -110,7 +110,7 @@ def _decide(
     trace: list[dict[str, Any]],
 ) -> Resolution:
     task = opened.task
-    head = {"action": source, "answers": [each.id for each in opened.answers]}
+    head: dict[str, Any] = {"action": source, "answers": [each.id for each in opened.answers]}
     before = Resolution.objects.filter(task=task).first()
     if before:
         head["replaced"] = {

@@ -1,0 +1,81 @@
+"""A reviewer consolidates a project without a pointer."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.cast import browser
+from tests.webapp.annotation.answers import annotators, answer, make_project, preference, rubric
+from webapp.annotation.models import Comment, Resolution
+from webapp.annotation.services import standing
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+
+def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
+    made = make_project(cast, n=3)
+    one, two = annotators(cast, made)
+    for task, pair in zip(made.tasks.order_by("rank"), [(-3, 3), (1, 2), (2, 2)], strict=True):
+        answer(task, one, preference(pair[0], "A names its source."))
+        answer(task, two, preference(pair[1], "B is too long."))
+    standing.bring_up_to_date(made)
+    opposite, near, _ = made.tasks.order_by("rank")
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/projects/{made.pk}/review")
+    page.keyboard.press("Enter")  # the least agreement first
+    page.wait_for_url(f"**/review/{opposite.pk}")
+    expect(page.locator("[data-undecided]")).to_have_text("3 of 3 rows to decide")
+    page.keyboard.press("2")  # the second person's strength
+    page.keyboard.press("d")  # the first reason goes
+    page.keyboard.press("z")  # or not
+    page.keyboard.press("e")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("A names a source; d and 1 are only letters here.")
+    page.keyboard.press("Control+Enter")  # takes the wording; one row is still open
+    expect(page.locator(".toast").last).to_contain_text("1 row needs a decision")
+    page.keyboard.press("k")
+    page.keyboard.press("f")
+    page.keyboard.type("Say what a source is.")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".remark")).to_contain_text("Say what a source is.")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"**/review/{near.pk}")
+    found = Resolution.objects.get(task=opposite)
+    assert (found.source, found.content["strength"]) == ("consolidated", 3)
+    assert [r["text"] for r in found.content["reasons"]] == [
+        "A names a source; d and 1 are only letters here.",
+        "B is too long.",
+    ]
+    assert Comment.objects.get().kind == "guidelines"
+    page.keyboard.press("ArrowLeft")
+    page.wait_for_url(f"**/review/{opposite.pk}")
+    expect(page.locator("[data-source]")).to_contain_text("Consolidated")
+    page.keyboard.press("z")
+    expect(page.locator("[data-source]")).to_be_empty()
+    assert not Resolution.objects.filter(task=opposite).exists()
+
+
+def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast):
+    made = make_project(cast, "rubric", n=1)
+    task = made.tasks.get()
+    one, two = annotators(cast, made)
+    answer(task, one, rubric(("Stays under fifty words", 4.0)))
+    answer(task, two, rubric(("Is concise", 8.0)))
+    standing.bring_up_to_date(made)
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    rows = page.locator(".sheet tbody tr")
+    expect(rows).to_have_count(2)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("g")
+    expect(rows).to_have_count(1)
+    page.keyboard.press("s")
+    expect(rows).to_have_count(2)
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("g")
+    expect(rows).to_have_count(1)
+    page.keyboard.press("m")
+    expect(page.locator("td.result")).to_contain_text("+6")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    [criterion] = Resolution.objects.get().content["rubric"]["criteria"]
+    assert (criterion["text"], criterion["points"]) == ("Stays under fifty words", 6)

@@ -1,0 +1,150 @@
+"""Answers out: a page at a time, as a file, and as a version of the dataset."""
+
+from collections.abc import AsyncIterator
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, StreamingHttpResponse
+from ninja import Path as InPath
+from ninja import Query, Router, Schema, Status
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Membership, Role
+from webapp.core.problems import Invalid
+from webapp.datasets.services import safe_name
+
+from .. import access
+from ..models import Project
+from ..queries import answers as queries
+from ..queries.faces import Faces, faces
+from ..services import publish, standing
+
+router = Router(tags=["annotation"])
+Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
+
+
+class AnswerOut(Schema):
+    """`content` names responses by their ids: what a person saw swapped is turned back. `name` only for owners."""
+
+    id: int
+    task: int
+    example: str
+    domain: str
+    kind: str
+    rater: str
+    name: str | None = None
+    subject: dict[str, Any]
+    content: dict[str, Any]
+    guidelines: int | None
+    seconds: float
+    suggestion: str
+    revision: int
+    current: bool
+    state: Literal["standing", "reopened", "superseded"]
+    gold: bool
+    gold_right: bool | None
+    submitted_at: datetime
+    shown_order: list[int]
+    resolution: str | None
+
+
+class AnswerList(Schema):
+    items: list[AnswerOut]
+    next: str | None
+
+
+class AnswerFilter(Schema):
+    revisions: bool = Field(False, description="Superseded revisions too")
+    names: bool = Field(False, description="Names beside the pseudonyms; for owners")
+
+
+class PublishIn(Schema):
+    what: Literal["answers", "resolutions"] = "resolutions"
+    minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task")
+    sources: list[Literal["unanimous", "consolidated", "majority"]] = ["unanimous", "consolidated", "majority"]
+    replace: bool = Field(True, description="Earlier labels of the annotated pairs give way")
+    rest: bool = Field(True, description="Keep the examples nobody annotated")
+
+
+class PublishedOut(Schema):
+    """`version` is null while a job is at it."""
+
+    dataset: int
+    version: int | None
+    version_id: int | None
+    digest: str | None
+    counts: dict[str, int]
+
+
+def _people(membership: Membership, project: Project, names: bool) -> Faces:
+    if names and not membership.may(Role.OWNER):
+        raise PermissionDenied("Only owners may see the names of annotators.")
+    return faces(project, named=names)
+
+
+@router.get("/projects/{int:project_id}/answers", response=AnswerList, summary="Its answers, oldest first")
+def list_answers(
+    request: HttpRequest, project_id: Id, given: Query[AnswerFilter], cursor: str | None = None, limit: int = 50
+) -> dict[str, Any]:
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    if not 1 <= limit <= 200:
+        raise Invalid("The page size is out of bounds.", {"limit": "must be between 1 and 200"})
+    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+        raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
+    people = _people(membership, project, given.names)
+    found = queries.page(project, people, int(cursor or 0), limit + 1, given.revisions)
+    more = str(found[limit - 1]["id"]) if len(found) > limit else None
+    return {"items": found[:limit], "next": more}
+
+
+@router.get("/projects/{int:project_id}/answers/export", summary="All answers as JSON Lines or CSV, streamed")
+def export(
+    request: HttpRequest, project_id: Id, given: Query[AnswerFilter], format: Literal["jsonl", "csv"] = "jsonl"
+) -> StreamingHttpResponse:
+    """Un-swapped, under pseudonyms. In CSV, text that a spreadsheet would run begins with an apostrophe."""
+    membership = require(request)
+    project = access.project_read(membership, project_id)
+    people = _people(membership, project, given.names)
+    kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
+    response = StreamingHttpResponse(_chunks(project, people, format, given.revisions), content_type=kind)
+    response["Content-Disposition"] = f'attachment; filename="{safe_name(project.name)}-answers.{format}"'
+    return response
+
+
+async def _chunks(project: Project, people: Faces, format: str, revisions: bool) -> AsyncIterator[bytes]:
+    read = queries.table_rows if format == "csv" else queries.lines
+    if format == "csv":
+        yield queries.table_head(project, people).encode()
+    after: int | None = 0
+    while after is not None:
+        text, after = await sync_to_async(read)(project, people, after, revisions)
+        yield text.encode()
+
+
+@router.post(
+    "/projects/{int:project_id}/publish",
+    response={201: PublishedOut, 202: PublishedOut},
+    summary="Make its answers a frozen version of the dataset",
+)
+def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) -> Status[dict[str, Any]]:
+    """201 with the version; 202 where there is so much that a job does it: then look at the dataset's versions."""
+    membership = require(request)
+    project = access.project_write(membership, project_id)
+    standing.freshen(project)
+    choice = publish.Choice(**{**payload.model_dump(), "sources": tuple(payload.sources)})
+    version = publish.start(membership, project, choice)
+    empty: dict[str, Any] = {
+        "dataset": project.version.dataset_id,
+        "version": None,
+        "version_id": None,
+        "digest": None,
+        "counts": {},
+    }
+    if version is None:
+        return Status(202, empty)
+    made = {"version": version.number, "version_id": version.pk, "digest": version.digest, "counts": version.counts}
+    return Status(201, {**empty, **made})

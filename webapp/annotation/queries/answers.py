@@ -1,0 +1,193 @@
+"""Answers out: un-swapped, under pseudonyms, with everything a study asks for. Streams; memory stays flat."""
+
+import csv
+import io
+import json
+from collections import Counter
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from webapp.annotation import consolidation, kinds
+from webapp.annotation.models import Project
+from webapp.datasets.models import DatasetVersion
+
+from .faces import Faces
+
+AT_A_TIME = 1_000
+COLUMNS = [
+    "id",
+    "task",
+    "example",
+    "domain",
+    "kind",
+    "rater",
+    "name",
+    "subject",
+    "content",
+    "guidelines",
+    "seconds",
+    "suggestion",
+    "revision",
+    "current",
+    "state",
+    "gold",
+    "gold_right",
+    "submitted_at",
+    "shown_order",
+    "resolution",
+]
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins like this
+_SQL = """
+    SELECT answer.id, task.id, example.key, example.domain, seat.user_id, task.subject::text, answer.content::text,
+        guidelines.number, answer.seconds, answer.suggestion, answer.revision, answer.current, seat.state,
+        task.overlap IS NULL, answer.gold_right, answer.submitted_at, seat."order"::text, resolution.source
+    FROM annotation_answer AS answer
+    JOIN annotation_assignment AS seat ON seat.id = answer.assignment_id
+    JOIN annotation_task AS task ON task.id = seat.task_id
+    JOIN datasets_example AS example ON example.id = task.example_id
+    LEFT JOIN annotation_guidelines AS guidelines ON guidelines.id = answer.guidelines_id
+    LEFT JOIN annotation_resolution AS resolution ON resolution.task_id = task.id
+    WHERE answer.project_id = %s AND answer.id > %s AND (answer.current OR %s)
+    ORDER BY answer.id LIMIT %s
+"""
+
+
+def page(
+    project: Project, people: Faces, after: int = 0, limit: int = AT_A_TIME, revisions: bool = False
+) -> list[dict[str, Any]]:
+    """Up to `limit` answers behind the id `after`, oldest first; with `revisions` the superseded ones too."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SQL, [project.pk, after, revisions, limit])
+        return [_record(project, people, row) for row in cursor.fetchall()]
+
+
+def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, Any]:
+    rater = people.by_user.get(row[4])
+    return {
+        "id": row[0],
+        "task": row[1],
+        "example": row[2],
+        "domain": row[3],
+        "kind": project.kind,
+        "rater": rater.pseudonym if rater else "annotator-0",
+        **({"name": rater.name if rater else ""} if people.named else {}),
+        "subject": json.loads(row[5]),
+        "content": json.loads(row[6]),
+        "guidelines": row[7],
+        "seconds": row[8],
+        "suggestion": row[9],
+        "revision": row[10],
+        "current": row[11],
+        "state": "standing" if row[11] and row[12] == "submitted" else "reopened" if row[11] else "superseded",
+        "gold": row[13],
+        "gold_right": row[14],
+        "submitted_at": row[15],
+        "shown_order": json.loads(row[16]),
+        "resolution": row[17],
+    }
+
+
+def lines(project: Project, people: Faces, after: int, revisions: bool) -> tuple[str, int | None]:
+    """(JSON Lines of the next answers, the id to go on behind; None at the end)."""
+    found = page(project, people, after, revisions=revisions)
+    text = "".join(json.dumps(row, ensure_ascii=False, default=_plain) + "\n" for row in found)
+    return text, found[-1]["id"] if len(found) == AT_A_TIME else None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+def table_head(project: Project, people: Faces) -> str:
+    """The first line of the CSV."""
+    names = [name for name in COLUMNS if name != "name" or people.named]
+    return _csv([[*names, *_parts(project)]])
+
+
+def table_rows(project: Project, people: Faces, after: int, revisions: bool) -> tuple[str, int | None]:
+    """(lines of the CSV, the id to go on behind): `lines`, with the parts of the answer in columns of their own."""
+    found = page(project, people, after, revisions=revisions)
+    parts = _parts(project)
+    text = _csv([_cells(row, parts) for row in found])
+    return text, found[-1]["id"] if len(found) == AT_A_TIME else None
+
+
+def _parts(project: Project) -> list[str]:
+    settings = kinds.Settings.model_validate(project.settings)
+    return {
+        "pairwise": ["verdict", "strength", *(f"dimension:{name}" for name in settings.dimensions), "reasons"],
+        "rating": [f"scale:{scale.name}" for scale in settings.scales],
+        "ranking": ["verdict", "order"],
+        "grading": ["met", "not_met", "cannot_assess"],
+        "rubric": ["criteria"],
+        "rationale": ["reasons"],
+    }[project.kind]
+
+
+def _cells(row: Mapping[str, Any], parts: list[str]) -> list[Any]:
+    cells = [_cell(row[name]) for name in COLUMNS if name in row]
+    return cells + [_cell(_part(row["content"], part)) for part in parts]
+
+
+def _part(content: Mapping[str, Any], part: str) -> Any:
+    name = part.partition(":")[2]
+    if part.startswith("dimension:"):
+        return content.get("dimensions", {}).get(name)
+    if part.startswith("scale:"):
+        return content["ratings"].get(name)
+    if part == "order":
+        return " > ".join(" = ".join(tier) for tier in content["tiers"])
+    if part in ("met", "not_met", "cannot_assess"):
+        return " ".join(grade["criterion"] for grade in content["grades"] if grade["verdict"] == part)
+    if part == "criteria":
+        return "\n".join(f"{each['points']:g} {each['text']}" for each in content["rubric"]["criteria"])
+    if part == "reasons":
+        return "\n".join(each["text"] for each in content.get("reasons", ()))
+    return content.get(part)
+
+
+def _cell(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str) and value.startswith(FORMULA):
+        return "'" + value
+    return value
+
+
+def _csv(rows: list[list[Any]]) -> str:
+    out = io.StringIO()
+    csv.writer(out).writerows(rows)
+    return out.getvalue()
+
+
+def says(row: Mapping[str, Any]) -> str:
+    """An answer in a few words, for lists."""
+    content, kind = row["content"], row["kind"]
+    if kind == "pairwise":
+        return (
+            consolidation.WITHOUT_STRENGTH.get(content["verdict"]) or consolidation.STRENGTHS[str(content["strength"])]
+        )
+    if kind == "grading":
+        counted = Counter(grade["verdict"] for grade in content["grades"])
+        return f"{counted['met']} of {len(content['grades'])} met"
+    if kind == "ranking":
+        return _part(content, "order") or "cannot assess"
+    if kind == "rating":
+        return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
+    listed = content["rubric"]["criteria"] if kind == "rubric" else content["reasons"]
+    return f"{len(listed)} {'criteria' if kind == 'rubric' else 'reasons'}"
+
+
+def versions(project: Project) -> list[DatasetVersion]:
+    """What was published from this project, newest first."""
+    found = project.version.dataset.versions.filter(lineage__contains={"from": "annotation", "project": project.pk})
+    return list(found.order_by("-number")[:10])
