@@ -155,8 +155,9 @@ def _most(values: Iterable[Any], of: int) -> Any:
     return value if 2 * votes > of else None
 
 
-def _majority_strength(values: Sequence[int | None], of: int) -> int | None:
-    side = _most([_sign(value) for value in values if value is not None], of)
+def majority_strength(values: Sequence[int | None], of: int) -> int | None:
+    """The median strength of those on the side that more than half of `of` people took; None without such a side."""
+    side: int | None = _most([_sign(value) for value in values if value is not None], of)
     if side is None:
         return None
     middle = median(sorted(abs(value) for value in values if value is not None and _sign(value) == side))
@@ -170,13 +171,13 @@ def _majority_pairwise(contents: Sequence[Content], groups: Groups) -> dict[str,
     behind = [place for place, content in enumerate(contents) if content.get("verdict") == verdict]
     strength = None
     if verdict == "compared":
-        strength = _majority_strength([contents[place].get("strength") for place in behind], len(contents))
+        strength = majority_strength([contents[place].get("strength") for place in behind], len(contents))
         if strength is None:
             return None
         behind = [place for place in behind if _sign(contents[place]["strength"]) == _sign(strength)]
     names = sorted({name for content in contents for name in content.get("dimensions", {})})
     dimensions = {
-        name: _majority_strength([content.get("dimensions", {}).get(name) for content in contents], len(contents))
+        name: majority_strength([content.get("dimensions", {}).get(name) for content in contents], len(contents))
         for name in names
     }
     content = {"verdict": verdict, "strength": strength, "dimensions": dimensions, "note": ""}

@@ -11,7 +11,7 @@ from statistics import mean
 from string import ascii_uppercase
 from typing import Any
 
-from .consensus import numbered
+from .consensus import majority_strength, numbered
 from .kinds import Settings, subject_sides
 
 Content = Mapping[str, Any]
@@ -61,11 +61,17 @@ class Row:
     given: Mapping[int, str] = field(default_factory=dict)
     items: tuple[tuple[int, int, Content], ...] = ()
     drop: str | None = None
+    strength: bool = False  # values from -3 to 3, among which a side has a majority
     free: bool = False  # a choice outside the options may be written
 
     def most(self) -> str | None:
-        """The value more than half gave."""
+        """The value more than half gave; of strengths the middle one on the side more than half took."""
         values = list(self.given.values())
+        if self.strength:
+            numbers = [int(value) for value in values if value in STRENGTHS]
+            side = majority_strength(numbers, len(values))
+            if side is not None:
+                return str(side)
         return next((value for value in values if 2 * values.count(value) > len(values)), None)
 
 
@@ -86,11 +92,15 @@ def rows(
 
 def _strength_rows(settings: Settings, answers: Sequence[Answered]) -> list[Row]:
     given = {each.id: _strength(each.content) for each in answers}
-    found = [Row("strength", "choice", "Preference", STRENGTHS | WITHOUT_STRENGTH, given, drop="cannot_assess")]
+    found = [
+        Row(
+            "strength", "choice", "Preference", STRENGTHS | WITHOUT_STRENGTH, given, drop="cannot_assess", strength=True
+        )
+    ]
     for name in settings.dimensions:
         values = {each.id: _text(each.content.get("dimensions", {}).get(name)) for each in answers}
         options = STRENGTHS | {NONE: "cannot assess"}
-        found.append(Row(f"dimension:{name}", "choice", name, options, values, drop=NONE))
+        found.append(Row(f"dimension:{name}", "choice", name, options, values, drop=NONE, strength=True))
     return found
 
 
@@ -203,7 +213,7 @@ def _chosen(row: Row, decision: Decision) -> str:
     if action == "merge":
         most = row.most()
         if most is None:
-            raise Undecided(row.id, "has no value that more than half of the answers gave")
+            raise Undecided(row.id, "has no majority")
         return most
     if action == "drop" and row.drop is not None:
         return row.drop

@@ -137,7 +137,13 @@ def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) ->
     standing.freshen(project)
     choice = publish.Choice(**{**payload.model_dump(), "sources": tuple(payload.sources)})
     version = publish.start(membership, project, choice)
-    empty: dict[str, Any] = {"dataset": project.version.dataset_id, "version": None, "version_id": None, "digest": None, "counts": {}}
+    empty: dict[str, Any] = {
+        "dataset": project.version.dataset_id,
+        "version": None,
+        "version_id": None,
+        "digest": None,
+        "counts": {},
+    }
     if version is None:
         return Status(202, empty)
     made = {"version": version.number, "version_id": version.pk, "digest": version.digest, "counts": version.counts}

@@ -202,7 +202,7 @@ def _resolutions(tasks: Sequence[Task], choice: Choice, known: dict[int, Rater])
         Given(
             by_id[row.task_id],
             f"{row.source}@project-{row.project_id}",
-            row.content,
+            row.content or {},
             row.source,
             _agreement(by_id[row.task_id]),
         )
@@ -265,7 +265,7 @@ def _preferences(kind: str, given: Given) -> list[dict[str, Any]]:
         return [_ranked(one, two, place, given.rater) for one, two in combinations(sorted(place), 2)]
     judged = _explained(given) if kind == "rationale" else None
     if judged is not None:
-        sides = {name: judged[name] for name in ("a", "b", "strength", "verdict") if name in judged}
+        sides: dict[str, Any] = {name: judged[name] for name in ("a", "b", "strength", "verdict") if name in judged}
         return [{**sides, "rater": given.rater, "reasons": content["reasons"]}]
     return []
 

@@ -38,7 +38,7 @@ export function drawSheet(place, view) {
     place.replaceChildren(el("p", { class: "soft" }, "No answer stands for this task."));
     return;
   }
-  const head = el("tr", {}, el("th", { scope: "col", class: "what" }, heading(data)), ...data.people.map((person, index) => el("th", { scope: "col" }, personHead(person, index, view))), el("th", { scope: "col", class: "result" }, "What stands"));
+  const head = el("tr", {}, el("th", { scope: "col", class: "what" }, ...heading(data)), ...data.people.map((person, index) => el("th", { scope: "col" }, personHead(person, index, view))), el("th", { scope: "col", class: "result" }, "What stands"));
   const body = data.rows.map((row, index) => drawRow(row, index, view));
   if (!body.length) body.push(el("tr", {}, el("td", { colspan: String(data.people.length + 2), class: "soft" }, "There is nothing to decide: no items were given.")));
   const notes = data.people.some((person) => person.note) ? [el("tr", { class: "notes" }, el("th", { scope: "row", class: "what" }, "Note"), ...data.people.map((person) => el("td", {}, person.note || "")), el("td", {}))] : [];
@@ -48,7 +48,8 @@ export function drawSheet(place, view) {
 function heading(data) {
   const shared = { rubric: "Criterion", rationale: "Reason", grading: "Criterion", rating: "Scale", ranking: "Order" }[data.kind] ?? "Judgement";
   const how = { words: "matched by words", "a reviewer": "matched by a reviewer", "": "" }[data.matcher];
-  return how === "" ? shared : `${shared} · ${how ?? "matched by meaning"}`;
+  if (how === "") return [shared];
+  return [shared, el("small", {}, data.kind === "pairwise" ? `reasons ${how ?? "matched by meaning"}` : (how ?? "matched by meaning"))];
 }
 
 function personHead(person, index, view) {
