@@ -197,23 +197,23 @@ def _version(membership: Any, count: int) -> Any:
     """A frozen version of `count` pairs of about 1,500 characters each, written straight into the tables."""
     from django.db import connection
 
-    from trainer.contracts import Example
-    from webapp.datasets.models import Dataset, DatasetVersion
+    from trainer.contracts import Example as Record
+    from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
 
     dataset = Dataset.objects.create(workspace=membership.workspace, name="bench")
     version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="0" * 64)
-    with connection.cursor() as cursor:
-        columns = "id, dataset_id, key, digest, canonical, excerpt, split, domain, source, criteria_count"
-        columns += ", response_count, preference_count, verifiers, search, created_at"
-        with cursor.copy(f"COPY datasets_example ({columns}) FROM STDIN") as copy:
-            for number in range(count):
-                text = _example(number)
-                row = (number + 1, dataset.pk, f"k{number}", Example.digest_of(text), text, "excerpt", "", "", "", 0, 2)
-                copy.write_row((*row, 0, [], "", "2026-11-21T00:00:00Z"))
-        cursor.execute(
-            "INSERT INTO datasets_versionmember (version_id, example_id, position) SELECT %s, id, id FROM datasets_example",
-            [version.pk],
+    for first in range(0, count, 2_000):
+        texts = [(number, _example(number)) for number in range(first, min(first + 2_000, count))]
+        rows = Example.objects.bulk_create(
+            Example(
+                dataset=dataset, key=f"k{n}", digest=Record.digest_of(text), canonical=text, excerpt=f"Question {n}?"
+            )
+            for n, text in texts
         )
+        VersionMember.objects.bulk_create(
+            VersionMember(version=version, example=row, position=n) for row, (n, _) in zip(rows, texts, strict=True)
+        )
+    with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return version
 

@@ -99,6 +99,7 @@ if ENV.public_url:
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "webapp.accounts.sessions"
 CSRF_FAILURE_VIEW = "webapp.core.views.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
@@ -188,12 +189,16 @@ def _database() -> dict[str, object]:
         "PASSWORD": str(parts.get("password", "")),
         "HOST": str(parts.get("host", "")),
         "PORT": str(parts.get("port", "")),
-        "OPTIONS": {"connect_timeout": 5} | {name: value for name, value in parts.items() if name not in named},
+        # the ORM's statements are never prepared; this is for those of `webapp.core.prepared`
+        "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 1}
+        | {name: value for name, value in parts.items() if name not in named},
     }
 
 
 # The web server shares open connections between its threads (`webapp.asgi` turns this on); commands open their own.
-DATABASE_POOL = {"min_size": 1, "max_size": 10, "timeout": 3}
+# A connection for each thread that answers requests, and some for sockets and streams.
+HTTP_THREADS = 16
+DATABASE_POOL = {"min_size": 1, "max_size": HTTP_THREADS + 8, "timeout": 3}
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_SOCKET = socket_path(VAR, "redis.sock")

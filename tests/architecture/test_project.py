@@ -55,8 +55,9 @@ def test_a_bad_value_stops_start_up_with_its_name(tmp_path):
 def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, settings):
     known = {name for name in eager.tasks if name.startswith("workers.")}
     started = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-    upkeep = {"workers.upkeep.watch_runs", "workers.imports.requeue_lost"}
-    assert started == upkeep | {"workers.webhooks.take_up", "workers.webhooks.trim"} <= known
+    rounds = {"upkeep.watch_runs", "imports.requeue_lost", "curation.requeue_lost", "webhooks.take_up", "webhooks.trim"}
+    rounds |= {"annotation.expire_leases", "annotation.make_waiting"}
+    assert started == {f"workers.{name}" for name in rounds} <= known
 
 
 def test_containers_have_no_default_passwords():

@@ -9,6 +9,9 @@ import pytest
 from trainer.contracts import Example
 from trainer.rewards import score_rubric
 from trainer.rewards.verifiers import check_spec
+from webapp.annotation.models import Task
+from webapp.annotation.queries import mine
+from webapp.localstack.management.commands import demo
 
 DEMO = Path(__file__).parents[2] / "demo"
 
@@ -106,3 +109,19 @@ def test_every_preference_has_reasons_whose_spans_lie_in_their_response():
             for reason in preference.reasons:
                 if reason.end is not None:
                     assert reason.end <= len(texts[reason.response]), example.key
+
+
+@pytest.mark.django_db
+def test_the_projects_open_with_tasks_and_the_owner_and_only_once():
+    for _ in range(2):
+        membership = demo.owner()
+        demo.import_dataset(membership, "Demo preferences", DEMO / "preferences.jsonl")
+        demo.open_projects(membership)
+    waiting = mine.waiting(membership)
+    assert [(each.project.kind, each.project.state, each.waits) for each in waiting] == [
+        ("pairwise", "open", True),
+        ("rubric", "open", True),
+    ]
+    pairwise = waiting[0].project
+    assert Task.objects.filter(project=pairwise, overlap=None).count() == demo.GOLD
+    assert pairwise.guidelines.get().text.startswith("## What to judge")

@@ -6,7 +6,9 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.seed import seed_run
+from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
+from webapp.annotation.services import gold, projects, queue, tasks
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
 
@@ -22,11 +24,24 @@ PAGES = (
     "/datasets/{dataset}",
     "/datasets/import",
     "/examples/{example}",
+    "/projects",
+    "/projects/new",
+    "/projects/{project}",
+    "/projects/{project}/tasks",
+    "/projects/{project}/tasks/{task}",
+    "/projects/{project}/people",
+    "/projects/{project}/guidelines",
+    "/projects/{project}/guidelines?edit",
+    "/projects/{project}/settings",
+    "/projects/{project}/gold",
     "/models",
     "/verifiers",
+    "/objectives",
+    "/objectives/icepop",
     "/settings/profile",
     "/settings/tokens",
     "/settings/members",
+    "/settings/webhooks",
     "/settings/audit",
     "/workspaces",
 )
@@ -43,7 +58,22 @@ def addresses(server, cast) -> list[str]:
     choice = checks.DatasetChoice(id=version.dataset_id)
     run = seed_run(services.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
+    known |= asked(cast)
     return [page.format(**known) for page in PAGES]
+
+
+def asked(cast) -> dict[str, int]:
+    """A project in which somebody has answered one task, and that has gold tasks."""
+    project = projects.create(
+        cast.owner, name="Colours", kind="pairwise", dataset=make_pairs(cast.owner), guidelines="## Be fair\nAlways."
+    )
+    projects.set_state(cast.owner, project, "open")
+    projects.new_guidelines(cast.owner, project, "## Be fair\nAlways and to all.")
+    tasks.make(project.pk)
+    gold.mark(cast.owner, project, "labels", 1)
+    (seat,) = queue.claim(cast.reviewer, project, hold=1)
+    queue.submit(cast.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 0.5)
+    return {"project": project.pk, "task": seat.task_id}
 
 
 def violations(page, address: str) -> list[str]:

@@ -71,7 +71,7 @@ def test_criteria_are_graded_with_evidence_and_a_note(bench):
     quoted = rows.nth(0).locator("q").text_content()
     at.press("c")
     at.type("yes: nyu")  # while one types, y, n and u are letters
-    at.press("Escape", "j", "n", "ArrowDown", "u")
+    at.press("Escape", "o", "n", "ArrowDown", "u")
     expect(at.page.locator(".kind-head .num")).to_have_text("3 of 3")
     at.press("ArrowUp", "ArrowUp", "ArrowDown", "y", "Control+Enter")
     at.delivered()
@@ -103,6 +103,15 @@ def test_evidence_selected_with_the_pointer_counts_characters_and_can_be_taken_a
     first, second, _ = stored()["grades"]
     assert (first["start"], first["end"]) == (TIN.index("Green tea"), TIN.index("Green tea") + len("Green tea"))
     assert first["verdict"] == "not_met" and second["start"] is None
+
+
+def test_a_long_response_is_scrolled_without_leaving_the_criteria(bench):
+    at = bench("grading", [{"id": "r0", "text": "A line.\n" * 300}])
+    scroller = at.page.locator(".work-card-body")
+    at.press("j", "j", "k")
+    expect(scroller).not_to_have_js_property("scrollTop", 0)
+    at.press("y")
+    expect(at.page.locator(".grade").first).to_have_attribute("data-verdict", "met")
 
 
 # ---- ranking ----
@@ -244,6 +253,20 @@ def test_a_rubric_that_cannot_score_is_not_submitted(bench):
     at.press("Escape", *["-"] * 5)
     refused(at, "At least one criterion must earn points.")
     assert not Answer.objects.exists()
+
+
+def test_the_id_of_a_deleted_criterion_is_not_given_to_another_one(bench):
+    at = bench("rubric")
+    at.press("Enter")
+    for text in ("Names tea.", "Names milk."):
+        at.type(text)
+        at.press("Enter")
+    at.press("Backspace", "Escape", "Delete", "n")
+    at.type("Names a cup.")
+    at.press("Control+Enter")
+    expect(at.page.locator(".stress-table tbody tr")).to_have_count(2)
+    kept = {criterion["text"]: criterion["id"] for criterion in stored()["rubric"]["criteria"]}
+    assert kept == {"Names tea.": "c1", "Names a cup.": "c4"}
 
 
 def test_an_incomplete_verifier_is_said_at_its_criterion(bench):

@@ -2,8 +2,12 @@
 
 from collections.abc import Callable
 
+from django.conf import settings
+from django.contrib import auth
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.utils.crypto import constant_time_compare
 
+from . import queries
 from .access import to_sign_in
 from .models import Membership
 
@@ -24,8 +28,9 @@ class WorkspaceMiddleware:
         request.membership = None  # type: ignore[attr-defined]
         if request.path.startswith(("/static/", "/healthz")):
             return self.get_response(request)
+        mine = _signed_in(request)
         if request.user.is_authenticated:
-            request.membership = _membership(request)  # type: ignore[attr-defined]
+            request.membership = _membership(request, mine)  # type: ignore[attr-defined]
         return self.get_response(request)
 
     def process_view(
@@ -36,8 +41,28 @@ class WorkspaceMiddleware:
         return None if request.user.is_authenticated else to_sign_in(request)
 
 
-def _membership(request: HttpRequest) -> Membership | None:
+def _signed_in(request: HttpRequest) -> list[Membership] | None:
+    """The memberships of the person the session names, who becomes `request.user`, in one query.
+
+    Only where the session is plainly good, judged as `django.contrib.auth.get_user` does; None leaves it to that.
+    """
+    session = request.session
+    user_id, signature = session.get(auth.SESSION_KEY), session.get(auth.HASH_SESSION_KEY)
+    if not user_id or not signature or session.get(auth.BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
+        return None
+    mine = queries.memberships_of(user_id)
+    if not mine or not mine[0].user.is_active:
+        return None
+    user = mine[0].user
+    if not constant_time_compare(signature, user.get_session_auth_hash()):
+        return None
+    request._cached_user = user  # type: ignore[attr-defined]  # where AuthenticationMiddleware's `request.user` looks
+    return mine
+
+
+def _membership(request: HttpRequest, mine: list[Membership] | None) -> Membership | None:
     """The chosen workspace if the person still belongs to it, else the first they joined."""
+    if mine is None:
+        mine = queries.memberships_of(request.user.pk)
     chosen = request.session.get(SESSION_KEY)
-    mine = list(Membership.objects.filter(user_id=request.user.pk).select_related("user", "workspace").order_by("id"))
     return next((m for m in mine if m.workspace_id == chosen), mine[0] if mine else None)

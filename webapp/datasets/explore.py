@@ -14,7 +14,8 @@ from .filters import RANGES, Filters, written
 from .models import CurationJob, DatasetVersion
 
 Positions = NDArray[np.int64]
-RARE = 5_000  # examples: words held by fewer are found through the index, commoner ones by walking the version
+FEW = 1_000  # hits that the index always fetches
+PAGE = 51  # rows that a walk looks for
 WALK = 1_000  # positions looked at first; each further step is twice as long
 LONGEST_WALK = 16_000
 BARS = 24
@@ -47,26 +48,27 @@ def _left(version: DatasetVersion, filters: Filters, after: int = -1) -> Positio
 
 def _rare(version: DatasetVersion, words: str) -> Positions | None:
     """All positions whose examples hold the words, in order; None where they are too many to fetch."""
-    if _estimate(version, words) > 2 * RARE:
+    most = rare(version)
+    if _estimate(version, words) > 2 * most:
         return None
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            WITH hit AS MATERIALIZED (
-                SELECT id FROM datasets_example WHERE dataset_id = %s AND search @@ %s::tsquery LIMIT %s
-            )
-            SELECT member.position FROM hit JOIN datasets_versionmember AS member
-            ON member.example_id = hit.id AND member.version_id = %s
-            """,
-            [version.dataset_id, words, RARE + 1, version.pk],
+            "SELECT id FROM datasets_example WHERE dataset_id = %s AND search @@ %s::tsquery LIMIT %s",
+            [version.dataset_id, words, most + 1],
         )
-        found = np.array([row[0] for row in cursor.fetchall()], np.int64)
-    return None if len(found) > RARE else np.sort(found)
+        ids = np.fromiter((row[0] for row in cursor.fetchall()), np.int64)
+    return None if len(ids) > most else packed.columns(version).places(ids)
+
+
+def rare(version: DatasetVersion) -> int:
+    """Up to how many hits the index is quicker than walking: it visits every hit, a walk about a page's worth of rows
+    over the share of hits; both are equal at the root of the product."""
+    return max(FEW, int((PAGE * version.counts.get("examples", 0)) ** 0.5))
 
 
 def _estimate(version: DatasetVersion, words: str) -> float:
     """How many examples the planner expects to hold the words: it knows which words are common, at no cost."""
-    if version.counts.get("examples", 0) <= RARE:
+    if version.counts.get("examples", 0) <= FEW:
         return 0
     with connection.cursor() as cursor:
         cursor.execute(

@@ -65,9 +65,9 @@ def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True)
     place for, unless the column of extras carries them."""
     counts = version.counts
     lost = []
-    if exporter.needs == "a rubric" and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
+    if "a rubric" in exporter.needs and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
         lost.append(f"{without:,} example{'s' if without > 1 else ''} without a rubric")
-    if exporter.needs == PAIR and (without := _undecided(version)):
+    if PAIR in exporter.needs and (without := _undecided(version)):
         lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {PAIR}")
     if exporter.importer and extras:
         return lost

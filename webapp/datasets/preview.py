@@ -16,13 +16,25 @@ CHECKED = 500  # rows looked at for problems
 AUTO = "auto"
 
 
+def readable(path: Path, file_name: str) -> Bundle:
+    """The file, folder or archive, each of whose files can be opened. Raises Invalid at `file`."""
+    try:
+        bundle = Bundle(path, file_name)
+        for name in bundle.names:
+            with bundle.opened(name):
+                pass
+    except OSError as error:
+        raise Invalid("The file cannot be read.", {"file": str(error)}) from error
+    if not bundle.names:
+        raise Invalid("There is nothing to import.", {"file": "holds no files"})
+    return bundle
+
+
 def preview(path: Path, file_name: str, format: str = AUTO, mapping: Mapping | None = None) -> dict[str, Any]:
     """Detected format, columns, mapping, first examples and first problems. Raises Invalid at `format`."""
     if format not in (AUTO, *REGISTRY):
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
-    bundle = Bundle(path, file_name)
-    if not bundle.names:
-        raise Invalid("There is nothing to import.", {"file": "holds no files"})
+    bundle = readable(path, file_name)
     importer = recognise(bundle) if format == AUTO else REGISTRY[format]
     names = files_for(bundle, importer)
     head = bundle.head(names[0] if names else bundle.names[0])

@@ -26,6 +26,7 @@ from .curation import runner
 from .filters import Filters, query
 from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
+from .preview import readable
 from .splits import Splits
 
 MAX_UPLOAD_BYTES = 4_000_000_000
@@ -120,12 +121,7 @@ def start_import(
 
 
 def _bundle(path: Path, file_name: str) -> Bundle:
-    try:
-        bundle = Bundle(path, file_name)
-    except OSError as error:
-        raise Invalid("The file cannot be read.", {"file": str(error)}) from error
-    if not bundle.names:
-        raise Invalid("There is nothing to import.", {"file": "holds no files"})
+    bundle = readable(path, file_name)
     if bundle.size == 0:
         raise Invalid("The file is empty.", {"file": "holds no bytes"})
     return bundle

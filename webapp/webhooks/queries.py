@@ -6,6 +6,13 @@ from webapp.core.problems import Invalid
 
 from .models import Delivery, Webhook
 
+# For statements that cannot afford a query of their own: whether any hook of workspace `%(workspace)s` wants one of the
+# events in the array `%(events)s`. Only if so is `services.announce` worth calling.
+LISTENING = """
+    EXISTS (SELECT 1 FROM webhooks_webhook
+            WHERE workspace_id = %(workspace)s AND active AND events && %(events)s::varchar[])
+"""
+
 
 def hooks(workspace_id: int) -> QuerySet[Webhook]:
     """Each with `last_state` and `last_at` of its newest delivery, None before the first."""

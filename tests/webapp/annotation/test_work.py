@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from tests.cast import ApiClient
 from webapp.annotation.models import Guidelines, Participant, Project
+from webapp.annotation.views.work import modules
 from webapp.datasets.models import Dataset, DatasetVersion
 
 GOLD = {"gold_every": 7, "gold_feedback": True, "fast_seconds": 3.5}
@@ -37,6 +38,14 @@ def test_a_participant_gets_the_frame_with_guidelines_and_keys(as_annotator, pro
 def test_the_page_does_not_say_when_gold_tasks_come(as_annotator, project, seat):
     setup = as_annotator.get(reverse("project_work", args=[project.id])).context["setup"]
     assert not {"gold_every", "fast_seconds"} & set(setup["settings"])
+
+
+def test_the_page_names_the_modules_it_needs_and_no_others():
+    found = modules("pairwise")
+    assert {"js/annotate/frame.js", "js/annotate/kinds/pairwise.js", "js/annotate/reasons.js", "js/http.js"} <= set(
+        found
+    )
+    assert not {"js/annotate/kinds/rubric.js", "js/runs.js"} & set(found)
 
 
 def test_newer_guidelines_can_be_fetched_alone(as_annotator, project, seat):

@@ -180,7 +180,8 @@ def test_a_range_finds_exactly_what_counting_by_hand_finds(cast, lengths, low, w
 
 
 def test_common_words_are_found_by_walking_and_say_that_they_were_not_counted_out(cast, monkeypatch):
-    monkeypatch.setattr(explore, "RARE", 3)
+    monkeypatch.setattr(explore, "FEW", 3)
+    monkeypatch.setattr(explore, "PAGE", 0)
     monkeypatch.setattr(explore, "WALK", 4)
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Common")
     records = (Example.model_validate(pair(f"k{i:02}", domain="odd" if i % 2 else "even")) for i in range(40))

@@ -9,7 +9,7 @@ from webapp.experiments.models import Run
 
 RUN_KEYS = {
     "id", "name", "number", "experiment", "recipe", "state", "state_reason", "progress", "config", "summary", "dataset",
-    "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at",
+    "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq",
 }  # fmt: skip
 
 

@@ -8,13 +8,14 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.http import Http404
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User
 from webapp.annotation import access, kinds
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Resolution
+from webapp.core import prepared
 from webapp.core.problems import Conflict, Invalid
 
 from . import seats, serving, submissions
@@ -286,10 +287,8 @@ def _save_draft(
         "user": membership.user_id,
         "revision": revision,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(SAVE, values)
-        row = cursor.fetchone()
-    return (int(row[0]), str(row[1])) if row else None
+    found = prepared.rows(SAVE, values)
+    return (int(found[0][0]), str(found[0][1])) if found else None
 
 
 def _waited(membership: Membership, turn: Turn, hold: int) -> Turn:

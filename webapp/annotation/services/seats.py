@@ -23,6 +23,7 @@ from django.utils import timezone
 
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Assignment, Guidelines, Participant, Project, Task
+from webapp.core import prepared
 from webapp.datasets.models import Example
 
 START = -1.0  # a cursor before the first rank
@@ -159,13 +160,13 @@ class Place:
 
 def lock_place(user_id: int, workspace_id: int, project_id: int) -> Place | None:
     """None for a person who takes no part in that project, or in another workspace."""
-    rows = _all(PLACE, {"user": user_id, "workspace": workspace_id, "project": project_id})
+    rows = prepared.rows(PLACE, {"user": user_id, "workspace": workspace_id, "project": project_id})
     return _place(rows[0]) if rows else None
 
 
 def lock_seat(user_id: int, workspace_id: int, assignment_id: int) -> tuple[Place, Assignment] | None:
     """This person's assignment, with its task and example, and their place in its project, both locked."""
-    rows = _all(PLACE_AND_SEAT, {"user": user_id, "workspace": workspace_id, "assignment": assignment_id})
+    rows = prepared.rows(PLACE_AND_SEAT, {"user": user_id, "workspace": workspace_id, "assignment": assignment_id})
     if not rows:
         return None
     place = _place(rows[0])
@@ -185,7 +186,7 @@ def _place(row: Sequence[Any]) -> Place:
 
 def open_seats(place: Place, most: int) -> list[Assignment]:
     """What this person has begun, in the order it was served."""
-    rows = _all(OPEN, [place.project.pk, place.participant.user_id, most])
+    rows = prepared.rows(OPEN, [place.project.pk, place.participant.user_id, most])
     return [_assignment(row, place.project) for row in rows]
 
 
@@ -209,7 +210,7 @@ def take_gold(place: Place, count: int) -> list[Assignment]:
 
 def _take(sql: str, place: Place, count: int) -> list[Assignment]:
     now = timezone.now()
-    rows = _all(sql, _values(place) | {"count": count, "now": now, "lease": place.lease(now)})
+    rows = prepared.rows(sql, _values(place) | {"count": count, "now": now, "lease": place.lease(now)})
     place.participant.served += len(rows)
     found = [_assignment(row, place.project) for row in rows]
     if rows:
@@ -221,7 +222,7 @@ def _take(sql: str, place: Place, count: int) -> list[Assignment]:
 def count_waiting(place: Place) -> int:
     """How many tasks wait for this person behind their cursor, counted no further than COUNTED + 1."""
     if place.waiting is None:
-        place.waiting = int(_all(WAITING, _values(place))[0][0])
+        place.waiting = int(prepared.rows(WAITING, _values(place))[0][0])
     return place.waiting
 
 
@@ -252,7 +253,7 @@ def count(changes: Iterable[tuple[int, int, int]]) -> dict[int, bool]:
     if not listed:
         return {}
     tasks, taken, done = (list(column) for column in zip(*listed, strict=True))
-    return dict(_all(COUNT, [tasks, taken, done, timezone.now()]))
+    return dict(prepared.rows(COUNT, [tasks, taken, done, timezone.now()]))
 
 
 def give_up(seats: Sequence[Assignment]) -> None:
@@ -282,9 +283,3 @@ def _assignment(row: Sequence[Any], project: Project) -> Assignment:
 
 def as_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-
-
-def _all(sql: str, values: Any) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, values)
-        return list(cursor.fetchall())

@@ -3,13 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from django.db import connection
 from django.db.models import Max
 from django.utils import timezone
 
 from webapp.annotation import checks, gold, kinds, shown
 from webapp.annotation.models import Answer, Assignment, Guidelines
+from webapp.core import prepared
 from webapp.core.problems import Conflict
+from webapp.webhooks.queries import LISTENING
+from webapp.webhooks.services import announce
 
 from . import seats, serving
 from .seats import Place
@@ -17,7 +19,7 @@ from .seats import Place
 State = Assignment.State
 MAX_SECONDS = 7 * 24 * 3600.0
 # The answer, its seat and its task in one statement: they are true together, and it is one round trip
-SUBMIT = """
+SUBMIT = f"""
     WITH seat AS (
         UPDATE annotation_assignment
         SET state = 'submitted', submitted_at = %(now)s, seconds = %(seconds)s, sent_back = '', skip_reason = '',
@@ -28,6 +30,7 @@ SUBMIT = """
         SET done = done + 1,
             completed_at = CASE WHEN done + 1 >= overlap THEN coalesce(completed_at, %(now)s) END
         WHERE id = %(task)s AND overlap IS NOT NULL
+        RETURNING done = overlap AS completed
     ), person AS (
         UPDATE annotation_participant SET submitted = submitted + 1 WHERE id = %(participant)s AND %(first)s
     )
@@ -36,8 +39,9 @@ SUBMIT = """
          submitted_at)
     VALUES (%(seat)s, %(project)s, %(revision)s, true, %(content)s, %(guidelines)s, %(suggestion)s, %(seconds)s,
             %(right)s, %(now)s)
-    RETURNING id
-"""
+    RETURNING id, coalesce((SELECT completed FROM task), false), {LISTENING}
+"""  # noqa: S608  built from constants
+TOLD = ["answer.submitted", "task.completed"]
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,9 @@ def accept(place: Place, seat: Assignment, sent: Sent) -> Submission | Conflict:
         return overtaken(seat)
     if refusal := _refusal(place, seat):
         return _kept(seat, sent, refusal)
+    if seat.submitted_at and (standing := _standing(seat)).content == content:
+        _stand_again(seat, sent)
+        return _submission(place, seat, standing)
     return _submission(place, seat, _write(place, seat, sent, content))
 
 
@@ -94,6 +101,13 @@ def _checked(place: Place, seat: Assignment, content: dict[str, Any]) -> dict[st
 
 def _standing(seat: Assignment) -> Answer:
     return Answer.objects.get(assignment_id=seat.pk, current=True)
+
+
+def _stand_again(seat: Assignment, sent: Sent) -> None:
+    """Reopened, and left as it was: the same answer, no revision."""
+    seats.count([(seat.task_id, 0, 1)])
+    seat.state, seat.seconds, seat.sent_back, seat.draft = State.SUBMITTED, _seconds(seat, sent), "", None
+    seat.save(update_fields=["state", "seconds", "sent_back", "draft"])
 
 
 def _refusal(place: Place, seat: Assignment) -> Conflict | None:
@@ -143,12 +157,23 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
         gold_right=_right(place, seat, content),
         submitted_at=now,
     )
-    answer.pk = _insert(answer, seat, place.participant.pk, first)
+    answer.pk, completed, heard = _insert(answer, seat, place, first)
+    if heard:
+        _tell(place, seat, answer, completed)
     seat.state, seat.submitted_at, seat.seconds, seat.draft = State.SUBMITTED, now, answer.seconds, None
     return answer
 
 
-def _insert(answer: Answer, seat: Assignment, participant: int, first: bool) -> int:
+def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool) -> None:
+    where = {"task": seat.task_id, "project": seat.project_id}
+    told = {"answer": answer.pk, "revision": answer.revision, **where, "annotator": seat.user_id}
+    announce(place.project.workspace_id, "answer.submitted", told)
+    if completed:
+        announce(place.project.workspace_id, "task.completed", where)
+
+
+def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tuple[int, bool, bool]:
+    """The answer's id, whether it was the last that its task waited for, and whether a webhook wants to know."""
     values: dict[str, Any] = {
         "now": answer.submitted_at,
         "seconds": answer.seconds,
@@ -160,12 +185,13 @@ def _insert(answer: Answer, seat: Assignment, participant: int, first: bool) -> 
         "guidelines": answer.guidelines_id,
         "suggestion": answer.suggestion,
         "right": answer.gold_right,
-        "participant": participant,
+        "participant": place.participant.pk,
+        "workspace": place.project.workspace_id,
+        "events": TOLD,
         "first": first,
     }
-    with connection.cursor() as cursor:
-        cursor.execute(SUBMIT, values)
-        return int(cursor.fetchone()[0])
+    made, completed, heard = prepared.rows(SUBMIT, values)[0]
+    return made, completed, heard
 
 
 def _guidelines(place: Place, seat: Assignment, number: int | None) -> Guidelines | None:

@@ -1,5 +1,7 @@
 """The annotator's workbench: one page per project, at which tasks come and go without another page load."""
 
+import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,20 @@ from .. import access, kinds
 from ..models import Project
 from ..queries.workbench import latest_guidelines, own_keys
 
-FOLDER = Path(__file__).parents[2] / "static" / "js" / "annotate"
-MODULES = sorted(f"js/annotate/{path.name}" for path in FOLDER.glob("*.js"))
+SCRIPTS = Path(__file__).parents[2] / "static" / "js"
+IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
+
+
+@cache
+def modules(kind: str) -> tuple[str, ...]:
+    """Every module the page needs, so that the browser fetches them at once and not one after another."""
+    found, ahead = set(), [SCRIPTS / "annotate" / "frame.js", SCRIPTS / "annotate" / "kinds" / f"{kind}.js"]
+    while ahead:
+        path = ahead.pop().resolve()
+        if path not in found and path.exists():
+            found.add(path)
+            ahead += [path.parent / name for name in IMPORT.findall(path.read_text())]
+    return tuple(sorted(path.relative_to(SCRIPTS.parent).as_posix() for path in found))
 
 
 @member(Role.ANNOTATOR)
@@ -30,7 +44,7 @@ def work(request: HttpRequest, project_id: int) -> HttpResponseBase:
     context = {
         "project": project,
         "guidelines": latest_guidelines(project),
-        "modules": [*MODULES, f"js/annotate/kinds/{project.kind}.js"],  # fetched at once, not one after another
+        "modules": modules(project.kind),
         "may_read": membership.may(access.READER),
         "setup": _setup(project, membership.user_id, own_keys(project, membership.user_id)),
     }

@@ -3,13 +3,13 @@
 To add one: write a module with `EXPORTERS` and name it in `_MODULES`; the API, the page and the tests follow.
 """
 
-from . import healthbench, native, training
+from . import healthbench, native, rubricbench, training
 from .base import Exporter
 
 __all__ = ["NATIVE", "REGISTRY", "Exporter", "named"]
 
 NATIVE = native.NATIVE
-_MODULES = (native, training, healthbench)
+_MODULES = (native, training, healthbench, rubricbench)
 REGISTRY: dict[str, Exporter] = {exporter.name: exporter for module in _MODULES for exporter in module.EXPORTERS}
 
 

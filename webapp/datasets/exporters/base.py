@@ -44,6 +44,13 @@ def messages(example: Example) -> list[dict[str, str]]:
     return [{"role": message.role, "content": message.content} for message in example.prompt]
 
 
+def asked(example: Example) -> str:
+    """The prompt as one text; turns of a conversation are named and stand apart."""
+    if len(example.prompt) == 1:
+        return example.prompt[0].content
+    return "\n\n".join(f"{message.role}: {message.content}" for message in example.prompt)
+
+
 def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 

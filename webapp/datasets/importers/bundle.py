@@ -14,6 +14,7 @@ from .source import Progress, opened, unpacked
 HEAD_ROWS = 20
 MAX_BESIDE_BYTES = 64_000_000  # a file read whole beside another one
 MAX_FILES = 2_000
+ENCRYPTED = 1  # a flag of the format
 IGNORED = ("readme", "license", "licence")
 
 
@@ -36,7 +37,10 @@ class Bundle:
 
     def _names(self) -> tuple[str, ...]:
         if self._zip:
-            found = [info.filename for info in self._zip.infolist() if not info.is_dir()]
+            infos = [info for info in self._zip.infolist() if not info.is_dir()]
+            if any(info.flag_bits & ENCRYPTED for info in infos):
+                raise OSError("the archive is encrypted")
+            found = [info.filename for info in infos]
         elif self.path.is_dir():
             found = [file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file()]
         else:
@@ -59,7 +63,11 @@ class Bundle:
     def opened(self, name: str) -> Iterator[tuple[BinaryIO, Progress]]:
         """The content of one file, unpacked if it is gzipped, and its progress. Raises OSError."""
         if self._zip:
-            with self._zip.open(name) as raw:
+            try:
+                raw = self._zip.open(name)
+            except (zipfile.BadZipFile, NotImplementedError) as error:
+                raise OSError(f"{name} in the archive cannot be unpacked: {error}") from error
+            with raw:
                 yield unpacked(raw), Progress(raw)
         else:
             with opened(self.path if self.is_single else self.path / name) as both:

@@ -1,6 +1,7 @@
 """Files as bytes: opened, unpacked where gzipped, cut into bounded lines, with the progress known."""
 
 import gzip
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from .base import RowProblem
 MAX_LINE_BYTES = 8_000_000
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
-UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 
 
 class Progress:

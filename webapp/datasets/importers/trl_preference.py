@@ -11,7 +11,13 @@ USED = {"prompt", "chosen", "rejected", "id", "key"}
 def knows(row: Row) -> float:
     if not {"chosen", "rejected"} <= row.keys():
         return 0.0
+    if not all(isinstance(row[side], str) or _is_conversation(row[side]) for side in ("chosen", "rejected")):
+        return 0.0
     return 0.9 if "prompt" in row or isinstance(row["chosen"], list) else 0.0
+
+
+def _is_conversation(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(message, dict) for message in value)
 
 
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:

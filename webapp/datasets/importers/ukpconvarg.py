@@ -86,7 +86,7 @@ def _ranked(row: Row, found: Any) -> dict[str, Any]:
 
 def _example(row: Row, sides: list[str], found: Any) -> dict[str, Any]:
     known = [found(side) for side in sides]
-    about = next((each for each in known if each), {})
+    about: Row = next((each for each in known if each), {})
     title = about.get("debate_title") or row["topic"].split("_")[0].replace("-", " ")
     stance = about.get("stance") or row["topic"].partition("_")[2].replace("-", " ")
     return {

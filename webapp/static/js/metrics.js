@@ -38,6 +38,10 @@ export const GROUPS = [
     charts: [
       { id: "ratio", title: "Mean ratio", keys: ["policy/ratio_raw", "policy/ratio_masked"],
         help: "Probability of a token under the policy now over when it was sampled; masked: the tokens that the loss uses. Healthy: close to 1." },
+      { id: "mismatch", title: "Trainer over sampler", match: (key) => key.startsWith("policy/mismatch_"), optional: true,
+        help: "Mean ratio of what trainer and sampler give the same token under the same weights; masked: the tokens that the loss uses. Healthy: very close to 1." },
+      { id: "popped", title: "Silenced share", match: (key) => key === "policy/pop_share", optional: true, percent: true,
+        help: "Tokens left out because trainer and sampler disagree about them. Healthy: well below 1 %." },
     ],
     histograms: [
       { key: "policy/ratio_raw", title: "Raw", help: "All sampled tokens. The outer bars also hold what lies beyond them." },
@@ -82,6 +86,7 @@ export const GROUPS = [
 const NAMES = {
   "reward/mean": "mean", "policy/kl": "to untrained", "policy/kl_old": "to sampling policy",
   "policy/ratio_raw": "raw", "policy/ratio_masked": "masked",
+  "policy/mismatch_raw": "raw", "policy/mismatch_masked": "masked",
   "rollout/length": "training", "eval/length": "held-out",
   "perf/rollout_tokens_per_s": "sampling", "perf/train_tokens_per_s": "training",
 };
@@ -94,7 +99,8 @@ const HELPERS = new Set(["reward/std"]);
 
 /** The charts of `group` for the metric keys that exist; charts with fixed keys are drawn before their data comes. */
 export function chartsOf(group, keys) {
-  const found = (group.charts ?? []).map((chart) => ({ ...chart, keys: chart.keys ?? keys.filter(chart.match) }));
+  const all = (group.charts ?? []).map((chart) => ({ ...chart, keys: chart.keys ?? keys.filter(chart.match) }));
+  const found = all.filter((chart) => !chart.optional || chart.keys.length);
   if (group.each) {
     for (const key of keys.filter(group.each)) {
       found.push({ id: key.replaceAll("/", "-"), title: nameOf(key), keys: [key], percent: true, help: group.eachHelp });

@@ -252,7 +252,7 @@ def test_every_ifbench_constraint_is_said_in_words():
 
 
 def test_prometheus_scores_and_feedback_stay_together():
-    rows = [row for row in examples("prometheus_eval/vicuna_eval.json")]
+    rows = list(examples("prometheus_eval/vicuna_eval.json"))
     ratings = [rating for row in rows for rating in row.meta["ratings"]]
     assert len(ratings) == 960 and all(rating["feedback"] for rating in ratings)
     assert Counter(rating["score"] for rating in ratings) == {4: 489, 5: 338, 3: 80, 2: 41, 1: 12}

@@ -59,8 +59,8 @@ export function listen({ keymap, sheet, focusTask, busy }) {
   }
 }
 
-/** `drafts` is a Map; `back()` when the network is there again. */
-export function watch({ drafts, back }) {
+/** `drafts` is a Map; `unsent()` whether a submission lives only in this page; `back()` when the network is there again. */
+export function watch({ drafts, unsent, back }) {
   const each = (run) => drafts.forEach(run);
   addEventListener("pagehide", () => each((draft) => draft.leave()));
   document.addEventListener("visibilitychange", () => document.hidden && each((draft) => draft.flush()));
@@ -71,6 +71,6 @@ export function watch({ drafts, back }) {
   });
   addEventListener("beforeunload", (event) => {
     // neither the server nor this browser has it: the only case in which leaving would lose something
-    if ([...drafts.values()].some((draft) => draft.dirty && draft.unkept && !draft.closed)) event.preventDefault();
+    if (unsent() || [...drafts.values()].some((draft) => draft.dirty && draft.unkept && !draft.closed)) event.preventDefault();
   });
 }

@@ -16,34 +16,40 @@ export function el(name, options = {}, ...children) {
   return element;
 }
 
+// What this browser will not store (a private window, no room left) is kept as long as the page lives.
+const memory = new Map();
+
 /** What was remembered under `name`, or `otherwise`. */
 export function recall(name, otherwise = null) {
   try {
-    return JSON.parse(localStorage.getItem(`work:${name}`)) ?? otherwise;
+    return JSON.parse(memory.get(name) ?? localStorage.getItem(`work:${name}`)) ?? otherwise;
   } catch {
-    return otherwise; // storage is forbidden in some private windows
+    return otherwise;
   }
 }
 
-/** Returns whether it could be kept. */
+/** Returns whether it outlives the page. */
 export function remember(name, value) {
+  memory.delete(name);
   try {
     if (value === null) localStorage.removeItem(`work:${name}`);
     else localStorage.setItem(`work:${name}`, JSON.stringify(value));
     return true;
   } catch {
-    return false;
+    if (value !== null) memory.set(name, JSON.stringify(value));
+    return value === null;
   }
 }
 
 /** Remembered [name, value] pairs whose name begins with `prefix`. */
 export function remembered(prefix) {
+  const names = new Set(memory.keys());
   try {
-    const names = Object.keys(localStorage).filter((name) => name.startsWith(`work:${prefix}`));
-    return names.map((name) => [name.slice(5), recall(name.slice(5))]).filter(([, value]) => value);
+    for (const name of Object.keys(localStorage)) if (name.startsWith("work:")) names.add(name.slice(5));
   } catch {
-    return [];
+    // nothing stored, then
   }
+  return [...names].filter((name) => name.startsWith(prefix)).map((name) => [name, recall(name)]).filter(([, value]) => value);
 }
 
 /** Whether two JSON values say the same, whatever the order of their keys. */

@@ -19,7 +19,7 @@ export class Notes {
       const close = el("button.btn.ghost.small.icon-only", { type: "button", ariaLabel: "Dismiss", onclick: () => this.drop(subject) }, icon("x"));
       buttons.push(close);
     }
-    const words = el("div.stack.gap-2", {}, title ? el("strong", {}, title) : null, ...[body].flat());
+    const words = el("div.work-note-words", { dir: "auto" }, title ? el("strong", {}, title) : null, ...[body].flat().map((part) => (typeof part === "string" ? el("span", {}, part) : part)));
     const note = el("div.callout.work-note", { role: tone === "bad" || tone === "warn" ? "alert" : "status", data: { tone, subject } },
       SHAPES[tone](), words, el("div.row", {}, ...buttons));
     this.root.append(note);

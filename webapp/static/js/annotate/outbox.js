@@ -28,7 +28,7 @@ export class Outbox {
 
   /** Queues and sends. Resolves to the server's answer, or to null where it has to wait for the network or was refused. */
   send(entry, draft = null) {
-    remember(this.name, [...this.entries.filter((each) => each.id !== entry.id), { ...entry, at: Date.now() }]);
+    this.unkept = !remember(this.name, [...this.entries.filter((each) => each.id !== entry.id), { ...entry, at: Date.now() }]);
     if (draft) this.draftOf(entry.id, draft);
     const answer = new Promise((resolve) => this.waiting.set(entry.id, resolve));
     this.changed();
@@ -50,7 +50,7 @@ export class Outbox {
 
   remove(id) {
     const rest = this.entries.filter((entry) => entry.id !== id);
-    remember(this.name, rest.length ? rest : null);
+    this.unkept = !remember(this.name, rest.length ? rest : null);
     this.drafts?.delete(id);
     this.changed();
   }

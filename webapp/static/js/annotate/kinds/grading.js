@@ -3,7 +3,7 @@ import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { pick } from "../picker.js";
 import { cut, isFormatted, setFormatted } from "../text.js";
-import { clamp, excerpt, keyed, makeCurrent, pointsChip, soleCard, VERDICTS } from "./parts.js";
+import { clamp, excerpt, keyed, makeCurrent, pointsChip, scrollKeys, soleCard, VERDICTS } from "./parts.js";
 
 export default function mount(root, given) {
   return new Grading(root, given);
@@ -191,6 +191,10 @@ class Grading {
     this.rows[this.at]?.choices[0].focus();
   }
 
+  scrollers() {
+    return [this.card.scroller];
+  }
+
   destroy() {
     this.card.panel.destroy();
   }
@@ -202,10 +206,11 @@ export const keys = [
   { action: "cannot_assess", key: "u", label: "Cannot assess", run: (widget) => widget.grade("cannot_assess") },
   { action: "row_down", key: "ArrowDown", label: "Next criterion", run: (widget) => widget.move(1), repeats: true },
   { action: "row_up", key: "ArrowUp", label: "Previous criterion", run: (widget) => widget.move(-1), repeats: true },
-  { action: "ungraded", key: "j", label: "Next ungraded criterion", run: (widget) => widget.jump() },
+  { action: "ungraded", key: "o", label: "Next ungraded criterion", run: (widget) => widget.jump() },
   { action: "evidence", key: "e", label: "Evidence: the selected words, or choose them by keys", run: (widget) => widget.evidence() },
   { action: "no_evidence", key: "x", label: "Take the evidence away", run: (widget) => widget.clearEvidence() },
   { action: "criterion_note", key: "c", label: "Note on this criterion", run: (widget) => widget.writeNote() },
+  ...scrollKeys,
 ];
 
 export function describe({ grades = [] }) {

@@ -16,6 +16,16 @@ export function keyed(classes, action, options, ...children) {
   return el(`button${classes}`, { type: "button", ...options }, ...children, keyHint(action));
 }
 
+/** The keys that scroll what is read, the same in every kind. `widget.scrollers()` gives what moves. */
+export const scrollKeys = [
+  { action: "scroll_down", key: "j", label: "Scroll the text down", run: (widget) => scroll(widget, 0.8), repeats: true },
+  { action: "scroll_up", key: "k", label: "Scroll the text up", run: (widget) => scroll(widget, -0.8), repeats: true },
+];
+
+function scroll(widget, share) {
+  for (const scroller of widget.scrollers()) scroller.scrollBy({ top: share * scroller.clientHeight });
+}
+
 /** Marks one row as the one that keys act on; the focus stays where it is, so that keys go on working. */
 export function makeCurrent(rows, at, { reveal = true } = {}) {
   rows.forEach((row, index) => {

@@ -5,7 +5,7 @@ import { card } from "../cards.js";
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
 import { joined, placedBefore, rankOf, shifted, tieToggled, tierOf, without } from "./order.js";
-import { clamp, excerpt, keyed, makeCurrent } from "./parts.js";
+import { clamp, excerpt, keyed, makeCurrent, scrollKeys } from "./parts.js";
 
 const MAX_KEYED = 9;
 
@@ -259,6 +259,10 @@ class Ranking {
     this.items.get(this.current)?.name.focus();
   }
 
+  scrollers() {
+    return this.reading.querySelectorAll(".work-scroll");
+  }
+
   destroy() {
     for (const { panel } of this.cards.values()) panel.destroy();
   }
@@ -278,6 +282,7 @@ export const keys = [
   { action: "take_out", key: "Delete", label: "Take it out of the order", run: (widget) => widget.takeOut() },
   { action: "keep", key: "c", label: "Keep this text beside the others", run: (widget) => widget.keep() },
   { action: "cannot_assess", key: "u", label: "Cannot assess", run: (widget) => widget.cannotAssess() },
+  ...scrollKeys,
 ];
 
 export function describe({ tiers = [], verdict }, settings = {}) {

@@ -1,7 +1,7 @@
 // Rating one response on named scales. Nothing is filled in beforehand; "cannot assess" is an answer of its own.
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
-import { clamp, keyed, makeCurrent, soleCard } from "./parts.js";
+import { clamp, keyed, makeCurrent, scrollKeys, soleCard } from "./parts.js";
 
 const DIGITS = ["1", "2", "3", "4", "5", "6", "7", "8", "9", "0"];
 const minus = (value) => (value < 0 ? `\u2212${-value}` : String(value));
@@ -155,6 +155,10 @@ class Rating {
     this.rows[this.at]?.steps[0].focus();
   }
 
+  scrollers() {
+    return [this.card.scroller];
+  }
+
   destroy() {
     this.card.panel.destroy();
   }
@@ -167,6 +171,7 @@ export const keys = [
   { action: "row_up", key: "ArrowUp", label: "Previous scale", run: (widget) => widget.move(-1) },
   { action: "higher", key: "+", label: "One step higher", run: (widget) => widget.step(1), repeats: true },
   { action: "lower", key: "-", label: "One step lower", run: (widget) => widget.step(-1), repeats: true },
+  ...scrollKeys,
 ];
 
 export function describe({ ratings = {} }, settings = {}) {

@@ -42,7 +42,7 @@ class Rationale {
       value: own, maxLength: MAX_SOURCE, dir: "auto", id: "work-own", oninput: () => this.changed(),
       placeholder: "Which response is better, and why? Write as you would tell a colleague, then cut it into reasons.",
     });
-    const help = el("p.help", {}, "Select a part of it and make it a reason.");
+    const help = el("p.help", {}, "Select a part of it, then press Esc and T, or the button.");
     const cutting = el("button.btn.small", { type: "button", onclick: () => this.take() }, "Selection to reason", keyHint("take"));
     return el("section.work-card", {}, el("header.work-card-head", {}, el("label.work-letter", { htmlFor: "work-own" }, "Your rationale")),
       el("div.work-own-body", {}, this.own, el("div.row", {}, help, cutting)));

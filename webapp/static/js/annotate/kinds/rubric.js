@@ -21,7 +21,7 @@ export default function mount(root, given) {
 
 class RubricEditor {
   constructor(root, { view, draft, onChange, say }) {
-    Object.assign(this, { responses: view.responses ?? [], onChange, say, past: [], round: 0 });
+    Object.assign(this, { responses: view.responses ?? [], onChange, say, past: [], round: 0, highest: 0 });
     this.note = draft?.note ?? "";
     registry().catch(() => {}); // there before somebody asks for it; the form says it when it is not
     this.build(root);
@@ -66,23 +66,17 @@ class RubricEditor {
     return { id: "", text: "", points: 5, kind: "principle", importance: "important", tags: [], verifier: null };
   }
 
+  /** Ids stay with their criterion and are not used again, so that revisions can be compared. */
   fill(criteria) {
+    this.highest = Math.max(this.highest, ...criteria.map(({ id }) => Number(/^c(\d+)$/.exec(id)?.[1] ?? 0)));
     this.rows = criteria.map((criterion) => new CriterionRow({ ...this.blank(), ...copyOf(criterion) }, this));
     this.current = this.rows[0] ?? null;
     this.arrange();
   }
 
-  /** Ids stay with their criterion through every change of order, so that revisions can be compared. */
-  freshId() {
-    const taken = new Set(this.rows.map(({ criterion }) => criterion.id));
-    let number = this.rows.length;
-    while (taken.has(`c${number}`)) number++;
-    return `c${number}`;
-  }
-
   arrange() {
     const focused = document.activeElement;
-    for (const row of this.rows) row.criterion.id ||= this.freshId();
+    for (const row of this.rows) row.criterion.id ||= `c${++this.highest}`;
     this.list.replaceChildren(...this.rows.map(({ element }) => element));
     if (this.list.contains(focused)) focused.focus({ preventScroll: true });
     this.draw();
@@ -124,8 +118,8 @@ class RubricEditor {
     if (this.past.length > MAX_UNDO) this.past.shift();
   }
 
-  changed() {
-    this.draw();
+  changed({ reveal = true } = {}) {
+    this.draw({ reveal });
     this.onChange();
     this.check();
     if (this.responses.length) this.stress();
@@ -145,7 +139,7 @@ class RubricEditor {
     if (this.typing !== field) this.remember();
     this.typing = field;
     change(row.criterion);
-    this.changed();
+    this.changed({ reveal: false }); // a line longer than the window would jump at every letter
   }
 
   insert(after = this.current, criterion = this.blank(), { edit = true } = {}) {

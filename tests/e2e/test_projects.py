@@ -1,0 +1,107 @@
+"""The manager's journey: set a project up, open it, send a link; a newcomer follows it and answers the first task."""
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.webapp.annotation.conftest import make_version
+from webapp.annotation.models import Answer, Project
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture
+def version(server, cast):
+    return make_version(cast.owner, name="Fruit", examples=3)
+
+
+def set_up(page) -> None:
+    """Fills in the form as a person would, and opens the project."""
+    page.goto("/projects")
+    page.get_by_role("link", name="Set up the first project").click()
+    page.locator(".kind", has_text="Pairwise preference").click()
+    page.get_by_label("Name", exact=True).fill("Which is better?")
+    expect(page.locator("[data-size]")).to_contain_text("3 examples")
+    page.get_by_label("People per task").fill("3")
+    expect(page.locator(".size dd").nth(1)).to_have_text("9")
+    page.get_by_label("Guidelines in Markdown").fill("Prefer what is **right**.")
+    expect(page.locator("[data-editor-preview] strong")).to_have_text("right")
+    page.get_by_role("button", name="Create and open").click()
+    page.wait_for_url("**/projects/*")
+
+
+def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
+    open_page, chromium, server, eager, as_researcher, version
+):
+    page = open_page(as_researcher)
+    set_up(page)
+    project = Project.objects.get()
+    assert (project.state, project.overlap, project.guidelines.get().text) == (
+        "open",
+        3,
+        "Prefer what is **right**.",
+    )
+    expect(page.get_by_role("heading", level=1)).to_have_text("Which is better?")
+    expect(page.get_by_text("Nobody works here yet")).to_be_visible()
+
+    page.get_by_role("link", name="People", exact=True).click()
+    page.get_by_role("button", name="Make a link").click()
+    link = page.locator(".copyable .code").inner_text()
+    secret = link.rsplit("/", 1)[1]
+
+    other = chromium.new_context(base_url=server.url, viewport={"width": 1280, "height": 800})
+    newcomer = other.new_page()
+    newcomer.goto(f"/join/{secret}")
+    newcomer.get_by_label("Your name").fill("Nora")
+    newcomer.get_by_label("Email").fill("nora@example.com")
+    newcomer.get_by_label("Password").fill("twelve letters")
+    newcomer.get_by_role("button", name="Make an account and begin").click()
+    newcomer.get_by_role("link", name="Which is better?").click()
+    newcomer.wait_for_url("**/work")
+    newcomer.get_by_text("Which colour is fruit 0?").wait_for()
+    newcomer.keyboard.press("6")
+    newcomer.keyboard.press("Control+Enter")
+    newcomer.get_by_text("Which colour is fruit 1?").wait_for()
+    assert Answer.objects.get().assignment.user.name == "Nora"
+    other.close()
+
+    page.goto(f"/projects/{project.pk}/people")
+    row = page.locator(".people-table tbody tr", has_text="Nora")
+    expect(row.locator("td").nth(1)).to_contain_text("1")
+    row.get_by_role("button", name="Pause Nora").click()
+    expect(page.get_by_text("paused", exact=True)).to_be_visible()
+
+
+def test_a_wrong_field_is_pointed_at_and_what_was_typed_stays(open_page, as_researcher, version):
+    page = open_page(as_researcher)
+    page.goto("/projects/new")
+    page.locator(".kind", has_text="Rating on scales").click()
+    page.get_by_label("Name", exact=True).fill("Helpful?")
+    page.get_by_role("button", name="Add a scale").click()
+    page.get_by_label("Name of the scale").nth(1).fill("Tone")
+    page.get_by_label("Highest value").nth(1).fill("0")
+    page.get_by_role("button", name="Keep as a draft").click()
+    expect(page.get_by_text("a scale needs low < high and at most 21 values")).to_be_visible()
+    expect(page.get_by_label("Name of the scale").nth(1)).to_have_value("Tone")
+    page.get_by_label("Highest value").nth(1).fill("5")
+    page.get_by_role("button", name="Keep as a draft").click()
+    page.wait_for_url(lambda url: url.split("/")[-1].isdecimal())
+    assert [scale["name"] for scale in Project.objects.get().settings["scales"]] == ["Helpfulness", "Tone"]
+
+
+def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher, version, cast):
+    from webapp.annotation.services import projects
+
+    project = projects.create(cast.researcher, name="Keys", kind="pairwise", dataset=version)
+    page = open_page(as_researcher)
+    page.goto(f"/projects/{project.pk}/settings")
+    field = page.get_by_label("Skip, with a reason")
+    field.press("x")
+    expect(field).to_have_value("X")
+    page.get_by_label("Flag for the reviewers").press("x")
+    expect(page.get_by_text("Also: Skip, with a reason")).to_be_visible()
+    page.get_by_label("Flag for the reviewers").press("Delete")
+    page.get_by_role("button", name="Save").click()
+    page.wait_for_load_state("networkidle")
+    project.refresh_from_db()
+    assert project.settings["keys"] == {"skip": "x"}
+    expect(page.get_by_label("Skip, with a reason")).to_have_value("X")

@@ -1,0 +1,95 @@
+"""The way of a request through the event loop, with real middleware and a real application in memory."""
+
+import asyncio
+from threading import current_thread
+
+import pytest
+from asgiref.testing import ApplicationCommunicator
+from django.http import HttpResponse, StreamingHttpResponse
+from django.test import override_settings
+from django.urls import path
+
+from webapp.core.handler import ThreadedHandler
+
+seen: list[str] = []
+
+
+def name(request):
+    seen.append(current_thread().name)
+    return HttpResponse(f"{request.GET['n']} {request.body.decode()}")
+
+
+async def pieces():
+    for number in range(3):
+        yield f"{number};".encode()
+
+
+urlpatterns = [
+    path("name", name),
+    path("stream", lambda request: StreamingHttpResponse(pieces())),
+    path("broken", lambda request: 1 / 0),
+]
+
+
+@pytest.fixture
+def handler():
+    seen.clear()
+    with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=["django.middleware.common.CommonMiddleware"]):
+        yield ThreadedHandler(3)
+
+
+async def ask(handler, target: str, body: bytes = b"", path: str = "/name") -> tuple[int, str]:
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": target.encode()}
+    scope["headers"] = [(b"host", b"localhost")]
+    app = ApplicationCommunicator(handler, scope)
+    await app.send_input({"type": "http.request", "body": body})
+    start = await app.receive_output(5)
+    text = b""
+    while True:
+        part = await app.receive_output(5)
+        text += part.get("body", b"")
+        if not part.get("more_body"):
+            break
+    await app.wait(5)
+    return start["status"], text.decode()
+
+
+async def test_more_requests_than_threads_wait_and_are_all_answered(handler):
+    got = await asyncio.gather(*(ask(handler, f"n={n}", b"body") for n in range(40)))
+    assert got == [(200, f"{n} body") for n in range(40)]
+    assert len(set(seen)) <= 3  # long-lived threads, not one each
+
+
+async def test_a_stream_is_sent_piece_by_piece_and_holds_no_thread(handler):
+    assert await ask(handler, "", path="/stream") == (200, "0;1;2;")
+    assert handler._free.qsize() == 3
+
+
+@override_settings(DEBUG_PROPAGATE_EXCEPTIONS=False)
+async def test_a_view_that_breaks_gives_its_thread_back(handler):
+    for _ in range(5):
+        status, _ = await ask(handler, "", path="/broken")
+        assert status == 500
+    assert handler._free.qsize() == 3
+
+
+async def test_who_hangs_up_during_a_stream_ends_it(handler):
+    ended = asyncio.Event()
+
+    async def endless():
+        try:
+            while True:
+                await asyncio.sleep(0.01)
+                yield b"."
+        finally:
+            ended.set()
+
+    response = StreamingHttpResponse(endless())
+    messages: asyncio.Queue = asyncio.Queue()
+
+    async def send(message):
+        if message["type"] == "http.response.body":
+            await messages.put({"type": "http.disconnect"})
+
+    await asyncio.wait_for(handler._stream(response, messages.get, send), 5)
+    assert ended.is_set() and response.closed

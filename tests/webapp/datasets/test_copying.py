@@ -1,0 +1,44 @@
+"""Rows in COPY's binary form come back from the database as they were."""
+
+import pytest
+from django.db import connection
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from webapp.datasets import copying, search
+
+TYPES = {"a": "text", "b": "int", "c": "bigint", "d": "double precision", "e": "text[]", "f": "tsvector"}
+text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
+cells = st.tuples(
+    st.one_of(st.none(), text),
+    st.one_of(st.none(), st.integers(-(2**31), 2**31 - 1)),
+    st.integers(-(2**63), 2**63 - 1),
+    st.one_of(st.none(), st.floats(allow_nan=False)),
+    st.lists(text, max_size=3),
+    text,
+)
+
+
+class RoundTrip(TestCase):
+    @settings(max_examples=50, deadline=None)
+    @given(st.lists(cells, max_size=4))
+    def test_what_is_written_is_read_back(self, rows):
+        write = copying.writer(TYPES.values())
+        columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
+        documents = [search.document(row[-1]) for row in rows]
+        data = b"".join(write((*row[:-1], words)) for row, words in zip(rows, documents, strict=True))
+        with connection.cursor() as cursor:
+            cursor.execute(f"DROP TABLE IF EXISTS copied; CREATE TEMPORARY TABLE copied (n serial, {columns})")
+            with cursor.copy("COPY copied (a, b, c, d, e, f) FROM STDIN (FORMAT BINARY)") as to:
+                to.write(copying.HEADER + data + copying.TRAILER)
+            cursor.execute("SELECT a, b, c, d, e FROM copied ORDER BY n")
+            assert cursor.fetchall() == [row[:-1] for row in rows]
+            for number, words in enumerate(documents, 1):  # the same words as through the text form
+                cursor.execute("SELECT f = %s::tsvector FROM copied WHERE n = %s", [words, number])
+                assert cursor.fetchone() == (True,)
+
+
+def test_half_a_character_is_refused():
+    with pytest.raises(ValueError, match="surrogates"):
+        copying.writer(["text"])(["\ud800"])

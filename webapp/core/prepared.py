@@ -1,0 +1,23 @@
+"""Statements that Postgres parses and plans once per connection: for the few that every request of a busy path runs.
+
+Django binds values on the client, which makes each statement a new one to the server. Here they are sent apart from it,
+so every placeholder whose type Postgres cannot tell from its place needs a cast in the SQL.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db import connection
+from django.db.backends.postgresql.base import ServerBindingCursor
+
+Values = Sequence[Any] | Mapping[str, Any]
+
+
+def rows(sql: str, values: Values) -> list[tuple[Any, ...]]:
+    """Runs the statement, which must return rows, and reads them all. Prepared from its second run on (`prepare_threshold`)."""
+    connection.ensure_connection()
+    raw = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]  # the stubs describe psycopg 2
+    # wrapped as Django wraps its own: errors are Django's, and tests count the query
+    with connection._prepare_cursor(raw) as cursor:  # type: ignore[attr-defined]
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
