@@ -29,8 +29,7 @@ PROVISIONAL = 2**31 - 1  # the number of a version that is still filled
 # words wait in the search index's list until many of them are sorted in at once: far less work than row by row
 SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "1GB", "maintenance_work_mem": "96MB"}
 SORT_IN = "SELECT gin_clean_pending_list('example_search'::regclass)"
-SORT_FROM = 20_000  # rows after which a second connection is worth its while
-PAUSE_S = 0.5
+SORT_EVERY = 25_000  # rows: every pass goes through most words of the index, however few rows wait
 
 write = copying.writer(TYPES.values())
 
@@ -115,9 +114,9 @@ class Loader:
             """,
             [self.version.pk, self.rows, self.dataset.pk],
         )
-        self.rows += cursor.rowcount
-        if self.rows >= SORT_FROM:
-            self._sorter.start()
+        before, self.rows = self.rows, self.rows + cursor.rowcount
+        if before // SORT_EVERY < self.rows // SORT_EVERY:
+            self._sorter.wake()
 
     def count(self) -> int:
         with connection.cursor() as cursor:
@@ -152,16 +151,19 @@ class Sorter:
     """
 
     def __init__(self) -> None:
-        self._over = Event()
+        self._wanted, self._over = Event(), False
         self._thread: Thread | None = None
 
-    def start(self) -> None:
+    def wake(self) -> None:
+        """There is something to sort; while a pass is going on, another follows it."""
+        self._wanted.set()
         if self._thread is None:
             self._thread = Thread(target=self._run, name="import-sorter", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        self._over.set()
+        self._over = True
+        self._wanted.set()
         if self._thread:
             self._thread.join()
 
@@ -169,8 +171,11 @@ class Sorter:
         aside = connection.copy()
         try:
             with aside.cursor() as cursor:
-                cursor.execute("SET maintenance_work_mem = %s", [SETTINGS["maintenance_work_mem"]])
-                while not self._over.wait(PAUSE_S):
+                cursor.execute(
+                    "SELECT set_config('maintenance_work_mem', %s, false)", [SETTINGS["maintenance_work_mem"]]
+                )
+                while self._wanted.wait() and not self._over:
+                    self._wanted.clear()
                     cursor.execute(SORT_IN)
         except DatabaseError:
             logger.warning("the search index is sorted when the import ends", exc_info=True)
