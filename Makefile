@@ -33,7 +33,8 @@ run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops 
 
 test: setup  ## Run the whole test suite
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
-	$(PYTEST) -m "stack or browser"
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack"
+	$(PYTEST) -m stack
 
 lint: setup  ## Check style, types and import rules
 	$(PY) -m ruff check .

@@ -85,7 +85,6 @@ def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
     tasks.make(project)
     found = {"tasks made per second": options.tasks / (time.perf_counter() - started)}
     found |= _busy(address, membership, project, options.seconds)
-    print(found)
     found |= _thinking(address, membership, project, options.think_seconds)
     return found | _rush(address, membership, version)
 

@@ -39,8 +39,15 @@ class Person:
             f"Cookie: {self.session['cookie']}\r\nX-CSRFToken: {self.session['csrf']}\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         )
-        self.writer.write(head.encode() + data)
-        lines = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
+        try:
+            self.writer.write(head.encode() + data)
+            answer = await self.reader.readuntil(b"\r\n\r\n")
+        except (asyncio.IncompleteReadError, ConnectionError):
+            # a connection that lay idle for long was closed at the other end: a browser then opens a new one
+            self.reader, self.writer = await asyncio.open_connection(self.config["host"], self.config["port"])
+            self.writer.write(head.encode() + data)
+            answer = await self.reader.readuntil(b"\r\n\r\n")
+        lines = answer.decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines[1:])}
         content = await self.reader.readexactly(int(headers.get("content-length", 0)))
         return int(lines[0].split()[1]), json.loads(content or b"{}")

@@ -60,6 +60,7 @@ def services(var: Path) -> Iterator[str]:
     try:
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
         args = ["-m", "uvicorn", "webapp.asgi:application", "--port", str(port), "--lifespan", "off", "--no-access-log"]
+        args += ["--timeout-keep-alive", "75"]
         web = subprocess.Popen([sys.executable, *args, "--log-level", "warning"])
         try:
             yield _when_up(f"http://127.0.0.1:{port}")

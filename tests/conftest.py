@@ -13,10 +13,13 @@ from pathlib import Path
 import pytest
 from django.conf import settings as django_settings
 from django.core.cache import cache
+from hypothesis import settings as hypothesis_settings
 
 from tests.cast import ApiClient, Cast, browser, make_cast
 
 EMBEDDED = pytest.StashKey()
+hypothesis_settings.register_profile("suite", deadline=None)  # a busy machine is no reason to fail
+hypothesis_settings.load_profile("suite")
 
 
 def pytest_configure(config: pytest.Config) -> None:

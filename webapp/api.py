@@ -162,5 +162,5 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 _catch(_unstorable, DataError)
 _catch(_away, *DATABASE_AWAY)
-for router in (accounts, webhooks, datasets, models, *annotation, experiments, ingest):
+for router in (*annotation, accounts, webhooks, datasets, models, experiments, ingest):
     api.add_router("", router)

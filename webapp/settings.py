@@ -99,6 +99,7 @@ if ENV.public_url:
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
+SESSION_ENGINE = "webapp.accounts.sessions"
 CSRF_FAILURE_VIEW = "webapp.core.views.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

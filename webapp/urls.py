@@ -9,6 +9,8 @@ from webapp.home import home
 from webapp.search import search
 
 urlpatterns = [
+    path("api/v1/docs", reference.page, name="api_docs"),
+    path("api/v1/", api.urls),  # first: the busiest addresses are not compared with those of every page
     path("", home, name="home"),
     path("search.json", search, name="search"),
     path("", include("webapp.core.urls")),
@@ -18,8 +20,6 @@ urlpatterns = [
     path("", include("webapp.annotation.urls")),
     path("", include("webapp.inference.urls")),
     path("", include("webapp.experiments.urls")),
-    path("api/v1/docs", reference.page, name="api_docs"),
-    path("api/v1/", api.urls),
 ]
 websocket_urlpatterns = consumers.websocket_urlpatterns
 

@@ -67,7 +67,7 @@ def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researche
 
     page.get_by_role("link", name="Export", exact=True).click()
     with page.expect_download() as download:
-        page.get_by_role("link", name="TRL preference as jsonl").click()
+        page.get_by_role("link", name="TRL preference as JSONL").click()
     rows = [json.loads(line) for line in download.value.path().read_text().splitlines()]
     assert len(rows) == 18 and rows[0]["prompt"][0]["content"]
 

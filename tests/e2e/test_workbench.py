@@ -211,6 +211,37 @@ def test_the_last_submission_is_opened_again_by_key_and_changed(bench):
     assert Answer.objects.filter(current=False).count() == 1 and Answer.objects.filter(current=True).count() == 1
 
 
+def test_a_submission_that_has_not_gone_out_is_taken_back_without_a_network(bench):
+    bench.press("2", "r")
+    bench.type("first thought")
+    bench.saved()
+    bench.page.context.set_offline(True)
+    bench.press("Control+Enter")
+    bench.on_task(1)
+    bench.says("to be sent")
+    bench.press("Control+z")
+    bench.on_task(0)
+    expect(bench.reason(1)).to_have_value("first thought")
+    bench.press("7")
+    bench.page.context.set_offline(False)
+    bench.saved()
+    bench.press("Control+Enter")
+    bench.delivered()
+    assert Answer.objects.count() == 1 and abs(Answer.objects.get().content["strength"]) == 3
+    assert Answer.objects.get().content["reasons"][0]["text"] == "first thought"
+
+
+def test_what_the_server_refuses_comes_back_with_its_words_at_the_place(bench):
+    fields = [{"path": "content.reasons", "message": "are required: give two"}]
+    error = {"code": "invalid", "message": "The answer is not complete yet.", "fields": fields, "id": "x"}
+    bench.page.route("**/submit", lambda route: route.fulfill(status=422, json={"error": error}))
+    answer(bench, "2", "only one")
+    bench.on_task(0)
+    expect(bench.page.locator("#work-problems")).to_have_text("are required: give two")
+    expect(bench.page.get_by_role("button", name="Add a reason")).to_be_focused()
+    expect(bench.reason(1)).to_have_value("only one")
+
+
 def test_older_submissions_are_listed_and_opened(bench):
     for number in range(2):
         bench.on_task(number)

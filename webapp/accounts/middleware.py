@@ -7,6 +7,7 @@ from django.contrib import auth
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.crypto import constant_time_compare
 
+from . import queries
 from .access import to_sign_in
 from .models import Membership
 
@@ -49,7 +50,7 @@ def _signed_in(request: HttpRequest) -> list[Membership] | None:
     user_id, signature = session.get(auth.SESSION_KEY), session.get(auth.HASH_SESSION_KEY)
     if not user_id or not signature or session.get(auth.BACKEND_SESSION_KEY) not in settings.AUTHENTICATION_BACKENDS:
         return None
-    mine = list(Membership.objects.filter(user_id=user_id).select_related("user", "workspace").order_by("id"))
+    mine = queries.memberships_of(user_id)
     if not mine or not mine[0].user.is_active:
         return None
     user = mine[0].user
@@ -62,8 +63,6 @@ def _signed_in(request: HttpRequest) -> list[Membership] | None:
 def _membership(request: HttpRequest, mine: list[Membership] | None) -> Membership | None:
     """The chosen workspace if the person still belongs to it, else the first they joined."""
     if mine is None:
-        mine = list(
-            Membership.objects.filter(user_id=request.user.pk).select_related("user", "workspace").order_by("id")
-        )
+        mine = queries.memberships_of(request.user.pk)
     chosen = request.session.get(SESSION_KEY)
     return next((m for m in mine if m.workspace_id == chosen), mine[0] if mine else None)

@@ -1,12 +1,19 @@
 """Reads over people and workspaces."""
 
-from django.db.models import QuerySet
+from collections.abc import Sequence
+from functools import cache
+from typing import TypeVar
+
+from django.db.models import Model, QuerySet
 from django.utils import timezone
 
+from webapp.core import prepared
 from webapp.core.models import AuditEntry
 from webapp.core.paging import Page, page
 
-from .models import ApiToken, Invite, Membership, User
+from .models import ApiToken, Invite, Membership, User, Workspace
+
+Row = TypeVar("Row", bound=Model)
 
 
 def members(membership: Membership) -> QuerySet[Membership]:
@@ -36,3 +43,32 @@ def audit_page(membership: Membership, cursor: str | None = None) -> Page[AuditE
     """The workspace's audit log, newest first, 50 entries a page."""
     entries = AuditEntry.objects.filter(workspace=membership.workspace).select_related("actor")
     return page(entries, cursor, 50, "-id")
+
+
+def memberships_of(user_id: object) -> list[Membership]:
+    """A person's memberships, oldest first, with `user` and `workspace`; prepared, since every request asks for them."""
+    counts = [len(model._meta.concrete_fields) for model in (Membership, User)]
+    found = []
+    for row in prepared.rows(_memberships_sql(), [int(str(user_id))]):
+        membership = _built(Membership, row[: counts[0]])
+        membership.user = _built(User, row[counts[0] : sum(counts)])
+        membership.workspace = _built(Workspace, row[sum(counts) :])
+        found.append(membership)
+    return found
+
+
+@cache
+def _memberships_sql() -> str:
+    tables: tuple[tuple[type[Model], str], ...] = ((Membership, "m"), (User, "u"), (Workspace, "w"))
+    columns = ", ".join(f'{alias}."{field.column}"' for model, alias in tables for field in model._meta.concrete_fields)
+    membership, user, workspace = (model._meta.db_table for model, _ in tables)
+    # the names come from the models, the value is bound
+    return f"""
+        SELECT {columns} FROM "{membership}" m
+        JOIN "{user}" u ON u.id = m.user_id JOIN "{workspace}" w ON w.id = m.workspace_id
+        WHERE m.user_id = %s ORDER BY m.id
+    """  # noqa: S608
+
+
+def _built(model: type[Row], row: Sequence[object]) -> Row:
+    return model.from_db("default", [field.attname for field in model._meta.concrete_fields], row)

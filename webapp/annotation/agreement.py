@@ -9,7 +9,7 @@ not grow with the number of units.
 Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -92,8 +92,10 @@ def report(ratings: Ratings, level: Level) -> dict[str, Any]:
 
 def _kinds(counts_UV: Floats) -> tuple[Floats, Floats]:
     """The distinct rows of `counts_UV`, and how many units have each."""
-    counts_PV, n_P = np.unique(counts_UV, axis=0, return_counts=True)
-    return counts_PV, n_P.astype(np.float64)
+    found = Counter(map(bytes, np.ascontiguousarray(counts_UV)))  # np.unique would sort every unit
+    ordered = sorted(found)
+    rows_PV = np.frombuffer(b"".join(ordered), dtype=np.float64).reshape(len(ordered), counts_UV.shape[1])
+    return rows_PV, np.array([found[row] for row in ordered], dtype=np.float64)
 
 
 def _agreement_P(counts_PV: Floats) -> Floats:

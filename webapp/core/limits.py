@@ -2,6 +2,8 @@
 
 import logging
 import time
+from functools import lru_cache
+from typing import Any
 
 from django.core.cache import cache
 from django.core.cache.backends.redis import RedisCacheClient
@@ -29,11 +31,17 @@ def seconds_to_wait(key: str, per_minute: int) -> int:
     return max(1, round(WINDOW_S - into))
 
 
+@lru_cache(1)
+def _client(server: RedisCacheClient) -> Any:
+    """One client for good: Django makes one for each call, which costs more than the call."""
+    return server.get_client(None, write=True)
+
+
 def _counted(current: str, last: str) -> tuple[int, int]:
     """Adds one to `current`; its count and that of `last`."""
     server = getattr(cache, "_cache", None)
     if isinstance(server, RedisCacheClient):  # one round trip instead of five: every request of the API comes by here
-        pipeline = server.get_client(None, write=True).pipeline(transaction=False)
+        pipeline = _client(server).pipeline(transaction=False)
         pipeline.incr(cache.make_key(current))
         pipeline.expire(cache.make_key(current), 2 * WINDOW_S)
         pipeline.get(cache.make_key(last))

@@ -14,10 +14,10 @@ Values = Sequence[Any] | Mapping[str, Any]
 
 
 def rows(sql: str, values: Values) -> list[tuple[Any, ...]]:
-    """Runs the statement and reads all that it returns. Prepared from its second run on (`prepare_threshold`)."""
+    """Runs the statement, which must return rows, and reads them all. Prepared from its second run on (`prepare_threshold`)."""
     connection.ensure_connection()
     raw = ServerBindingCursor(connection.connection)  # type: ignore[call-arg]  # the stubs describe psycopg 2
     # wrapped as Django wraps its own: errors are Django's, and tests count the query
     with connection._prepare_cursor(raw) as cursor:  # type: ignore[attr-defined]
         cursor.execute(sql, values)
-        return list(cursor.fetchall()) if cursor.description else []
+        return list(cursor.fetchall())

@@ -36,8 +36,7 @@ def _texts(values: list[str]) -> bytes:
 
 
 def _words(document: str) -> bytes:
-    """A tsvector from its words with spaces between. The server sorts them where they are not in the order of their
-    bytes, which is that of their characters."""
+    """A tsvector from its words with spaces between, each once; the server sorts them."""
     if not document:
         return _length(4) + _length(0)
     data = document.encode()

@@ -51,9 +51,10 @@ COLUMNS = {
 }
 
 
-def columns(example: Example) -> tuple[Any, ...]:
-    """The values of COLUMNS for one example. Raises ValueError when it holds what JSON or Postgres text cannot."""
-    canonical = example.canonical()
+def columns(example: Example, canonical: str | None = None) -> tuple[Any, ...]:
+    """The values of COLUMNS for one example; `canonical` is its canonical text, where the caller has it already.
+    Raises ValueError when it holds what JSON or Postgres text cannot."""
+    canonical = example.canonical() if canonical is None else canonical
     criteria = example.rubric.criteria if example.rubric else ()
     verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
     prompts = [message.content for message in example.prompt]
@@ -158,7 +159,7 @@ def _side(each: Preference, turned: bool) -> str:
 def constraint_count(prompt: str) -> int:
     """Distinct wordings of an explicit constraint in the prompt: a rough measure of its complexity (RubricBench)."""
     prompt = prompt[:READ].lower()
-    return sum(wording in prompt for wording in CONSTRAINTS)
+    return sum(map(prompt.__contains__, CONSTRAINTS))
 
 
 def _marks(example: Example, verdict: Verdict | None) -> list[str]:

@@ -3,7 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from time import monotonic
 
@@ -144,9 +144,10 @@ def _load(job: ImportJob, report: _Report) -> DatasetVersion:
     )
     bundle = Bundle(Path(job.file_path), job.file_name)
     names = files_for(bundle, importer)
-    loader = Loader(dataset, _lineage(job, bundle, names))
     splits.until_now()
-    _take(job, report, Reader(bundle, names, importer, job.mapping, splits), loader)
+    loader = Loader(dataset, _lineage(job, bundle, names))
+    with closing(loader):
+        _take(job, report, Reader(bundle, names, importer, job.mapping, splits), loader)
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
     if job.rejected_count and not job.keep_good:

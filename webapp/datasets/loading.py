@@ -5,14 +5,18 @@ the same time, batch by batch. Two temporary tables help: one holds the batch, t
 so far, by which repeated keys are found and the version is described in the end.
 """
 
+import logging
 from collections.abc import Iterator
+from threading import Event, Thread
 from typing import Any, Protocol
 
-from django.db import connection
+from django.db import DatabaseError, connection
 
 from . import copying, packed, staging, versions
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
+
+logger = logging.getLogger(__name__)
 
 PLACE = {"place": "bigint", "file": "int", "line": "bigint"}
 NARROW = (
@@ -22,8 +26,11 @@ NARROW = (
 TYPES = {**PLACE, **COLUMNS}
 NAMES = ", ".join(COLUMNS)
 PROVISIONAL = 2**31 - 1  # the number of a version that is still filled
-# words wait in the search index's list until a batch of them is sorted in at once: far less work than row by row
-SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "96MB", "maintenance_work_mem": "96MB"}
+# words wait in the search index's list until many of them are sorted in at once: far less work than row by row
+SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "1GB", "maintenance_work_mem": "96MB"}
+SORT_IN = "SELECT gin_clean_pending_list('example_search'::regclass)"
+SORT_FROM = 20_000  # rows after which a second connection is worth its while
+PAUSE_S = 0.5
 
 write = copying.writer(TYPES.values())
 
@@ -53,6 +60,7 @@ class Loader:
         self.storing = True
         self.rows = 0
         self.packer = packed.Packer()
+        self._sorter = Sorter()
         self.version = DatasetVersion(dataset=dataset, number=PROVISIONAL, digest="", lineage=lineage)
         with connection.cursor() as cursor:
             for name, value in SETTINGS.items():
@@ -108,6 +116,8 @@ class Loader:
             [self.version.pk, self.rows, self.dataset.pk],
         )
         self.rows += cursor.rowcount
+        if self.rows >= SORT_FROM:
+            self._sorter.start()
 
     def count(self) -> int:
         with connection.cursor() as cursor:
@@ -127,5 +137,42 @@ class Loader:
         version.save()
         self.packer.save(version.pk)
         with connection.cursor() as cursor:  # what still waits in the index's list is read through by every search
-            cursor.execute("SELECT gin_clean_pending_list('example_search'::regclass)")
+            cursor.execute(SORT_IN)
         return version, True
+
+    def close(self) -> None:
+        self._sorter.close()
+
+
+class Sorter:
+    """Sorts the waiting words into the search index over a connection of its own, while the import goes on.
+
+    That is half of the database's work. The list belongs to the index and not to a transaction, so it can be done beside
+    the one that fills it. Should it fail, the words wait, and are sorted in when the import ends.
+    """
+
+    def __init__(self) -> None:
+        self._over = Event()
+        self._thread: Thread | None = None
+
+    def start(self) -> None:
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="import-sorter", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._over.set()
+        if self._thread:
+            self._thread.join()
+
+    def _run(self) -> None:
+        aside = connection.copy()
+        try:
+            with aside.cursor() as cursor:
+                cursor.execute("SET maintenance_work_mem = %s", [SETTINGS["maintenance_work_mem"]])
+                while not self._over.wait(PAUSE_S):
+                    cursor.execute(SORT_IN)
+        except DatabaseError:
+            logger.warning("the search index is sorted when the import ends", exc_info=True)
+        finally:
+            aside.close()

@@ -21,11 +21,14 @@ UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\uf
 
 
 def document(text: str) -> str:
-    """The text as a tsvector literal without positions, its words in the order of their characters."""
+    """The text as a tsvector literal without positions, its words in no order."""
     text = text[:MAX_CHARACTERS]
     if text.isascii():  # in bytes, a million times in a large import
-        return b" ".join(sorted({word[:MAX_WORD] for word in text.encode().translate(ASCII).split()})).decode()
-    return " ".join(sorted(_words(text)))
+        words = set(text.encode().translate(ASCII).split())
+        if max(map(len, words), default=0) > MAX_WORD:
+            words = {word[:MAX_WORD] for word in words}
+        return b" ".join(words).decode()
+    return " ".join(_words(text))
 
 
 def query(text: str) -> str:

@@ -27,6 +27,7 @@ SETTINGS = {
     "listen_addresses": "",
     "max_connections": "100",
     "shared_buffers": "128MB",
+    "max_wal_size": "4GB",  # a large import would else write every touched page again after each of many checkpoints
     "jit": "off",
     "unix_socket_permissions": "0700",
     "log_min_messages": "warning",

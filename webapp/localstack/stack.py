@@ -121,6 +121,8 @@ def _web() -> Service:
     write_facts(settings.VAR, "web", url=settings.ENV.public_url or local, local=local)
     args = ["-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port), "--no-proxy-headers"]
     args += ["--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "3", "--log-level", "info"]
+    # longer than people think between two tasks: their connection is still open when they press the key
+    args += ["--timeout-keep-alive", "75"]
     return Service(
         "web",
         lambda: _python(*args),

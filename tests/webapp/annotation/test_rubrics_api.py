@@ -15,6 +15,7 @@ RUBRIC = {
         {"id": "c2", "text": "Is warm.", "points": 2},
     ]
 }
+LONG = {"criteria": [{**RUBRIC["criteria"][0], "id": f"c{n}"} for n in range(20)]}
 RESPONSES = [{"letter": "A", "text": "tea, please"}, {"letter": "B", "text": "a cup of tea would be lovely"}]
 
 
@@ -46,6 +47,10 @@ def test_a_rubric_is_tried_on_texts_and_what_is_missing_stays_missing(api):
         ({"rubric": {"criteria": [{**RUBRIC["criteria"][0], "verifier": {"name": "word_count"}}]}}, "args"),
         ({"rubric": {"criteria": [{**RUBRIC["criteria"][1], "points": -2}]}}, "rubric"),
         ({"responses": []}, "responses"),
+        (
+            {"responses": [{"letter": letter, "text": "a" * 100_000} for letter in "ABCDEF"], "rubric": LONG},
+            "responses",
+        ),
     ],
 )
 def test_what_cannot_be_tried_says_where(api, change, path):

@@ -160,6 +160,16 @@ def rubric(*criteria):
 
 
 SHORT = {"name": "word_count", "args": {"max": 3}}
+GRADED = {
+    "verdicts": [{"response": "a", "rater": "checker", "verdicts": [{"criterion_id": "c0", "met": True}]}],
+    "annotation": {
+        "project-3": [
+            {"subject": {"response": "a"}, "grades": {"c0": "met", "c1": "met"}},
+            {"subject": {"response": "b"}, "grades": {"c0": "met", "c1": "not_met"}},
+            {"subject": {"response": "b"}, "grades": {"c0": "cannot_assess"}},
+        ]
+    },
+}
 ANSWERS = [{"id": "a", "text": "two words"}, {"id": "b", "text": "rather more than three words"}]
 
 
@@ -177,7 +187,7 @@ def test_criteria_that_tell_no_two_answers_apart_are_named(make, cast):
                 "d",
                 rubric=rubric({"text": "Kind"}, {"text": "True"}),
                 responses=ANSWERS,
-                meta={"grades": {"a": {"c0": True, "c1": True}, "b": {"c0": True, "c1": False}}},
+                meta=GRADED,
             ),
         ]
     )

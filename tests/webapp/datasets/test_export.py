@@ -216,3 +216,18 @@ def test_any_version_comes_back_from_any_layout_that_has_all_its_examples(cast, 
         assert (job.rejected, job.version.digest) == ([], version.digest)
     finally:
         Dataset.objects.all().delete()
+
+
+@pytest.mark.parametrize(
+    ("file", "format"),
+    [
+        ("healthbench_sample/healthbench_30.jsonl", "healthbench"),
+        ("hh_rlhf/harmless-base-test.jsonl.gz", "trl_preference"),
+        ("pandalm/testset-v1.json", "touchstone"),
+    ],
+)
+def test_real_files_come_back_with_the_identical_digest(importing, shared, file, format):
+    path = shared(file)
+    first = importing(path.read_bytes(), name="There", file_name=path.name).version
+    again = importing(file_of(first, format), name="Back", file_name="again.jsonl")
+    assert (again.rejected, again.version.digest) == ([], first.digest)

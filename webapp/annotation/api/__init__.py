@@ -9,4 +9,6 @@ from .rubrics import router as rubrics
 from .tasks import router as tasks
 from .work import router as work
 
-routers = (projects, people, tasks, queue, work, rubrics, review, answers)
+# the busiest first: addresses are compared one after another
+# the busiest first: addresses are compared one after another
+routers = (queue, projects, people, tasks, work, rubrics, review, answers)

@@ -149,7 +149,9 @@ def list_comments(request: HttpRequest, project_id: Id, kind: Literal["", "remar
 
 @router.get("/tasks/{int:task_id}/review", summary="A task with everything said about it")
 def get_review(request: HttpRequest, task_id: Id) -> dict[str, Any]:
-    return _shown(access.task_read(require(request), task_id))
+    task = access.task_read(require(request), task_id)
+    standing.review_tasks(task.project, [task.pk])
+    return _shown(task)
 
 
 def _shown(task: Task) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from webapp.annotation.services import stress
 from webapp.core.problems import Invalid
 
 router = Router(tags=["annotation"])
+MAX_READ = 10_000_000  # characters that verifiers read in one request: a second or two
 Points = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -63,6 +64,9 @@ def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
     require(request)
     if len(payload.rubric.criteria) > MAX_CRITERIA:
         raise Invalid("The rubric is too long.", {"rubric.criteria": f"at most {MAX_CRITERIA} criteria"})
+    reading = sum(criterion.verifier is not None for criterion in payload.rubric.criteria)
+    if reading * sum(len(response.text) for response in payload.responses) > MAX_READ:
+        raise Invalid("Too much to read at once.", {"responses": "send fewer or shorter texts"})
     letters = [response.letter for response in payload.responses]
     if len(set(letters)) != len(letters):
         raise Invalid("The responses cannot be told apart.", {"responses": "letters must be unique"})

@@ -138,7 +138,7 @@ def _records(project: Project, base: DatasetVersion, choice: Choice, tally: Tall
         by_key: dict[str, list[Given]] = defaultdict(list)
         for each in given:
             by_key[each.task.example.key].append(each)
-        now = Row.objects.filter(memberships__version=base, key__in=by_key)
+        now = Row.objects.filter(dataset_id=base.dataset_id, memberships__version=base, key__in=by_key)
         current = {row.key: row.content for row in now}
         for key, judgements in by_key.items():
             if key not in current:

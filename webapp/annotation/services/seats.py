@@ -79,7 +79,8 @@ NOT_MINE = """
 WAITING = f"""
     SELECT count(*) FROM (
         SELECT 1 FROM annotation_task t
-        WHERE t.project_id = %(project)s AND t.open AND t.rank > %(cursor)s AND {NOT_MINE} LIMIT %(counted)s
+        WHERE t.project_id = %(project)s AND t.open AND t.rank > %(cursor)s AND {NOT_MINE}
+        ORDER BY t.rank LIMIT {COUNTED + 1}
     ) waiting
 """  # noqa: S608
 # Sides are arranged at random for each person, except where a given text speaks of them ("preference")
@@ -87,7 +88,7 @@ TAKE = f"""
     WITH picked AS MATERIALIZED (
         SELECT t.id FROM annotation_task t
         WHERE t.project_id = %(project)s AND {{which}} AND {NOT_MINE}
-        ORDER BY t.rank LIMIT %(count)s
+        ORDER BY t.rank LIMIT {{{{count:d}}}}
         {{lock}}
     ), t AS (
         {{took}}
@@ -114,7 +115,7 @@ TAKE = f"""
 """  # noqa: S608
 COLUMNS = "x.id, x.subject, x.gold, x.overlap, x.rank, x.example_id"
 TOOK = f"""
-    UPDATE annotation_task x SET taken = x.taken + 1 FROM picked WHERE x.id = picked.id RETURNING {COLUMNS}
+    UPDATE annotation_task x SET taken = x.taken + 1 WHERE x.id = ANY (ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}
 """  # noqa: S608
 LOCK = "FOR NO KEY UPDATE OF t"
 TAKE_NEXT = TAKE.format(
@@ -125,7 +126,7 @@ TAKE_WAITING = TAKE.format(which="t.open", lock=LOCK, took=TOOK, cursor="cursor"
 TAKE_GOLD = TAKE.format(
     which="t.overlap IS NULL",
     lock="FOR KEY SHARE OF t SKIP LOCKED",
-    took=f"SELECT {COLUMNS} FROM annotation_task x JOIN picked ON x.id = picked.id",  # noqa: S608
+    took=f"SELECT {COLUMNS} FROM annotation_task x WHERE x.id = ANY (ARRAY(SELECT id FROM picked))",  # noqa: S608
     cursor="cursor",
 )
 COUNT = """
@@ -209,8 +210,11 @@ def take_gold(place: Place, count: int) -> list[Assignment]:
 
 
 def _take(sql: str, place: Place, count: int) -> list[Assignment]:
+    if count < 1:
+        return []
     now = timezone.now()
-    rows = prepared.rows(sql, _values(place) | {"count": count, "now": now, "lease": place.lease(now)})
+    # the number stands in the text: with a parameter, the planner would prepare for a tenth of all tasks
+    rows = prepared.rows(sql.format(count=count), _values(place) | {"now": now, "lease": place.lease(now)})
     place.participant.served += len(rows)
     found = [_assignment(row, place.project) for row in rows]
     if rows:
@@ -234,7 +238,6 @@ def _values(place: Place) -> dict[str, Any]:
         "cursor": place.participant.cursor,
         "guidelines": place.guidelines and place.guidelines.pk,
         "number": place.guidelines and place.guidelines.number,
-        "counted": COUNTED + 1,
     }
 
 

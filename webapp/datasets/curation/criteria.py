@@ -11,6 +11,8 @@ from .. import queries
 from ..models import CurationJob
 from .progress import Report
 
+Votes = dict[tuple[str, str], list[bool]]  # (response, criterion) -> who said what
+MET = {"met": True, "not_met": False}
 FEWEST = 2  # responses that must be there before a criterion can be called idle
 
 
@@ -28,9 +30,9 @@ def run(job: CurationJob, report: Report) -> None:
     judged = idle = unknown = removable = 0
     for position, line in queries.stream_canonical(job.version):
         example = Example.model_validate_json(line)
-        found = []
+        found, votes = [], graded(example.meta)
         for criterion in example.rubric.criteria if example.rubric else ():
-            verdicts = list(_verdicts(example, criterion))
+            verdicts = list(_verdicts(example, criterion, votes))
             if len(verdicts) < job.params["responses"]:
                 unknown += 1
                 continue
@@ -49,20 +51,44 @@ def run(job: CurationJob, report: Report) -> None:
     job.result = {"judged": judged, "idle": idle, "without_verdicts": unknown, "rubrics_all_idle": removable}
 
 
-def _verdicts(example: Example, criterion: Criterion) -> Iterator[bool]:
-    """Of the recorded responses: by the criterion's verifier, else what people graded (`meta.grades`)."""
-    if criterion.verifier:
-        for response in example.responses:
+def _verdicts(example: Example, criterion: Criterion, votes: Votes) -> Iterator[bool]:
+    """One for each recorded response that has any: by the criterion's verifier, else by most of those who graded it."""
+    for response in example.responses:
+        if criterion.verifier:
             try:
                 met = verify(criterion.verifier, response.text).met
             except VerifierError:  # a spec from before its verifier changed: no verdict
                 return
-            if met is not None:
-                yield met
-        return
-    grades = example.meta.get("grades")
-    for response in example.responses:
-        told = grades.get(response.id, {}) if isinstance(grades, dict) else {}
-        met = told.get(criterion.id) if isinstance(told, dict) else None
-        if isinstance(met, bool):
+        else:
+            given = votes.get((response.id, criterion.id), [])
+            for_it = sum(given)
+            met = None if 2 * for_it == len(given) else 2 * for_it > len(given)
+        if met is not None:
             yield met
+
+
+def graded(meta: dict[str, Any]) -> Votes:
+    """What people and judges said of each response and criterion: `meta.verdicts`, as imports of graded files leave
+    them, and the grades of published annotation, wherever they stand in `meta.annotation`."""
+    votes: Votes = {}
+    for each in _dicts(meta.get("verdicts")):
+        for verdict in _dicts(each.get("verdicts")):
+            if isinstance(verdict.get("met"), bool) and isinstance(each.get("response"), str):
+                votes.setdefault((each["response"], str(verdict.get("criterion_id"))), []).append(verdict["met"])
+    for note in _dicts(meta.get("annotation")):
+        subject, grades = note.get("subject"), note.get("grades")
+        if isinstance(subject, dict) and isinstance(grades, dict):
+            for criterion, word in grades.items():
+                if word in MET:
+                    votes.setdefault((str(subject.get("response")), criterion), []).append(MET[word])
+    return votes
+
+
+def _dicts(value: Any) -> Iterator[dict[str, Any]]:
+    """Every object in a list, or in what a dict holds, at any depth; the outermost first."""
+    if isinstance(value, dict):
+        yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from _dicts(each)

@@ -8,6 +8,7 @@ our work.
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 
 from trainer.contracts import Example, Message, Preference, Response
 from trainer.contracts.example import Role
@@ -19,6 +20,8 @@ PREFERENCES = tuple(Preference.model_validate(each) for each in CHOSEN)
 ALLOWED = frozenset({"key", "prompt", "responses", "preferences", "meta", "source", "domain"})
 # every field in its order, so that values put over it stay in the record's order
 DEFAULTS = {name: info.get_default(call_default_factory=True) for name, info in Example.model_fields.items()}
+
+SIMPLE = frozenset({str, int, bool, type(None)})
 
 R = TypeVar("R", bound=BaseModel)
 _set = object.__setattr__
@@ -42,6 +45,27 @@ def pair(data: dict[str, Any]) -> Example | None:
     values |= {"key": key, "prompt": prompt, "preferences": PREFERENCES, "meta": meta}
     values["responses"] = (_response("a", chosen["text"]), _response("b", rejected["text"]))
     return _made(Example, values, set(data))
+
+
+def canonical(example: Example) -> str | None:
+    """The text of `Example.canonical` for a record that `pair` made; None where `meta` holds more than texts and whole
+    numbers, whose form only the general way knows."""
+    if example.preferences is not PREFERENCES or not SIMPLE.issuperset(map(type, example.meta.values())):
+        return None
+    a, b = example.responses
+    # the keys in their order, and nothing that is a default
+    data: dict[str, Any] = {"domain": example.domain} if example.domain else {}
+    data["key"] = example.key
+    if example.meta:
+        data["meta"] = dict(sorted(example.meta.items()))
+    data["preferences"] = CHOSEN
+    data["prompt"] = [{"content": message.content, "role": message.role} for message in example.prompt]
+    data["responses"] = [{"id": "a", "text": a.text}, {"id": "b", "text": b.text}]
+    if example.source:
+        data["source"] = example.source
+    if example.split:
+        data["split"] = example.split
+    return to_json(data).decode()
 
 
 def _is_text(value: object) -> bool:

@@ -11,3 +11,8 @@ document.getElementById("run-form").addEventListener("keydown", (event) => {
   event.preventDefault();
   event.target.dispatchEvent(new Event("change", { bubbles: true }));
 });
+
+// What is wrong must be seen, even in what was folded away.
+document.body.addEventListener("htmx:afterSettle", () => {
+  for (const fold of document.querySelectorAll("#run-form details:has(.error)")) fold.open = true;
+});

@@ -1,6 +1,10 @@
 """Formats whose files are not at hand here: rows of our own in the shape their documentation gives."""
 
+import json
+
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils.html import escape
 
 from trainer.contracts import Example
 from webapp.datasets.importers import REGISTRY, Head, RowProblem, detect
@@ -198,6 +202,16 @@ def test_a_row_is_recognised_and_read(name, row):
     assert detect(head).name == name
     assert best >= second + 0.05
     assert read(row).prompt
+
+
+@pytest.mark.parametrize(("name", "row"), [(name, row) for name, rows in ROWS.items() for row in rows])
+def test_the_page_shows_the_row_as_the_product_will(as_researcher, name, row):
+    upload = SimpleUploadedFile("file.jsonl", json.dumps(row).encode())
+    page = as_researcher.post("/datasets/import/preview", {"file": upload, "format": "auto"}).content.decode()
+    assert escape(REGISTRY[name].label) in page and "1 of the first 1 row" in page
+    found = read(row)
+    assert all(escape(response.text) in page for response in found.responses[:1])
+    assert page.count("by ada") == sum(each.rater.startswith("ada") for each in found.preferences)
 
 
 def strengths(found: Example):

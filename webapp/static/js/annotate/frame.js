@@ -78,6 +78,7 @@ function show(assignment, { reopened = false } = {}) {
   if (draft.conflict) told("conflict", { current: draft.conflict });
   else told(draft.dirty ? "saving" : draft.revision && !reopened ? "saved" : "idle", { at: assignment.draft_at && new Date(assignment.draft_at) });
   focusTask();
+  announce(reopened ? "Your submission is open again." : "Here is the task.");
 }
 
 function begin(assignment) {
@@ -281,7 +282,7 @@ async function refused(entry, error) {
   drafts.delete(entry.id);
   if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
   submitted.splice(submitted.indexOf(entry.id), 1);
-  const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => entry.view);
+  const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => asSent(entry));
   if (!["claimed", undefined].includes(fresh.state)) return toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
   tasks.put(fresh);
   const draft = begin(fresh);
@@ -333,7 +334,7 @@ async function reopen(id, held = false) {
   const at = submitted.lastIndexOf(id);
   if (unsent?.view) {
     if (at >= 0) submitted.splice(at, 1);
-    return comeBack({ ...unsent.view, draft: unsent.body.content, seconds: unsent.body.seconds }, true);
+    return comeBack(asSent(unsent), true);
   }
   try {
     await outbox.run(); // it may still be on its way
@@ -344,6 +345,9 @@ async function reopen(id, held = false) {
     toast(error.message, { tone: "bad", id: error.id });
   }
 }
+
+/** The task of an entry of the outbox, as it was when it left. */
+const asSent = ({ view, body }) => ({ ...view, draft: body.content, draft_revision: body.revision, seconds: body.seconds });
 
 function comeBack(assignment, unsent) {
   forgetDraft(assignment.id);

@@ -211,8 +211,18 @@ async function call(url, method, body, then) {
 function refused(error) {
   const row = error.fields?.map((field) => field.path.replace(/^decisions\./, "")).find((id) => rows().some((each) => each.id === id));
   if (row) select(rows().findIndex((each) => each.id === row));
+  else if (error.fields?.some((field) => field.path.startsWith("decisions."))) return again();
   const what = error.fields?.map((field) => field.message).join("; ");
   toast(what ? `${error.message} ${what}` : error.message, { tone: "bad", id: error.id });
+}
+
+// the job that matches by meaning was faster than the reviewer: new rows, and the decisions that still have theirs
+async function again() {
+  const kept = decisions;
+  begin(await json(`/api/v1/tasks/${data.task}/review`));
+  for (const each of rows()) if (kept[each.id]) decisions[each.id] = kept[each.id];
+  select(Math.max(0, rows().findIndex((each) => !decided(each))));
+  toast("The items were matched anew meanwhile. Look at the rows that are open again.", { tone: "warn" });
 }
 
 function save() {

@@ -91,7 +91,7 @@ export class Sidebar {
 
   entry(item) {
     const when = item.submitted_at ? el("time", { dateTime: item.submitted_at, data: { ago: "" } }) : null;
-    const words = el("div", {}, el("p.clamp.lines-1.small", { dir: "auto" }, item.excerpt || `Task ${item.task}`), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
+    const words = el("div", {}, el("p.truncate.small", { dir: "auto" }, item.excerpt || `Task ${item.task}`), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
     const again = item.state === "submitted" ? el("button.btn.small", { type: "button", onclick: () => this.reopen(item.id) }, "Reopen") : null;
     return el("li", {}, words, again);
   }
