@@ -10,5 +10,4 @@ from .tasks import router as tasks
 from .work import router as work
 
 # the busiest first: addresses are compared one after another
-# the busiest first: addresses are compared one after another
 routers = (queue, projects, people, tasks, work, rubrics, review, answers)
