@@ -213,7 +213,7 @@ def _version(membership: Any, count: int) -> Any:
             VersionMember(version=version, example=row, position=n) for row, (n, _) in zip(rows, texts, strict=True)
         )
     with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+        cursor.execute("ANALYZE datasets_example, datasets_versionmember")
     return version
 
 
