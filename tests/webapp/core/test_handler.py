@@ -73,6 +73,7 @@ async def test_a_view_that_breaks_gives_its_thread_back(handler):
     assert handler._free.qsize() == 3
 
 
+@pytest.mark.django_db  # closing a response tells the database layer
 async def test_who_hangs_up_during_a_stream_ends_it(handler):
     ended = asyncio.Event()
 
