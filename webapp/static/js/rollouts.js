@@ -271,6 +271,7 @@ onMessage("rollouts", ({ step, phase }) => {
   }
 });
 onBack(async () => {
+  if (!steps[state.phase].length) return load(); // the first load is still on its way: nothing on the page is old yet
   const before = new Set(steps[state.phase]);
   await facets();
   for (const step of steps[state.phase]) if (!before.has(step)) unseen.add(`${state.phase} ${step}`);
