@@ -90,6 +90,7 @@ class Evaluation(Section):
         10, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
     )
     max_examples: int = knob(40, "Held-out prompts used, the first in the dataset's order", ge=0)
+    samples: int = knob(1, "Responses per held-out prompt; more than one needs a temperature above 0", ge=1, le=1000)
     temperature: float = knob(0.0, "0 decodes greedily", ge=0, le=5)
 
 
@@ -134,6 +135,8 @@ class PolicyConfig(Section):
         for i, part in enumerate(self.rewards):
             if part.kind == "overlong" and part.soft_tokens >= longest:
                 yield FieldProblem(f"rewards.{i}.soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
+        if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
+            yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
 

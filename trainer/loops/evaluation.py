@@ -1,5 +1,8 @@
 """How good the policy is on prompts it never trains on, without any scaffold."""
 
+import math
+import statistics
+from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -23,20 +26,21 @@ def evaluate(
     step: int,
     progress: Callable[[int, int], None],
 ) -> Evaluation:
-    """One response per held-out prompt. Responses without a score leave the means and are counted."""
+    """`evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted."""
     config = parts.config
     plans = [
         PromptPlan(
             prompt.example.key,
             group,
-            0,
+            sample,
             prompt.text,
             prompt.tokens,
             prompt.tokens,
             # The same draw at every evaluation, so that curves of sampled evaluations move for the policy's reasons only.
-            derive_seed(config.seed, "evaluation", group),
+            derive_seed(config.seed, "evaluation", group, sample),
         )
         for group, prompt in enumerate(parts.prompts.heldout)
+        for sample in range(config.evaluation.samples)
     ]
     rollout = config.rollout.model_copy(update={"temperature": config.evaluation.temperature, "top_p": 1.0})
     results = sample_plans(parts.sampler, plans, rollout, progress)
@@ -54,4 +58,20 @@ def _values(trajectories: list[Trajectory]) -> dict[str, float]:
     if scored:
         values["eval/rubric_score"] = sum(reward.score or 0.0 for reward in scored) / len(scored)
         values["eval/rubric_score_clipped"] = sum(reward.clipped or 0.0 for reward in scored) / len(scored)
+    error = _standard_error(trajectories)
+    if error is not None:
+        values["eval/rubric_score_se"] = error
     return values
+
+
+def _standard_error(trajectories: list[Trajectory]) -> float | None:
+    """Of the mean over prompts, each by the mean of its responses: those of one prompt are not independent.
+
+    `sqrt(var(prompt means, ddof=1) / P)`; None below two prompts with a score.
+    """
+    scores = defaultdict(list)
+    for trajectory in trajectories:
+        if trajectory.reward.score is not None:
+            scores[trajectory.plan.group].append(trajectory.reward.score)
+    means = [statistics.fmean(values) for values in scores.values()]
+    return math.sqrt(statistics.variance(means) / len(means)) if len(means) > 1 else None

@@ -20,6 +20,7 @@ from trainer.config import ConfigInvalid, resolve
         ({"scaffold": {"group": "binary", "binary_n": 9}}, "scaffold.binary_n", "larger than the group"),
         ({"scaffold": {"ratio_mode": "corrected"}, "rollout": {"top_p": 0.9}}, "scaffold.ratio_mode", "top_p to 1"),
         ({"optim": {"lr": 0}}, "optim.lr", "greater than 0"),
+        ({"evaluation": {"samples": 2}}, "evaluation.samples", "same response each time"),
         ({"objective": {"name": "dpo"}}, "objective.name", "must be one of grpo"),
         ({"objective": {"name": "gspo", "pop_high": 2.0}}, "objective.pop_high", "unknown key"),
         ({"objective": {"name": "kimi", "alpha": 2.0}, "scaffold": None}, "objective.alpha", "less than 1"),

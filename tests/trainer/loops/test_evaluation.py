@@ -1,0 +1,48 @@
+"""What an evaluation says of the policy: which responses it draws, and how sure its mean is."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from trainer.contracts import Rubric
+from trainer.inference.sampling import SampleResult
+from trainer.loops.evaluation import Evaluation, evaluate
+from trainer.rollouts import Reward
+
+from .conftest import small_config
+
+SCORES = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.75, (1, 1): None}  # (prompt, response): prompt means 0.5 and 0.75
+
+
+def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[int, int], float | None]) -> Evaluation:
+    config = small_config(evaluation={"samples": samples, "temperature": 1.0, "every": 2})
+    parts = make_loop(config).parts
+    parts.prompts.heldout[2:] = []
+    order = iter([scores[group, sample] for group in range(2) for sample in range(samples)])
+
+    def reward(rubric: Rubric, result: SampleResult) -> Reward:
+        score = next(order)
+        return Reward(total=score, score=score, clipped=score, excluded="" if score is not None else "no verdict")
+
+    return evaluate(parts, reward, 0, lambda done, total: None)
+
+
+def test_every_prompt_gets_its_responses_each_with_its_own_draw(make_loop: Callable[..., Any]) -> None:
+    found = evaluated(make_loop, 2, dict.fromkeys(SCORES, 1.0)).trajectories
+    assert [(t.plan.group, t.plan.index) for t in found] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert len({t.plan.seed for t in found}) == 4
+
+
+def test_the_error_counts_prompts_not_responses_and_leaves_out_what_has_no_score(make_loop: Callable[..., Any]) -> None:
+    values = evaluated(make_loop, 2, SCORES).values
+    assert values["eval/excluded"] == 1
+    assert values["eval/rubric_score"] == pytest.approx(1.75 / 3)
+    # Prompt means 0.5 and 0.75: variance 0.03125, over 2 prompts.
+    assert values["eval/rubric_score_se"] == pytest.approx(math.sqrt(0.03125 / 2))
+
+
+def test_one_scored_prompt_has_no_error(make_loop: Callable[..., Any]) -> None:
+    one = evaluated(make_loop, 1, {(0, 0): 1.0, (1, 0): None})
+    assert "eval/rubric_score_se" not in one.values
