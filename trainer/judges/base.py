@@ -71,7 +71,8 @@ class Asked:
 class Kind:
     """One entry of the registry. `ask` raises InputProblem when the input lacks something; `read` never raises.
 
-    `variables` are the template's, with help; those in `required` must appear in `system` or `prompt`.
+    `variables` are the template's, with help; those in `required` must appear in `system` or `prompt`. `decides` are the
+    parts of a parsed answer that count: what else it holds only explains them. `pair`: it sees exactly two responses.
     """
 
     name: str
@@ -80,11 +81,13 @@ class Kind:
     spec: type[BaseSpec]
     variables: Mapping[str, str]
     required: tuple[str, ...]
+    decides: tuple[str, ...]
     answer: Callable[[Any], type[Answer]]
     answer_format: Callable[[Any], str]
     ask: Callable[[Any, JudgeInput], Iterator[Asked]]
     read: Callable[[Any, Mapping[str, Any], Any], Reading] = _as_answered
     more_problems: Callable[[Any], Iterator[FieldProblem]] = _no_problems
+    pair: bool = False
 
     def problems(self, spec: BaseSpec) -> Iterator[FieldProblem]:
         """What is wrong with a spec beyond single fields, each at its field."""
@@ -104,5 +107,16 @@ class Kind:
             )
         yield from self.more_problems(spec)
 
+    def decision(self, parsed: Mapping[str, Any]) -> Any:
+        """What an answer decides, without its explanations: answers that decide the same are equal here."""
+        parts = {name: _unexplained(parsed[name]) for name in self.decides}
+        return parts[self.decides[0]] if len(parts) == 1 else parts
+
     def _why(self, variable: str) -> str:
         return "the judge would not know what to answer" if variable == "answer_format" else self.variables[variable]
+
+
+def _unexplained(part: Any) -> Any:
+    if isinstance(part, dict):
+        return {name: _unexplained(value) for name, value in part.items() if name != "explanation"}
+    return [_unexplained(each) for each in part] if isinstance(part, list) else part

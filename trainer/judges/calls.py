@@ -30,15 +30,15 @@ class Call:
     record: str
 
 
-def expand(spec: BaseSpec, version: str, given: JudgeInput) -> list[Call]:
+def expand(spec: BaseSpec, version: str, given: JudgeInput, draw: int = 0) -> list[Call]:
     """All calls for one input: per criterion, order and vote as the kind has it, calls with a common prefix together.
 
-    `version` is the judge version's digest. Raises InputProblem when the input lacks what the kind needs.
+    `version` is the judge version's digest. Another `draw` asks for other samples of the same questions. Raises InputProblem when the input lacks what the kind needs.
     """
-    return list(_calls(spec, version, given))
+    return list(_calls(spec, version, given, draw))
 
 
-def _calls(spec: BaseSpec, version: str, given: JudgeInput) -> Iterator[Call]:
+def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterator[Call]:
     kind = kind_of(spec)
     wanted = _schema(kind.answer(spec))
     shape = kind.answer_format(spec)
@@ -47,11 +47,11 @@ def _calls(spec: BaseSpec, version: str, given: JudgeInput) -> Iterator[Call]:
         messages = [{"role": "user", "content": render(spec.prompt, values)}]
         if spec.system:
             messages.insert(0, {"role": "system", "content": render(spec.system, values)})
-        for sample in range(spec.votes):
+        for sample in range(draw * spec.votes, (draw + 1) * spec.votes):
             seed = None if spec.sampling.seed is None else spec.sampling.seed + sample
             request = ChatRequest(tuple(messages), spec.sampling, wanted, seed)
             record = _record(request)
-            subject = {**asked.subject, "sample": sample} if spec.votes > 1 else asked.subject
+            subject = {**asked.subject, "sample": sample} if spec.votes > 1 or draw else asked.subject
             yield Call(key_of(version, record, sample), request, subject, record)
 
 

@@ -35,6 +35,7 @@ class Outcome:
     problem: str
     reply: ChatReply | None
     cost: Decimal | None
+    trouble: EndpointProblem | None = None
 
     @property
     def subject(self) -> dict[str, Any]:
@@ -72,7 +73,10 @@ async def run(
     The run halts, with its reason in `halted`, when `stop` says so, when the budget is used up, or when the endpoint has
     failed many times in a row; what is in flight then is still handed over.
     """
-    return await _Run(client, parse, on_outcome, stop, concurrency, retries, prices, executor).finish(iter(calls))
+    try:
+        return await _Run(client, parse, on_outcome, stop, concurrency, retries, prices, executor).finish(iter(calls))
+    except BaseExceptionGroup as group:  # one task failed and took the others along: what it raised is what matters
+        raise group.exceptions[0] from group
 
 
 class _Run:
@@ -164,7 +168,7 @@ class _Run:
             self.failures += 1
             if self.failures >= self.patience:
                 self.halt(f"{self.failures} calls in a row failed, the last with: {found.message}")
-        return Outcome(call, "failed", None, "", scrub(f"{found.code}: {found.message}"), None, None)
+        return Outcome(call, "failed", None, "", scrub(f"{found.code}: {found.message}"), None, None, found)
 
     def halt(self, reason: str) -> None:
         if not self.halted.is_set():

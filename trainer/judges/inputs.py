@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from trainer.contracts import Criterion, Message
+from trainer.contracts import Criterion, Example, Message
 
 
 class InputProblem(ValueError):
@@ -31,3 +31,30 @@ class JudgeInput:
     rationale: str = ""
     verdict: str = ""
     subject: Mapping[str, str | int] = field(default_factory=dict)
+
+
+def of_example(example: Example, *, pair: bool) -> JudgeInput:
+    """What an example by itself gives a judge. `pair`: the two responses of its first comparison, or its first two.
+
+    Human reasons are those of all raters of that pair, each text once; the rationale is the same as running text.
+    """
+    responses = {response.id: response.text for response in example.responses}
+    compared = example.preferences[0] if example.preferences else None
+    if pair:
+        sides = (compared.a, compared.b) if compared else list(responses)[:2]
+        responses = {side: responses[side] for side in sides}
+    reasons: dict[str, None] = {}
+    for preference in example.preferences:
+        if compared and {preference.a, preference.b} == {compared.a, compared.b}:
+            reasons |= dict.fromkeys(reason.text for reason in preference.reasons)
+    criteria = example.rubric.criteria if example.rubric else ()
+    return JudgeInput(
+        example=example.key,
+        conversation=example.prompt,
+        responses=responses,
+        criteria=criteria,
+        reference=example.reference or "",
+        reference_items=tuple(criterion.text for criterion in criteria),
+        human_reasons=tuple(reasons),
+        rationale="\n".join(reasons),
+    )

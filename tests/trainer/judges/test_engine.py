@@ -193,6 +193,5 @@ def test_an_error_in_the_store_ends_the_run():
     def broken(batch):
         raise ValueError("disk full")
 
-    with pytest.raises(ExceptionGroup) as found:
+    with pytest.raises(ValueError, match="disk full"):
         judge(calls(5000), Endpoint(pause=0.005), on_outcome=broken)
-    assert found.group_contains(ValueError, match="disk full")

@@ -200,3 +200,18 @@ def test_keys_are_stable_and_tell_texts_apart(a, b):
 
     assert key(a) == key(a)
     assert (key(a) == key(b)) == (a.replace("\x00", "\ufffd") == b.replace("\x00", "\ufffd"))
+
+
+def test_another_draw_asks_the_same_questions_under_other_keys():
+    spec = resolve({"kind": "criterion"})
+    first, second = (expand(spec, "v", INPUT, draw) for draw in (0, 1))
+    assert [call.request.messages for call in first] == [call.request.messages for call in second]
+    assert not {call.key for call in first} & {call.key for call in second}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_an_answer_decides_does_not_depend_on_how_it_is_explained(kind):
+    spec = resolve({"kind": kind})
+    subject = expand(spec, "v", INPUT)[0].subject
+    parsed = [read(spec, subject, answer(kind).replace("It says so.", words)).parsed for words in ("One.", "Two.")]
+    assert KINDS[kind].decision(parsed[0]) == KINDS[kind].decision(parsed[1]) is not None

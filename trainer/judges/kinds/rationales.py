@@ -160,6 +160,7 @@ KINDS = (
         spec=ReasonsSpec,
         variables={**pick("conversation"), "rationale": "the rationale as it was written"},
         required=("rationale",),
+        decides=("reasons",),
         answer=lambda spec: ReasonsAnswer,
         answer_format=lambda spec: '{"reasons": ["a reason", ...], "dropped": [{"text": "...", "why": "..."}, ...]}',
         ask=_ask_reasons,
@@ -176,6 +177,7 @@ KINDS = (
             "model_reasons": "the judge's reasons, numbered",
         },
         required=("human_reasons", "model_reasons"),
+        decides=("scores",),
         answer=lambda spec: RowsAnswer,
         answer_format=lambda spec: '{"rows": [{"human": 1, "scores": [0 to 1, ...]}, ...]}',
         ask=_ask_matcher,
@@ -186,12 +188,14 @@ KINDS = (
         title="Reason classes and flaws",
         help="Tags each of a judge's reasons by what it rests on and by its flaws.",
         spec=FlawsSpec,
+        pair=True,
         variables={
             **pick("conversation", "response_a", "response_b"),
             "verdict": "the verdict the reasons were given for",
             "model_reasons": "the judge's reasons, numbered",
         },
         required=("model_reasons",),
+        decides=("items",),
         answer=lambda spec: FlawsAnswer,
         answer_format=lambda spec: (
             '{"reasons": [{"number": 1, "explanation": "one sentence", "rests_on": "evidence", "criterion" or "generic", '

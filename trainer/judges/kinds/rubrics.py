@@ -205,6 +205,7 @@ KINDS = (
             "max_items": "most items asked for",
         },
         required=("conversation",),
+        decides=("items",),
         answer=lambda spec: RubricAnswer,
         answer_format=lambda spec: f'{{"items": [{_ITEM}, ...]}}',
         ask=_ask_generator,
@@ -218,6 +219,7 @@ KINDS = (
         spec=RubricQualitySpec,
         variables=pick("conversation", "criteria"),
         required=("conversation", "criteria"),
+        decides=("score",),
         answer=lambda spec: QualityAnswer,
         answer_format=lambda spec: '{"problems": ["a fault", ...], "explanation": "one sentence", "score": 0 to 4}',
         ask=_ask_rubric,
@@ -233,6 +235,7 @@ KINDS = (
             "generated_items": "the items to be matched with them, numbered",
         },
         required=("reference_items", "generated_items"),
+        decides=("matches",),
         answer=lambda spec: MatchesAnswer,
         answer_format=lambda spec: '{"matches": [{"generated": 1, "reference": 2}, ...]}',
         ask=_ask_matcher,
@@ -245,6 +248,7 @@ KINDS = (
         spec=NecessitySpec,
         variables=pick("conversation", "criteria"),
         required=("conversation", "criteria"),
+        decides=("items",),
         answer=lambda spec: NecessityAnswer,
         answer_format=lambda spec: (
             '{"items": [{"number": 1, "explanation": "one sentence", "necessity": 1 to 5, "rigidity": 1 to 5}, ...]}'
