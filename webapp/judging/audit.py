@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.annotation.agreement import cohen
-from webapp.core.statistics import Estimate, bootstrapped, proportion, resampled_counts, undefined
+from trainer.benchmarks.agreement import cohen
+from trainer.benchmarks.estimate import Estimate, bootstrap_ratio, proportion, undefined
 
 from .verdicts import side
 
@@ -93,13 +93,13 @@ def measures(cases: list[Case]) -> dict[str, Any]:
             "swapped": int(np.isnan(said_C).sum()),
             "both": int((np.isnan(given_C) & np.isnan(said_C)).sum()),
         },
-        "accuracy_given": proportion(int(right_given_C.sum()), n),
-        "accuracy_swapped": proportion(int(right_swapped_C.sum()), n),
-        "accuracy_both": proportion(int((right_given_C & right_swapped_C).sum()), n),
-        "accuracy_net": proportion(int((net_votes(label_C, given_C, swapped_C) > 0).sum()), n),
-        "order_consistency": _consistency(given_C, swapped_C),
-        "first_position_share": _first_position(given_C, said_C),
-        "kappa_orders": _kappa(given_C, swapped_C),
+        "accuracy_given": proportion(int(right_given_C.sum()), n).json(),
+        "accuracy_swapped": proportion(int(right_swapped_C.sum()), n).json(),
+        "accuracy_both": proportion(int((right_given_C & right_swapped_C).sum()), n).json(),
+        "accuracy_net": proportion(int((net_votes(label_C, given_C, swapped_C) > 0).sum()), n).json(),
+        "order_consistency": _consistency(given_C, swapped_C).json(),
+        "first_position_share": _first_position(given_C, said_C).json(),
+        "kappa_orders": _kappa(given_C, swapped_C).json(),
     }
 
 
@@ -120,12 +120,7 @@ def _first_position(given_C: Floats, said_C: Floats) -> Estimate:
     """Share of decided verdicts that name the response shown first; resampled by pair, as its two verdicts belong together."""
     first_C = (given_C == -1).astype(float) + (said_C == -1)
     decided_C = (np.abs(given_C) == 1).astype(float) + (np.abs(said_C) == 1)
-    if not decided_C.sum():
-        return undefined("no verdict names a side")
-    weights_DC = resampled_counts(len(first_C))
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws_D = (weights_DC @ first_C) / (weights_DC @ decided_C)
-    return bootstrapped(first_C.sum() / decided_C.sum(), int(decided_C.sum()), draws_D)
+    return bootstrap_ratio(first_C, decided_C, empty="no verdict names a side")
 
 
 def _kappa(given_C: Floats, swapped_C: Floats) -> Estimate:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean, proportion, undefined
 from trainer.rewards.rationale import average_precision, hybrid, outcome, rationale_consistency
-from webapp.core.statistics import Estimate, bootstrap_mean, proportion, undefined
 
 from .verdicts import side
 
@@ -74,12 +74,12 @@ def summarise(samples: Iterable[Sample]) -> dict[str, Any]:
         "no_model_reasons": sum(sample.scores_HM.shape[1] == 0 for sample in reasoned),
         "missing_labels": len(listed) - len(labelled),
         "missing_verdicts": sum(sample.verdict is None for sample in labelled),
-        "RC": _mean([rationale_consistency(s.scores_HM, s.human_reasons) for s in reasoned]),
-        "AP": _mean([average_precision(s.scores_HM, s.human_reasons) for s in reasoned]),
+        "RC": _mean([rationale_consistency(s.scores_HM, s.human_reasons) for s in reasoned]).json(),
+        "AP": _mean([average_precision(s.scores_HM, s.human_reasons) for s in reasoned]).json(),
         "hybrid": _mean(
             [hybrid(s.scores_HM, s.human_reasons, s.label, s.verdict) for s in both if s.label is not None]
-        ),
-        "accuracy": proportion(int(right), len(labelled)) if labelled else undefined("no sample has a label"),
+        ).json(),
+        "accuracy": proportion(int(right), len(labelled), empty="no sample has a label").json(),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.annotation.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
+from trainer.benchmarks.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
 from webapp.core.jsonlines import read
 
 

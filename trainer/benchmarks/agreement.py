@@ -19,7 +19,7 @@ import krippendorff
 import numpy as np
 from numpy.typing import NDArray
 
-from webapp.core.statistics import Estimate, bootstrapped, resampled_kinds, undefined
+from .estimate import Estimate, bootstrapped, resampled_kinds, undefined
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
@@ -76,17 +76,17 @@ def tabulate(ratings: Iterable[Rating]) -> Ratings:
 
 
 def report(ratings: Ratings, level: Level) -> dict[str, Any]:
-    """Every coefficient of one table of ratings."""
+    """Every coefficient of one table of ratings, in its JSON form."""
     return {
         "level": level,
         "units": len(ratings.counts_UV),
         "raters": len(ratings.by_rater),
         "ratings": int(ratings.counts_UV.sum()),
-        "percent": percent(ratings),
+        "percent": percent(ratings).json(),
         "cohen": list(cohen_pairs(ratings)),
-        "fleiss": fleiss(ratings),
-        "ac1": ac1(ratings),
-        "alpha": alpha(ratings, level),
+        "fleiss": fleiss(ratings).json(),
+        "ac1": ac1(ratings).json(),
+        "alpha": alpha(ratings, level).json(),
     }
 
 
@@ -163,7 +163,7 @@ def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
         for (first, v), (second, w) in combinations(given, 2):
             sharing[first, second].append((v, w))
     for (first, second), pairs in sorted(sharing.items(), key=lambda item: (-len(item[1]), item[0])):
-        yield {"raters": [first, second], **cohen(pairs)}
+        yield {"raters": [first, second], **cohen(pairs).json()}
 
 
 def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
@@ -204,7 +204,7 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
     )
     if counts_UV.shape[1] > MAX_VALUES_FOR_INTERVAL:
         reason = f"not drawn for more than {MAX_VALUES_FOR_INTERVAL} distinct values"
-        return {"value": float(value), "n": len(counts_UV), "low": None, "high": None, "interval": reason}
+        return Estimate(float(value), len(counts_UV), interval=reason)
     counts_PV, n_P = _kinds(counts_UV)
     return bootstrapped(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
 
