@@ -49,9 +49,12 @@ class Environment(BaseSettings):
     webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
     )
+    endpoint_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that model endpoints may be in, such as 127.0.0.1/32; none if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
-    @field_validator("webhook_networks", mode="before")
+    @field_validator("webhook_networks", "endpoint_networks", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
@@ -237,6 +240,7 @@ CELERY_BEAT_SCHEDULE = {
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
 WEBHOOK_NETWORKS = ENV.webhook_networks
+ENDPOINT_NETWORKS = ENV.endpoint_networks
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

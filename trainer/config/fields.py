@@ -11,6 +11,8 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
 
-def knob(default: Any, help: str, *, unit: str = "", advanced: bool = False, **bounds: Any) -> Any:
-    """A config field. `advanced` fields are folded away in the form; `unit` is shown behind the input."""
-    return Field(default, description=help, json_schema_extra={"unit": unit, "advanced": advanced}, **bounds)
+def knob(default: Any, help: str, *, unit: str = "", advanced: bool = False, source: str = "", **bounds: Any) -> Any:
+    """A config field. `advanced` fields are folded away in the form; `unit` is shown behind the input; `source` names
+    the kind of row whose id it holds, so that the form offers those there are."""
+    extra = {"unit": unit, "advanced": advanced} | ({"source": source} if source else {})
+    return Field(default, description=help, json_schema_extra=extra, **bounds)

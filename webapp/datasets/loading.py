@@ -1,7 +1,8 @@
-"""The database's side of an import: batches go straight into a version that nobody sees before the transaction ends.
+"""The database's side of an import: batch by batch, rows go straight into a version that nobody sees before it is whole.
 
 Filling tables and indexes takes the server about as long as reading and checking the rows takes us, so both happen at
-the same time, batch by batch. Two temporary tables help: one holds the batch, the other the narrow columns of all rows
+the same time. Every batch is committed, so that an import whose worker died goes on behind the last one. Two tables
+help: a temporary one holds the batch; the other, kept while the version is filled, holds the narrow columns of all rows
 so far, by which repeated keys are found and the version is described in the end.
 """
 
@@ -15,6 +16,7 @@ from django.db import DatabaseError, connection
 from . import copying, packed, staging, versions
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
+from .taken import Taken
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +27,7 @@ NARROW = (
 )
 TYPES = {**PLACE, **COLUMNS}
 NAMES = ", ".join(COLUMNS)
-PROVISIONAL = 2**31 - 1  # the number of a version that is still filled
+PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
 # words wait in the search index's list until many of them are sorted in at once: far less work than row by row
 SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "1GB", "maintenance_work_mem": "96MB"}
 SORT_IN = "SELECT gin_clean_pending_list('example_search'::regclass)"
@@ -42,45 +44,80 @@ class Ready(Protocol):
     packed: list[tuple[Any, ...]]
 
 
-def _table(name: str, columns: Iterator[str]) -> str:
-    return (
-        f"CREATE TEMPORARY TABLE {name} ({', '.join(f'{column} {TYPES[column]}' for column in columns)}) ON COMMIT DROP"
-    )
+def _columns(names: Iterator[str]) -> str:
+    return ", ".join(f"{name} {TYPES[name]}" for name in names)
+
+
+def rows_table(version_id: int) -> str:
+    return f"import_rows_{int(version_id)}"
+
+
+def begin(dataset: Dataset, lineage: versions.Lineage, import_id: int) -> DatasetVersion:
+    """An empty version that `Loader` fills; call inside a transaction. No other import of the id is being filled."""
+    version = DatasetVersion.every.create(dataset=dataset, number=PROVISIONAL - import_id, digest="", lineage=lineage)
+    rows = rows_table(version.pk)
+    with connection.cursor() as cursor:
+        # not logged: should the server itself crash, it is empty afterwards, and the import starts over
+        cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({_columns(iter((*PLACE, *NARROW)))})")
+        cursor.execute(f"CREATE UNIQUE INDEX ON {rows} (key)")
+    return version
+
+
+def intact(taken: Taken) -> bool:
+    """Whether the rows that were taken are still there to compare others with."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {rows_table(taken.version)})")  # noqa: S608  a number
+        return not taken.place or bool(cursor.fetchone()[0])
+
+
+def discard(version_id: int) -> None:
+    """Takes away a version that is still filled, the examples that no other version lists, and the dataset if it was
+    only made for it. Call inside a transaction, with the dataset's name locked."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            """
+            DELETE FROM datasets_example AS example USING datasets_versionmember AS member
+            WHERE member.version_id = %s AND example.id = member.example_id AND NOT EXISTS (
+                SELECT 1 FROM datasets_versionmember AS other
+                WHERE other.example_id = example.id AND other.version_id <> member.version_id
+            )
+            """,
+            [version_id],
+        )
+        cursor.execute("DELETE FROM datasets_versionmember WHERE version_id = %s", [version_id])
+        cursor.execute(f"DROP TABLE IF EXISTS {rows_table(version_id)}")
+    DatasetVersion.every.filter(pk=version_id, digest="").delete()
+    Dataset.every.filter(ready=False, versions=None).delete()
 
 
 class Loader:
-    """Fills a new version of `dataset`; call inside one transaction, from its start to its end.
+    """Fills a version that `begin` made, behind what is `taken` of it. `take` and `finish` want a transaction each.
 
-    `place` is a number that counts all rows of the import up; `file` and `line` say where people find a row.
+    In a row, `place` is a number that counts all rows of the import up; `file` and `line` say where people find it.
     """
 
-    def __init__(self, dataset: Dataset, lineage: versions.Lineage) -> None:
-        self.dataset = dataset
+    def __init__(self, version: DatasetVersion, taken: Taken) -> None:
+        self.version = version
         self.storing = True
-        self.rows = 0
-        self.packer = packed.Packer()
+        self.stored = taken.stored
+        self.packer = None if taken.stored else packed.Packer()  # what an earlier worker stored is read again for it
+        self._rows = rows_table(version.pk)
         self._sorter = Sorter()
-        self.version = DatasetVersion(dataset=dataset, number=PROVISIONAL, digest="", lineage=lineage)
         with connection.cursor() as cursor:
-            for name, value in SETTINGS.items():
-                cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # else a million checks queue up for the commit
-            cursor.execute("DROP TABLE IF EXISTS import_batch, import_rows")  # of an import in the same transaction
-            cursor.execute(_table("import_batch", iter(TYPES)))
-            cursor.execute(_table("import_rows", iter((*PLACE, *NARROW))))
-            cursor.execute("CREATE UNIQUE INDEX ON import_rows (key)")
-        self.version.save()
+            cursor.execute("DROP TABLE IF EXISTS import_batch")
+            cursor.execute(f"CREATE TEMPORARY TABLE import_batch ({_columns(iter(TYPES))})")
 
     def take(self, ready: Ready) -> list[tuple[int, int, str, int, int]]:
         """Takes a batch; returns the rows whose key came before: (file, line, key, file and line of the first). Without
         `storing` rows are only counted and compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
+            _settle(cursor)
             cursor.execute("TRUNCATE import_batch")
             with cursor.copy("COPY import_batch FROM STDIN (FORMAT BINARY)") as to:
                 to.write(copying.HEADER + ready.data + copying.TRAILER)
             narrow = ", ".join((*PLACE, *NARROW))
             cursor.execute(
-                f"INSERT INTO import_rows ({narrow}) SELECT {narrow} FROM import_batch ORDER BY place "  # noqa: S608
+                f"INSERT INTO {self._rows} ({narrow}) SELECT {narrow} FROM import_batch ORDER BY place "  # noqa: S608
                 "ON CONFLICT (key) DO NOTHING"
             )
             repeated = self._repeated(cursor) if cursor.rowcount < len(ready.lines) else []
@@ -88,22 +125,23 @@ class Loader:
                 self._store(cursor)
                 gone = {line for _, line, *_ in repeated}
                 lines = zip(ready.lines, ready.packed, strict=True)
-                self.packer.add([row for line, row in lines if line not in gone] if gone else ready.packed)
+                if self.packer:
+                    self.packer.add([row for line, row in lines if line not in gone] if gone else ready.packed)
         return repeated
 
     def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int]]:
-        cursor.execute("""
-            DELETE FROM import_batch USING import_rows AS known
+        cursor.execute(f"""
+            DELETE FROM import_batch USING {self._rows} AS known
             WHERE import_batch.key = known.key AND import_batch.place <> known.place
             RETURNING import_batch.file, import_batch.line, known.key, known.file, known.line
-        """)
+        """)  # noqa: S608  a number
         return sorted(cursor.fetchall())
 
     def _store(self, cursor: Any) -> None:
         cursor.execute(
             f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
             f"SELECT %s, {NAMES}, now() FROM import_batch ORDER BY place ON CONFLICT (dataset_id, digest) DO NOTHING",
-            [self.dataset.pk],
+            [self.version.dataset_id],
         )
         cursor.execute(
             """
@@ -112,35 +150,51 @@ class Loader:
             FROM import_batch AS batch
             JOIN datasets_example AS example ON example.dataset_id = %s AND example.digest = batch.digest
             """,
-            [self.version.pk, self.rows, self.dataset.pk],
+            [self.version.pk, self.stored, self.version.dataset_id],
         )
-        before, self.rows = self.rows, self.rows + cursor.rowcount
-        if before // SORT_EVERY < self.rows // SORT_EVERY:
+        before, self.stored = self.stored, self.stored + cursor.rowcount
+        if before // SORT_EVERY < self.stored // SORT_EVERY:
             self._sorter.wake()
 
     def count(self) -> int:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM import_rows")
+            cursor.execute(f"SELECT count(*) FROM {self._rows}")  # noqa: S608  a number
             return int(cursor.fetchone()[0])
 
     def finish(self) -> tuple[DatasetVersion, bool]:
         """The version with its number, counts and digest, and whether it is new: where a version with the same content
-        is there already, that one comes back, and the caller rolls everything back."""
-        counts, facets, digest = staging.facts()
-        same = self.dataset.versions.filter(digest=digest).order_by("-number").first()
-        if same:
-            return same, False
+        is there already, that one comes back, and the one that was filled is taken away."""
+        counts, facets, digest = staging.facts(self._rows)
         version = self.version
+        same = DatasetVersion.objects.filter(dataset=version.dataset_id, digest=digest).order_by("-number").first()
+        if same:
+            discard(version.pk)
+            return same, False
+        with connection.cursor() as cursor:
+            _settle(cursor)
+            cursor.execute(f"DROP TABLE {self._rows}")
+            cursor.execute(SORT_IN)  # what still waits in the index's list is read through by every search
         version.counts, version.facets, version.digest = counts, facets, digest
-        version.number = versions.next_number(self.dataset)
+        version.number = versions.next_number(version.dataset)
         version.save()
-        self.packer.save(version.pk)
-        with connection.cursor() as cursor:  # what still waits in the index's list is read through by every search
-            cursor.execute(SORT_IN)
+        if self.packer:
+            self.packer.save(version.pk)
+        else:
+            packed.pack(version.pk)
         return version, True
 
     def close(self) -> None:
         self._sorter.close()
+        # in a broken transaction the table goes with the rollback, or with the connection
+        if connection.is_usable() and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("DROP TABLE IF EXISTS import_batch")
+
+
+def _settle(cursor: Any) -> None:
+    """The settings of an import, for this transaction."""
+    for name, value in SETTINGS.items():
+        cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
 
 
 class Sorter:

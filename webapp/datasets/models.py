@@ -17,6 +17,13 @@ from trainer.contracts import Example as ExampleRecord
 MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
 
 
+class Ready(models.Manager["Dataset"]):
+    """Without the datasets whose first import is still running."""
+
+    def get_queryset(self) -> "models.QuerySet[Dataset]":
+        return super().get_queryset().filter(ready=True)
+
+
 class Dataset(models.Model):
     """`heldout_share` splits examples that come without a split; None leaves them without one."""
 
@@ -25,7 +32,11 @@ class Dataset(models.Model):
     description = models.TextField(blank=True)
     licence = models.CharField(max_length=120, blank=True)
     heldout_share = models.FloatField(null=True, blank=True)
+    ready = models.BooleanField(default=True)  # False while its first import has made no version yet: nobody sees it
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = Ready()
+    every = models.Manager["Dataset"]()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_dataset_per_name")]
@@ -34,8 +45,18 @@ class Dataset(models.Model):
         return self.name
 
 
+class Whole(models.Manager["DatasetVersion"]):
+    """Without the versions that are still filled: those have no digest yet."""
+
+    def get_queryset(self) -> "models.QuerySet[DatasetVersion]":
+        return super().get_queryset().exclude(digest="")
+
+
 class DatasetVersion(models.Model):
-    """The list of examples under one number. It never changes: freezing only promises that it is kept."""
+    """The list of examples under one number. It never changes: freezing only promises that it is kept.
+
+    While an import fills it, `digest` is empty, and only `every` finds it.
+    """
 
     class State(models.TextChoices):
         DRAFT = "draft", "Draft"
@@ -50,6 +71,9 @@ class DatasetVersion(models.Model):
     lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ..., "sha256": ...}
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
+
+    objects = Whole()
+    every = models.Manager["DatasetVersion"]()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number")]
@@ -255,6 +279,7 @@ class ImportJob(models.Model):
     bytes_total = models.BigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
     rows_done = models.PositiveIntegerField(default=0)
+    taken = models.JSONField(default=dict)  # what is committed so far and where reading goes on; see `taken.Taken`
     counts = models.JSONField(default=dict)
     rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
     rejected_count = models.PositiveIntegerField(default=0)

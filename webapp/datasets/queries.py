@@ -140,7 +140,8 @@ def found_examples(job: CurationJob, items: list[Finding]) -> list[Found]:
 
 def appearances(example: Example) -> QuerySet[VersionMember]:
     """The versions that hold this example, newest first."""
-    return VersionMember.objects.filter(example=example).select_related("version").order_by("-version__number")
+    held = VersionMember.objects.filter(example=example).exclude(version__digest="")
+    return held.select_related("version").order_by("-version__number")
 
 
 def beside(member: VersionMember) -> dict[str, int]:

@@ -25,6 +25,7 @@ class Migration(migrations.Migration):
                 ("description", models.TextField(blank=True)),
                 ("licence", models.CharField(blank=True, max_length=120)),
                 ("heldout_share", models.FloatField(blank=True, null=True)),
+                ("ready", models.BooleanField(default=True)),
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 (
                     "workspace",
@@ -213,6 +214,7 @@ class Migration(migrations.Migration):
                 ("bytes_total", models.BigIntegerField(default=0)),
                 ("bytes_done", models.BigIntegerField(default=0)),
                 ("rows_done", models.PositiveIntegerField(default=0)),
+                ("taken", models.JSONField(default=dict)),
                 ("counts", models.JSONField(default=dict)),
                 ("rejected", models.JSONField(default=list)),
                 ("rejected_count", models.PositiveIntegerField(default=0)),

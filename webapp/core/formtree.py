@@ -5,7 +5,7 @@ that the schema refuses it at its field and the form shows again exactly what wa
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,8 @@ class Input:
     advanced: bool = False
     nullable: bool = False
     choices: tuple[str, ...] = ()
+    source: str = ""  # of which rows of the workspace it names one: the form that knows them fills `options`
+    options: tuple[tuple[str, str], ...] = ()
     error: str = ""
     changed: bool = False
     was: str = ""
@@ -59,12 +61,19 @@ class Group:
     on: bool = True
     is_list: bool = False
     items: list["Group"] = field(default_factory=list)
+    least: int = 0  # items that a list must keep
     error: str = ""
     chosen: str = ""
 
     @property
     def id(self) -> str:
         return "g-" + self.path.replace(".", "-")
+
+    def every_input(self) -> Iterator[Input]:
+        """Its own and those of everything inside it."""
+        yield from self.inputs
+        for group in [*self.groups, *self.items]:
+            yield from group.every_input()
 
     @property
     def plain(self) -> list[Input]:
@@ -192,6 +201,7 @@ class Tree:
             values = value if isinstance(value, list) else []
             befores = before if isinstance(before, list) else []
             child = Group(path, _words(name), opened.get("description", ""), is_list=True, error=problems.get(path, ""))
+            child.least = opened.get("minItems", 0)
             for i, entry in enumerate(values):
                 old = befores[i] if i < len(befores) else None
                 child.items.append(self._group(f"{path}.{i}", f"{i + 1}", item, entry, problems, old))
@@ -250,7 +260,7 @@ def _same_choice(schema: dict[str, Any], one: Any, other: Any) -> bool:
 
 
 def _notes(schema: dict[str, Any]) -> dict[str, Any]:
-    return {key: schema[key] for key in ("description", "unit", "advanced", "default") if key in schema}
+    return {key: schema[key] for key in ("description", "unit", "advanced", "default", "source") if key in schema}
 
 
 def _join(path: str, name: str) -> str:
@@ -302,6 +312,7 @@ def _input(
         advanced=bool(schema.get("advanced")),
         nullable=nullable,
         choices=tuple(schema.get("enum", ())),
+        source=schema.get("source", ""),
         error=error,
         changed=value != before,
         was=shown(before),
