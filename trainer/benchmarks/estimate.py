@@ -3,7 +3,7 @@
 Axes: C cases (or clusters of cases), F columns summed over cases, D bootstrap draws, P kinds of interchangeable cases.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,11 @@ class Estimate:
         numbers = {name: getattr(self, name) for name in ("value", "n", "low", "high", "missing")}
         reasons = {name: getattr(self, name) for name in ("undefined", "interval") if getattr(self, name)}
         return numbers | reasons
+
+
+def numbers(values: Iterable[float | bool | None]) -> Floats:
+    """Values as floats, NaN where one is missing."""
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
 
 
 def undefined(reason: str, n: int = 0, missing: int = 0) -> Estimate:
