@@ -37,7 +37,8 @@ def verdict(body: dict[str, Any]) -> str:
 class ChatServer:
     """`async with ChatServer(latency_s=0.2) as server:` listens on loopback at `server.url`.
 
-    `faults` are taken in order, one per request; `fault` holds for all requests once they are used up.
+    `faults` are taken in order, one per request, "" for none; `fault` holds for all requests once they are used up.
+    Attributes may be changed while it runs.
     """
 
     def __init__(
@@ -50,12 +51,11 @@ class ChatServer:
         port: int = 0,
         key: str | None = None,
         retry_after: str = "0",
-        schemas: bool = True,
-        logprobs: bool = True,
     ) -> None:
         self.latency_s, self.prefill_s, self.decode_s = latency_s, prefill_s, decode_s
         self.answer, self.port, self.key, self.retry_after = answer, port, key, retry_after
-        self.schemas, self.logprobs = schemas, logprobs
+        self.logprobs = self.reports_cache = True
+        self.only_new_tokens_field = False  # as newer hosted models
         self.fault: str | None = None
         self.faults: deque[str] = deque()
         self.bodies: deque[dict[str, Any]] = deque(maxlen=1000)
@@ -122,8 +122,10 @@ class ChatServer:
                 given = request.headers.get("Authorization", "none")
                 return _error(401, "invalid_api_key", f"Incorrect API key provided: {given}")
             fault = self.faults.popleft() if self.faults else self.fault
-            if fault is not None:
+            if fault:
                 return await self._faulty(fault, request, body)
+            if self.only_new_tokens_field and "max_tokens" in body:
+                return _error(400, "unsupported_parameter", "Use 'max_completion_tokens' instead of 'max_tokens'.")
             return web.json_response(await self._complete(body))
         finally:
             self._count(-1)
@@ -144,8 +146,13 @@ class ChatServer:
         }
         if self.logprobs and body.get("logprobs"):
             choice["logprobs"] = {"content": [{"token": text[:4], "logprob": -0.1, "top_logprobs": []}]}
-        usage = {"prompt_tokens": prompt, "completion_tokens": written, "total_tokens": prompt + written}
-        usage["prompt_tokens_details"] = {"cached_tokens": cached}
+        usage: dict[str, Any] = {
+            "prompt_tokens": prompt,
+            "completion_tokens": written,
+            "total_tokens": prompt + written,
+        }
+        if self.reports_cache:
+            usage["prompt_tokens_details"] = {"cached_tokens": cached}
         return {"id": "x", "object": "chat.completion", "model": body.get("model"), "choices": [choice], "usage": usage}
 
     def _cached(self, prompt: bytes) -> tuple[int, int]:

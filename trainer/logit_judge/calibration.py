@@ -87,9 +87,10 @@ def calibrate(
 
 
 def halves(items_N: Sequence[str], seed: int) -> NDArray[np.bool_]:
-    """True for the calibration half; decided by each item's name, so that new verdicts move no old one."""
-    seeded = {item: hashlib.sha256(f"{seed}:{item}".encode()).digest()[0] % 2 == 0 for item in set(items_N)}
-    return np.array([seeded[item] for item in items_N], dtype=bool)
+    """True for the calibration half, as equal in items as can be; which item goes where follows from names and seed."""
+    names = sorted(set(items_N), key=lambda item: hashlib.sha256(f"{seed}:{item}".encode()).digest())
+    first = set(names[: (len(names) + 1) // 2])
+    return np.array([item in first for item in items_N], dtype=bool)
 
 
 def best_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:

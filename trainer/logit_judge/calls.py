@@ -12,8 +12,7 @@ from trainer.contracts.base import Record
 OWN_WORDING = "criterion-1"
 """The question below, by name: a threshold holds for the wording it was measured with."""
 
-_JUDGE = "You check one criterion at a time against the answer of an assistant. You reply with Yes or No."
-_ASK = "Is the criterion met by the answer? Reply with Yes or No."
+_JUDGE = "You check the answer of an assistant against one criterion. You reply with one word, Yes or No."
 
 
 class LocalCall(Record):
@@ -57,9 +56,10 @@ class LocalCall(Record):
 
 
 def criterion_messages(conversation: Sequence[Message], response: str, criterion: str) -> tuple[Message, ...]:
-    """The question in our wording (`OWN_WORDING`)."""
+    """The question in our wording (`OWN_WORDING`): criteria on one answer share all but their own words."""
     said = "\n\n".join(f"{message.role.capitalize()}: {message.content}" for message in conversation)
-    content = f"{said}\n\nAnswer to check:\n{response}\n\nEnd of the answer.\n\nCriterion: {criterion.strip()}\n{_ASK}"
+    answer = f"Answer to check:\n{response}\n\nEnd of the answer. Yes or No: does it meet this criterion?"
+    content = f"{said}\n\n{answer}\nCriterion: {criterion.strip()}"
     return Message(role="system", content=_JUDGE), Message(role="user", content=content)
 
 

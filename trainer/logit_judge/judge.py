@@ -67,7 +67,6 @@ class LogitJudge:
         known: Tokens = ()
         for run in pack([prompt[shared:] for prompt in prompts], _NODES):
             logits_CV = self._go_on(cache, [prompts[i][shared:] for i in run])
-            cache.crop(shared)
             logp_CV = torch.log_softmax(logits_CV.float(), dim=-1)
             yes_C, no_C = logp_CV[:, self._yes].logsumexp(-1), logp_CV[:, self._no].logsumexp(-1)
             for i, yes, no in zip(run, yes_C.tolist(), no_C.tolist(), strict=True):
@@ -85,12 +84,13 @@ class LogitJudge:
         return cache
 
     def _go_on(self, cache: DynamicCache, endings: Sequence[Tokens]) -> Tensor:
-        """Next-token logits [C, V] after each ending, all in one pass over the cache."""
+        """Next-token logits [C, V] after each ending, all in one pass over the cache, which is left as it was."""
         tree = PrefixTree.of(endings)
         before = cache.get_seq_length()
         N = len(tree.tokens_N)
         mask_NS = torch.cat([torch.ones(N, before, dtype=torch.bool), tree.mask_NN], dim=1)
         hidden_ND = self._forward(cache, tree.tokens_N, before + tree.positions_N, mask_NS)
+        cache.crop(-N)
         last_CD = hidden_ND[torch.stack([path[-1] for path in tree.paths])]
         logits_CV: Tensor = self._model.get_output_embeddings()(last_CD)
         return logits_CV

@@ -11,8 +11,7 @@ from django.db.models import ProtectedError
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
-
-from .models import RegisteredModel
+from webapp.inference.models import RegisteredModel
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 MAX_JSON_BYTES = 20_000_000
@@ -24,9 +23,7 @@ def register(membership: Membership, *, name: str, source: str, path: str, descr
     A local directory must hold what training needs: config.json, safetensors weights and a tokenizer with a chat
     template. A hub id is only checked for its form: the machine that trains fetches it, and it may not be this one.
     """
-    name = " ".join(name.split())
-    if not name or len(name) > 120:
-        raise Invalid("The model needs a name.", {"name": "must have 1 to 120 characters"})
+    name = named(name, "model")
     if source == RegisteredModel.Source.LOCAL:
         path = str(Path(path).expanduser())
         facts = inspect(Path(path))
@@ -90,10 +87,19 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
 
 
 def delete(membership: Membership, model: RegisteredModel) -> None:
-    """Takes the model off the list; its files stay. Raises Conflict while runs refer to it."""
+    """Takes the model off the list; its files stay. Raises Conflict while runs or endpoints refer to it."""
     try:
         with transaction.atomic():
             audit.record(membership, membership.user, "model.deleted", model, name=model.name)
             model.delete()
     except ProtectedError as error:
-        raise Conflict("Runs start from this model, so it stays on the list.", code="in_use") from error
+        reason = "Runs start from this model, or an endpoint answers with it, so it stays on the list."
+        raise Conflict(reason, code="in_use") from error
+
+
+def named(name: str, thing: str) -> str:
+    """`name` without needless blanks. Raises Invalid at `name`."""
+    name = " ".join(name.split())
+    if not name or len(name) > 120:
+        raise Invalid(f"The {thing} needs a name.", {"name": "must have 1 to 120 characters"})
+    return name

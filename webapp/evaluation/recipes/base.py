@@ -1,0 +1,131 @@
+"""What a recipe is: a config, the data it needs, and a function that judges what is missing and scores the rest."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+from trainer.config.errors import FieldProblem
+from trainer.config.fields import Section, knob
+from trainer.contracts import Example
+
+from ..models import MAX_TAG
+from ..report import Report
+
+Need = Literal["no", "may", "must"]
+
+
+class Stopped(Exception):
+    """The evaluation was paused or cancelled: everything found so far is kept in the verdict store."""
+
+
+class NothingToScore(ValueError):
+    """The data holds nothing that this recipe could score; the message says what it lacks."""
+
+
+class Budget(Section):
+    """A hard stop: no call leaves once it is reached, and the evaluation pauses with what it has."""
+
+    tokens: int | None = knob(None, "Tokens read and written, together", unit="tokens", ge=1)
+    money: float | None = knob(None, "By the endpoints' price tables", gt=0)
+
+
+class RecipeConfig(Section):
+    """Base of every recipe's config. `tried` names the fields that say what is compared: the others are the benchmark."""
+
+    tried: ClassVar[tuple[str, ...]] = ("judges",)
+
+    budget: Budget | None = knob(None, "Stop before more than this is spent")
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """Combinations of single valid values that cannot work together."""
+        yield from ()
+
+
+@dataclass
+class Found:
+    """A case as a recipe finds it."""
+
+    subject: dict[str, Any]
+    values: dict[str, Any]
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    report: Report
+    cases: list[Found]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why."""
+
+    id: int
+    parsed: Mapping[str, Any] | None
+    problem: str
+    subject: Mapping[str, Any]
+    cost: float | None = None
+    latency_s: float | None = None
+    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class JudgeFacts:
+    """A judge version: `key` is how cases name it, the same on every row of the report."""
+
+    version: int
+    judge: int
+    key: str
+    kind: str
+    spec: Mapping[str, Any]
+
+
+class Context(Protocol):
+    """What a recipe works with. `config` is the resolved config as JSON reads it."""
+
+    config: Any
+    dataset: str
+
+    def examples(self) -> Iterator[Example]:
+        """Of the dataset version, in its order; empty where there is none."""
+
+    def lines(self) -> Iterator[Any]:
+        """Of the recording, in its order; empty where there is none."""
+
+    def judge_facts(self, version: int) -> JudgeFacts: ...
+
+    def judge(self, version: int, inputs: Iterable[Any], phase: str) -> list[Judged]:
+        """Every answer to `inputs`, calling the endpoint only for what no earlier evaluation asked. Raises Stopped."""
+
+    def tell(self, phase: str, done: int, total: int) -> None:
+        """How far the work is. Raises Stopped."""
+
+    def responses(self, source: Mapping[str, Any]) -> Iterator[Any]:
+        """Responses of a run, from whoever provides them."""
+
+
+def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[FieldProblem]:
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`dataset` and `recording` say whether it needs them. `check` finds what is wrong with a config for a
+    choice of data: (config, whether there is a dataset, whether there is a recording)."""
+
+    name: str
+    title: str
+    question: str
+    summary: str
+    icon: str
+    schema: type[RecipeConfig]
+    run: Callable[[Context], Outcome]
+    dataset: Need = "must"
+    recording: Need = "no"
+    check: Callable[[Any, bool, bool], Iterator[FieldProblem]] = _nothing_wrong
+    measure: str = "Accuracy"
+
+
+def tag(kind: str, value: str) -> str:
+    """`kind:value`, short enough to be stored; two values with the same first letters share their cases."""
+    return f"{kind}:{value}"[:MAX_TAG].replace("\0", "")
