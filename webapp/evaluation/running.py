@@ -20,7 +20,7 @@ from trainer.contracts import Example
 from webapp.core import audit
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY
-from webapp.judging.audit import CaseProblem
+from webapp.judging.lines import LineProblem
 
 from . import queries, services, sources
 from .models import Case, Evaluation
@@ -76,7 +76,7 @@ def _carry_out(evaluation: Evaluation) -> None:
         return
     except DATABASE_AWAY:
         raise
-    except (NothingToScore, CaseProblem, ConfigInvalid, Problem) as problem:
+    except (NothingToScore, LineProblem, ConfigInvalid, Problem) as problem:
         _fail(evaluation, str(problem))
     except Exception:
         # a mistake of ours would otherwise be taken up again and again, for ever
