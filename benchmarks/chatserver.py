@@ -134,9 +134,11 @@ class ChatServer:
         prompt, cached = self._cached(_prompt(body))
         text = self.answer(body)
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or 1_000_000
-        written = min(-(-len(text.encode()) // TOKEN_BYTES), limit)
-        reason = "stop" if len(text.encode()) <= limit * TOKEN_BYTES else "length"
-        text = text.encode()[: limit * TOKEN_BYTES].decode("utf-8", "ignore")
+        encoded = text.encode("utf-8", "surrogatepass")
+        written, reason = -(-len(encoded) // TOKEN_BYTES), "stop"
+        if written > limit:
+            written, reason = limit, "length"
+            text = encoded[: limit * TOKEN_BYTES].decode("utf-8", "ignore")
         self.completion_tokens += written
         await asyncio.sleep(self.latency_s + (prompt - cached) * self.prefill_s + written * self.decode_s)
         choice: dict[str, Any] = {
@@ -219,7 +221,7 @@ _BODIES = {"not_json": "<html>It works!</html>", "wrong_shape": '{"result": "fin
 
 
 def _prompt(body: dict[str, Any]) -> bytes:
-    return "".join(f"<{m['role']}>{m['content']}" for m in body["messages"]).encode()
+    return "".join(f"<{m['role']}>{m['content']}" for m in body["messages"]).encode("utf-8", "surrogatepass")
 
 
 def _error(status: int, code: str, message: str) -> web.Response:

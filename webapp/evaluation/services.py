@@ -16,7 +16,8 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
-from webapp.judging.audit import CaseProblem, parse_case
+from webapp.judging.audit import parse_case, repeated
+from webapp.judging.lines import LineProblem
 
 from . import queries, sources
 from .models import MAX_NAME, Evaluation, Recording
@@ -208,31 +209,28 @@ def _read(content: bytes) -> tuple[int, int, str]:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise Invalid("The file is not text.", {"file": f"is not UTF-8: {error.reason}"}) from error
-    problems, pairs, seen = [], set(), set()
-    rows = 0
+    problems: list[tuple[int, str]] = []
+    cases = []
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
             continue
-        rows += 1
         try:
-            case = parse_case(json.loads(line))
-        except (ValueError, RecursionError) as error:  # CaseProblem is one
-            why = str(error) if isinstance(error, CaseProblem) else f"not JSON: {error}"
-            problems.append(f"line {number}: {why}")
-            continue
-        if (case.judge, case.pair) in seen:
-            problems.append(f"line {number}: judge {case.judge!r} judged pair {case.pair!r} before")
-        seen.add((case.judge, case.pair))
-        pairs.add((case.pair, case.group, case.label))
+            cases.append((number, parse_case(json.loads(line))))
+        except (ValueError, RecursionError) as error:
+            problems.append((number, str(error) if isinstance(error, LineProblem) else f"not JSON: {error}"))
+    rows = len(cases) + len(problems)
     if rows == 0 or rows > MAX_ROWS:
         raise Invalid(
             "The file holds no verdicts." if not rows else "The file is too long.", {"file": f"has {rows:,} lines"}
         )
+    problems = sorted([*problems, *repeated(cases)])
     if problems:
         more = f"; and {len(problems) - SHOWN_PROBLEMS:,} more" if len(problems) > SHOWN_PROBLEMS else ""
-        raise Invalid("Some lines cannot be used.", {"file": "; ".join(problems[:SHOWN_PROBLEMS]) + more})
-    digest = hashlib.sha256(json.dumps(sorted(pairs)).encode()).hexdigest()
-    return rows, len({judge for judge, _ in seen}), digest
+        told = "; ".join(f"line {number}: {why}" for number, why in problems[:SHOWN_PROBLEMS])
+        raise Invalid("Some lines cannot be used.", {"file": told + more})
+    pairs = sorted({(case.pair, case.group, case.label) for _, case in cases})
+    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+    return rows, len({case.judge for _, case in cases}), digest
 
 
 def requeue_lost() -> int:

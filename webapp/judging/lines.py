@@ -9,6 +9,7 @@ class LineProblem(ValueError):
     """A line that cannot be used: the message names the field and what was expected."""
 
     def __init__(self, field: str, reason: str) -> None:
+        self.field, self.reason = field, reason
         super().__init__(f"field {field!r}: {reason}" if field else reason)
 
 

@@ -1,12 +1,13 @@
 """What a recipe is: a config, the data it needs, and a function that judges what is missing and scores the rest."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
+from trainer.judges.inputs import JudgeInput
 
 from ..models import MAX_TAG
 from ..report import Report
@@ -56,22 +57,32 @@ class Outcome:
     cases: list[Found]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Judged:
-    """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why."""
+    """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
+
+    `id` is that of the stored verdict; 0 where the question was not asked.
+    """
 
     id: int
     parsed: Mapping[str, Any] | None
+    raw: str
     problem: str
     subject: Mapping[str, Any]
-    cost: float | None = None
-    latency_s: float | None = None
-    tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Of stored verdicts: seconds of those with a latency; None where nothing is known of tokens or cost."""
+
+    latencies: list[float]
+    tokens: int | None
+    cost: float | None
 
 
 @dataclass(frozen=True)
 class JudgeFacts:
-    """A judge version: `key` is how cases name it, the same on every row of the report."""
+    """A judge version; `key` is how cases and reports name it."""
 
     version: int
     judge: int
@@ -94,14 +105,13 @@ class Context(Protocol):
 
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
-    def judge(self, version: int, inputs: Iterable[Any], phase: str) -> list[Judged]:
-        """Every answer to `inputs`, calling the endpoint only for what no earlier evaluation asked. Raises Stopped."""
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped."""
+
+    def spent(self, verdicts: Sequence[int]) -> Spent: ...
 
     def tell(self, phase: str, done: int, total: int) -> None:
         """How far the work is. Raises Stopped."""
-
-    def responses(self, source: Mapping[str, Any]) -> Iterator[Any]:
-        """Responses of a run, from whoever provides them."""
 
 
 def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[FieldProblem]:

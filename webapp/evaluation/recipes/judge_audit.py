@@ -3,26 +3,20 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
+from trainer.benchmarks.audit import Case, measures
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
-from webapp.judging.audit import Case, CaseProblem, measures, parse_case
+from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
+from trainer.judges.inputs import of_example
+from webapp.judging.audit import parse_case
 
 from .. import report as r
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from . import audit_blocks as blocks
+from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .pairs import Pair, labelled, pair_of
 
-OVERALL = "overall"
 WORDS = {-1: "A", 0: "tie", 1: "B", None: None}
-MEASURES = (
-    ("accuracy_net", "Accuracy", "right on balance over both orders; a missing verdict is wrong"),
-    ("accuracy_given", "As given", "right with the responses in their given order"),
-    ("accuracy_swapped", "Swapped", "right with the responses swapped"),
-    ("accuracy_both", "Both orders", "right in both orders"),
-    ("order_consistency", "Consistent", "verdicts of both orders that agree after un-swapping"),
-    ("first_position_share", "First place", "share of decided verdicts for the response shown first; 50% is unbiased"),
-    ("kappa_orders", "Kappa", "Cohen's kappa between the two orders"),
-)
 
 
 class JudgeChoice(Section):
@@ -45,111 +39,100 @@ class JudgeAuditConfig(RecipeConfig):
 
 @dataclass
 class Audited:
-    """One pair judged by one judge, with where its verdicts can be read."""
+    """One pair judged by one judge. `pair` is the dataset's, where it has one of that key; `samples` are the sides of
+    each vote in the given order."""
 
     case: Case
-    example: str = ""
-    a: str = ""
-    b: str = ""
+    pair: Pair | None = None
     verdicts: list[int] = field(default_factory=list)
+    samples: list[int | None] = field(default_factory=list)
+    confidence: float | None = None
     version: int | None = None
     judge: int | None = None
 
 
 def run(context: Context) -> Outcome:
-    audited = list(recorded(context))
-    if not audited:
-        raise NothingToScore("no pair has a label that a verdict could be compared with")
+    known = {pair.key: pair for example in context.examples() if (pair := pair_of(example))}
     by_judge: dict[str, list[Audited]] = defaultdict(list)
-    for each in audited:
+    for each in [*recorded(context, known), *asked(context)]:
         by_judge[each.case.judge].append(each)
-    measured = {judge: measures([each.case for each in rows]) for judge, rows in by_judge.items()}
-    best = max(measured, key=lambda judge: measured[judge]["accuracy_net"].get("value") or 0.0)
+    if not by_judge:
+        raise NothingToScore("no pair has a label that a verdict could be compared with")
+    measured = {judge: measures([each.case for each in rows]) for judge, rows in sorted(by_judge.items())}
+    best = max(measured, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
     found = r.Report(
-        headline=r.headline(f"Accuracy of {best}", _cell(measured[best]["accuracy_net"], best, "accuracy_net")),
-        coverage=_coverage(audited),
-        blocks=[_judges(measured), *_groups(by_judge)],
+        headline=r.headline(f"Accuracy of {best}", blocks.accuracy(measured[best].accuracy_net, best)),
+        coverage=blocks.coverage(by_judge, len(known)),
+        blocks=[
+            blocks.judges(measured),
+            *blocks.groups(by_judge),
+            *blocks.comparisons(by_judge, best),
+            *blocks.people(by_judge),
+            *blocks.bias(by_judge),
+            *blocks.voting(by_judge),
+            *blocks.confidence(by_judge),
+            *blocks.spending(by_judge, context),
+        ],
         entries=[
-            r.Entry(
-                judge, _cell(measured[judge]["accuracy_net"], judge, "accuracy_net"), rows[0].version, rows[0].judge
-            )
+            r.Entry(judge, blocks.accuracy(measured[judge].accuracy_net, judge), rows[0].version, rows[0].judge)
             for judge, rows in by_judge.items()
         ],
     )
-    return Outcome(found, [_case(each) for each in audited])
+    return Outcome(found, [_case(each) for rows in by_judge.values() for each in rows])
 
 
-def recorded(context: Context) -> Iterator[Audited]:
-    """The lines of the recording; a line that cannot be used was refused when it was sent in."""
-    seen: set[tuple[str, str]] = set()
+def recorded(context: Context, known: dict[str, Pair]) -> Iterator[Audited]:
+    """The lines of the recording; lines that cannot be used were refused when it was sent in."""
     for line in context.lines():
         case = parse_case(line)
-        if (case.judge, case.pair) in seen:
-            raise CaseProblem(f"judge {case.judge!r} judged pair {case.pair!r} twice")
-        seen.add((case.judge, case.pair))
-        yield Audited(case, example=case.pair)
+        yield Audited(case, known.get(case.pair))
 
 
-def _coverage(audited: list[Audited]) -> list[tuple[str, r.Cell]]:
-    pairs = len({each.case.pair for each in audited})
-    verdicts = sum((each.case.given is not None) + (each.case.swapped is not None) for each in audited)
-    missing = 2 * len(audited) - verdicts
-    return [
-        ("Judges", r.count(len({each.case.judge for each in audited}))),
-        ("Pairs", r.count(pairs)),
-        ("Cases", r.count(len(audited))),
-        ("Verdicts", r.count(verdicts)),
-        ("Missing", r.count(missing, "missing", tone="warn" if missing else "")),
-    ]
+def asked(context: Context) -> Iterator[Audited]:
+    """The labelled pairs of the dataset, as each of the config's judges sees them."""
+    config = context.config
+    pairs = {pair.key: pair for pair in labelled(context.examples(), config.max_pairs)} if config.judges else {}
+    for choice in config.judges:
+        facts = context.judge_facts(choice.version)
+        inputs = [of_example(pair.example, pair=True) for pair in pairs.values()]
+        answers = context.judge(choice.version, inputs, f"{facts.key} on {len(inputs):,} pairs")
+        verdicts = {key[0]: found for key, found in pair_verdicts(answers).items()}
+        said: dict[str, list[Judged]] = defaultdict(list)
+        for each in answers:
+            said[each.subject["example"]].append(each)
+        for key, pair in pairs.items():
+            yield _audited(facts.key, pair, verdicts.get(key), said[key], facts.version, facts.judge)
 
 
-TAGS_OF = {"order_consistency": ("inconsistent",), "accuracy_net": ("wrong",)}
-
-
-def _cell(found: dict[str, Any], judge: str, measure: str, *more: str) -> r.Cell:
-    unit: r.Unit = "points" if measure == "kappa_orders" else "share"
-    return r.estimate(found, tag("judge", judge), *more, *TAGS_OF.get(measure, ()), unit=unit)
-
-
-def _judges(measured: dict[str, dict[str, Any]]) -> r.Table:
-    rows = []
-    for judge in sorted(measured):
-        row = measured[judge]
-        missing = row["missing"]
-        rows.append(
-            [
-                r.text(judge, tag("judge", judge)),
-                r.count(row["n"], tag("judge", judge)),
-                *[_cell(row[name], judge, name) for name, _, _ in MEASURES],
-                r.count(missing["given"], tag("judge", judge), "missing:given"),
-                r.count(missing["swapped"], tag("judge", judge), "missing:swapped"),
-            ]
-        )
-    columns = [("Judge", ""), ("Pairs", ""), *[(words, help) for _, words, help in MEASURES]]
-    columns += [("No verdict", "pairs without a verdict in the given order"), ("None swapped", "in the swapped order")]
-    note = (
-        "A number leads to the cases behind it: accuracy to those the judge got wrong, consistency to those it changed."
+def _audited(
+    judge: str, pair: Pair, found: PairVerdict | None, said: list[Judged], version: int, judge_id: int
+) -> Audited:
+    given = found.given if found else None
+    swapped = None if found is None or found.swapped is None else -found.swapped
+    case = Case(judge, pair.key, pair.example.domain, pair.label or 0, given, swapped)
+    sides = {each: _side(each) for each in said}
+    decided = [side for side in sides.values() if side is not None]
+    verdict = found.verdict if found else None
+    return Audited(
+        case,
+        pair,
+        verdicts=[each.id for each in said if each.id],
+        samples=[side for each, side in sides.items() if each.subject.get("order") == "given"],
+        confidence=decided.count(verdict) / len(decided) if verdict and len(decided) > 1 else None,
+        version=version,
+        judge=judge_id,
     )
-    return r.Table("Right, and whichever comes first", columns, rows, note)
 
 
-def _groups(by_judge: dict[str, list[Audited]]) -> Iterator[r.Table]:
-    groups = sorted({each.case.group for rows in by_judge.values() for each in rows} - {""})
-    if len(groups) < 2:
-        return
-    rows = []
-    for judge in sorted(by_judge):
-        cells = [r.text(judge, tag("judge", judge))]
-        for group in groups:
-            cases = [each.case for each in by_judge[judge] if each.case.group == group]
-            found = measures(cases)["accuracy_net"] if cases else {"undefined": "no cases"}
-            cells.append(_cell(found, judge, "accuracy_net", tag("group", group)))
-        rows.append(cells)
-    yield r.table("Accuracy by group", ["Judge", *groups], rows)
+def _side(said: Judged) -> int | None:
+    if said.parsed is None:
+        return None
+    strength = unswapped(said.parsed, said.subject["order"])["strength"]
+    return int((strength > 0) - (strength < 0))
 
 
 def _case(each: Audited) -> Found:
-    case = each.case
+    case, pair = each.case, each.pair
     swapped = None if case.swapped is None else -case.swapped
     votes = sum(1 - abs(verdict - case.label) for verdict in (case.given, swapped) if verdict is not None)
     tags = [tag("judge", case.judge), "right" if votes > 0 else "wrong"]
@@ -161,14 +144,9 @@ def _case(each: Audited) -> Found:
         tags.append("missing")
     else:
         tags.append("consistent" if case.given == swapped else "inconsistent")
-    subject = {
-        "judge": case.judge,
-        "pair": case.pair,
-        "group": case.group,
-        "example": each.example,
-        "a": each.a,
-        "b": each.b,
-    }
+    tags += [f"slice:{name}" for name in blocks.slices(pair)] if pair else []
+    subject = {"judge": case.judge, "pair": case.pair, "group": case.group}
+    subject |= {"example": pair.key, "a": pair.a.id, "b": pair.b.id} if pair else {"example": case.pair}
     values = {
         "label": WORDS[case.label],
         "given": WORDS[case.given],
