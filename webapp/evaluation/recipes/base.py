@@ -113,9 +113,6 @@ class Context(Protocol):
     def tell(self, phase: str, done: int, total: int) -> None:
         """How far the work is. Raises Stopped."""
 
-    def responses(self, source: Mapping[str, Any]) -> Iterator[Any]:
-        """Responses of a run, from whoever provides them."""
-
 
 def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[FieldProblem]:
     yield from ()
