@@ -24,6 +24,7 @@ from webapp.experiments.api import router as experiments
 from webapp.experiments.ingest import router as ingest
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
+from webapp.judging.api import router as judges
 from webapp.webhooks.api import router as webhooks
 
 logger = logging.getLogger(__name__)
@@ -163,5 +164,5 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 _catch(_unstorable, DataError)
 _catch(_away, *DATABASE_AWAY)
-for router in (*annotation, accounts, webhooks, datasets, models, endpoints, experiments, ingest):
+for router in (*annotation, accounts, webhooks, datasets, models, endpoints, judges, experiments, ingest):
     api.add_router("", router)
