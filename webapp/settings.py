@@ -217,7 +217,7 @@ MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
+CACHES = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION": REDIS_URL}}
 CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{REDIS_SOCKET}"
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
