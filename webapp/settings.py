@@ -232,6 +232,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost measuring": {"task": "workers.review.take_up_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},

@@ -56,7 +56,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
     known = {name for name in eager.tasks if name.startswith("workers.")}
     started = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
     rounds = {"upkeep.watch_runs", "imports.requeue_lost", "curation.requeue_lost", "webhooks.take_up", "webhooks.trim"}
-    rounds |= {"annotation.expire_leases", "annotation.make_waiting"}
+    rounds |= {"annotation.expire_leases", "annotation.make_waiting", "review.take_up_lost"}
     assert started == {f"workers.{name}" for name in rounds} <= known
 
 
