@@ -84,21 +84,21 @@ def discard(version_id: int, *, shared: bool = False) -> None:
     version = DatasetVersion.every.get(pk=version_id)
     with connection.cursor() as cursor:
         cursor.execute(
-            """
-            DELETE FROM datasets_example AS example USING datasets_versionmember AS member
-            WHERE member.version_id = %s AND example.id = member.example_id AND NOT EXISTS (
-                SELECT 1 FROM datasets_versionmember AS other
-                WHERE other.example_id = example.id AND other.version_id <> member.version_id
-            )
-            """,
-            [version_id],
-        )
-        cursor.execute(
             "DELETE FROM datasets_wordhits WHERE dataset_id = %s AND origin = %s", [version.dataset_id, version_id]
         )
         if shared:
             words.index(version.dataset_id, MEMBERS, [version_id, 0])
-        cursor.execute("DELETE FROM datasets_versionmember WHERE version_id = %s", [version_id])
+        cursor.execute(
+            """
+            WITH listed AS (DELETE FROM datasets_versionmember WHERE version_id = %s RETURNING example_id)
+            DELETE FROM datasets_example AS example USING listed
+            WHERE example.id = listed.example_id AND NOT EXISTS (
+                SELECT 1 FROM datasets_versionmember AS other
+                WHERE other.example_id = example.id AND other.version_id <> %s
+            )
+            """,
+            [version_id, version_id],
+        )
         cursor.execute(f"DROP TABLE IF EXISTS {rows_table(version_id)}")
     version.delete()
     Dataset.every.filter(ready=False, versions=None).delete()

@@ -133,8 +133,8 @@ class Example(models.Model):
 class VersionMember(models.Model):
     """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index.
 
-    The database does not check the references of its millions of rows one by one, which would take a fifth of an
-    import's time: rows are only written by joining the examples they name, in the transaction that makes the version.
+    That every example is there is checked by triggers (see the migration), once for each statement that writes members
+    or deletes examples: a constraint would check every row on its own, which takes a fifth of an import's time.
     """
 
     version = models.ForeignKey(

@@ -22,7 +22,7 @@ from .derived import searched
 
 Ids = NDArray[np.int64]
 BLOCK = 1 << 16  # ids: an offset takes two bytes
-AT_ONCE = 32_000  # examples whose words are sorted together
+AT_ONCE = 20_000  # examples whose words are sorted together
 BATCH = 2_000  # examples read at a time
 LAST = "\U0010ffff"  # stands behind every word that begins with what is before it
 COLUMNS = {"dataset_id": "bigint", "origin": "bigint", "word": "bytea", "block": "int", "offsets": "bytea"}

@@ -5,6 +5,33 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
+# The references from members to examples, checked once for a statement instead of once for a row. The settings keep the
+# plan to the indexes: plans of a function are made once, when the tables may still be small.
+MEMBERS_EXIST = """
+    CREATE FUNCTION datasets_members_exist() RETURNS trigger LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+    BEGIN
+        IF EXISTS (SELECT 1 FROM named WHERE NOT EXISTS (SELECT 1 FROM datasets_example WHERE id = named.example_id)) THEN
+            RAISE foreign_key_violation USING MESSAGE = 'a version cannot list an example that is not there';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE FUNCTION datasets_listed_stay() RETURNS trigger LANGUAGE plpgsql
+    SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$
+    BEGIN
+        IF EXISTS (SELECT 1 FROM gone JOIN datasets_versionmember AS member ON member.example_id = gone.id) THEN
+            RAISE foreign_key_violation USING MESSAGE = 'an example that a version lists cannot be deleted';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER members_exist AFTER INSERT ON datasets_versionmember
+        REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION datasets_members_exist();
+    CREATE TRIGGER changed_members_exist AFTER UPDATE ON datasets_versionmember
+        REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION datasets_members_exist();
+    CREATE TRIGGER listed_stay AFTER DELETE ON datasets_example
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION datasets_listed_stay();
+"""
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -403,6 +430,7 @@ class Migration(migrations.Migration):
             model_name="versionmember",
             constraint=models.UniqueConstraint(fields=("example", "version"), name="example_once_per_version"),
         ),
+        migrations.RunSQL(MEMBERS_EXIST, migrations.RunSQL.noop),
         migrations.AddConstraint(
             model_name="versiontag",
             constraint=models.UniqueConstraint(fields=("dataset", "name"), name="one_version_per_tag"),
