@@ -236,6 +236,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost measuring": {"task": "workers.review.take_up_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
     "take up lost evaluations": {
         "task": "workers.evaluation.requeue_lost",
