@@ -41,7 +41,7 @@ class Calibration:
 
     model: str
     digest: str
-    question: str
+    wording: str
     threshold: float
     calibrated_on: int
     accuracy: Measured
@@ -68,7 +68,7 @@ class Calibration:
 def calibrate(
     margins_N: ArrayLike, met_N: Sequence[bool], items_N: Sequence[str], *, seed: int = 0, **named: str
 ) -> Calibration:
-    """`named`: model, digest, question, verdicts. Raises ValueError where a half has only one of the two verdicts."""
+    """`named`: model, digest, wording, verdicts. Raises ValueError where a half has only one of the two verdicts."""
     margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
     first = halves(items_N, seed)
     for half, name in ((first, "calibration"), (~first, "other")):
@@ -87,9 +87,10 @@ def calibrate(
 
 
 def halves(items_N: Sequence[str], seed: int) -> NDArray[np.bool_]:
-    """True for the calibration half; decided by each item's name, so that new verdicts move no old one."""
-    seeded = {item: hashlib.sha256(f"{seed}:{item}".encode()).digest()[0] % 2 == 0 for item in set(items_N)}
-    return np.array([seeded[item] for item in items_N], dtype=bool)
+    """True for the calibration half, as equal in items as can be; which item goes where follows from names and seed."""
+    names = sorted(set(items_N), key=lambda item: hashlib.sha256(f"{seed}:{item}".encode()).digest())
+    first = set(names[: (len(names) + 1) // 2])
+    return np.array([item in first for item in items_N], dtype=bool)
 
 
 def best_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
