@@ -5,16 +5,17 @@ criterion with the same model in the same process, in turns. The peer is asked f
 generates is, one call after the other with `generate` of transformers. Beside it stand two that are harder to beat: a
 generation of the verdict's single word, and our own sampler, which shares prompts too and decodes 20 generations at once.
 
-`--accuracy`: verifiers, logit judge and matcher on the shared data beside chance and majority, and the better endpoint
-that `--endpoint URL --endpoint-model NAME` names. `--calibrate FILE` writes the threshold measured on the way.
+`--accuracy`: verifiers, logit judge and matcher on the shared data, beside chance and majority. `--save FILE` keeps the
+threshold that is measured on the way.
 """
 
 import argparse
 import itertools
 import json
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,14 +27,16 @@ from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import SampleRequest
+from trainer.judges.local import ONE_WORD
+from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calls import criterion_messages
 from trainer.logit_judge.judge import LogitJudge
 
+SHARED = Path(os.environ.get("TOUCHSTONE_SHARED", Path(__file__).parents[2] / "shared")) / "data"
 DEMO = Path(__file__).parents[1] / "demo"
 CRITERIA = 10  # of an answer
 ANSWERS = 2  # judged in a round
-WITH_REASON, ONE_WORD = 48, 3  # new tokens at most
-_REASON = "Give your reason in one sentence, then the verdict."
+WITH_REASON, WORD = 48, 3  # new tokens at most
 
 
 @dataclass(frozen=True)
@@ -44,8 +47,9 @@ class Case:
     response: str
     criteria: tuple[str, ...]
 
-    def asked(self, extra: str = "") -> list[tuple[Message, ...]]:
-        return [criterion_messages(self.conversation, self.response, f"{text} {extra}") for text in self.criteria]
+    def asked(self, extra: str) -> list[tuple[Message, ...]]:
+        every = (criterion_messages(self.conversation, self.response, text) for text in self.criteria)
+        return [(*before, Message(role=last.role, content=last.content + extra)) for *before, last in every]
 
 
 def cases() -> list[Case]:
@@ -101,10 +105,10 @@ def speed(model: Path, rounds: int) -> list[Side]:
 
     whole = ANSWERS * CRITERIA
     sides = [
-        Side("logit judge", logit.read, "", whole),
-        Side("generate, reason and verdict", generate(WITH_REASON), _REASON, 2),
-        Side("generate, one word", generate(ONE_WORD), "", 4),
-        Side("our sampler, reason and verdict", sampled, _REASON, whole),
+        Side("logit judge", logit.read, ONE_WORD, whole),
+        Side("generate, reason and verdict", generate(WITH_REASON), "", 2),
+        Side("generate, one word", generate(WORD), ONE_WORD, 4),
+        Side("our sampler, reason and verdict", sampled, "", whole),
     ]
     made = cases()
     for number in range(rounds + 1):
@@ -115,17 +119,47 @@ def speed(model: Path, rounds: int) -> list[Side]:
     return sides
 
 
+def accuracy(options: argparse.Namespace) -> None:
+    from benchmarks.judge_accuracy import HEAD, Row, logit, matcher, verifiers
+
+    answering = Answering(options.model)
+    print(
+        f"{answering.name}, {answering.digest[:12]}; at most {options.sample} pairs of a data set, seed {options.seed}"
+    )
+    print(HEAD)
+    rows: list[Row] = [verifiers(options.shared, options.seed)]
+    print(rows[0], flush=True)
+    calibration = logit(answering, options.shared, options.sample, options.seed, rows)
+    for row in matcher(options.shared, options.seed):
+        rows.append(row)
+        print(row, flush=True)
+    print(f"threshold on the margin: {calibration.threshold:.3f}, balanced accuracy {calibration.balanced_accuracy}")
+    if options.save:
+        calibration.save(options.save)
+    print(json.dumps({row.what: asdict(row.right) | {"majority": row.majority} for row in rows}))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.local_judges", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--model", type=Path, default=Path("var/models/smollm2-135m-instruct"))
-    parser.add_argument("--rounds", type=int, default=3, help="of the speed measurement, the first not counted")
+    parser.add_argument("--rounds", type=int, default=3, help="of the speed measurement")
+    parser.add_argument("--accuracy", action="store_true", help="on the shared data, instead of speed")
+    parser.add_argument("--shared", type=Path, default=SHARED, help="folder of the shared data")
+    parser.add_argument("--sample", type=int, default=100, help="pairs of a data set at most")
+    parser.add_argument("--seed", type=int, default=0, help="of samples, halves and intervals")
+    parser.add_argument("--save", type=Path, help="where the calibration goes")
     options = parser.parse_args()
     prepare_smollm2(options.model)
+    if options.accuracy:
+        if not options.shared.is_dir():
+            parser.error(f"no shared data at {options.shared}; name their folder with --shared or TOUCHSTONE_SHARED")
+        accuracy(options)
+        return
     sides = speed(options.model, options.rounds)
     print(f"{describe()}, torch {torch.__version__} with {torch.get_num_threads()} threads")
     print(
-        f"{options.model.name}, float32, {CRITERIA} criteria to an answer, at most {WITH_REASON} or {ONE_WORD} new tokens"
+        f"{options.model.name}, float32, {CRITERIA} criteria to an answer, at most {WITH_REASON} or {WORD} new tokens"
     )
     ours, peer = sides[0].rate, sides[1].rate
     for side in sides:

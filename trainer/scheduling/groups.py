@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from .records import Span
 
-SampleState = Literal["waiting", "running", "done", "excluded"]
+SampleState = Literal["waiting", "running", "scoring", "done", "excluded"]
+UNFINISHED = ("waiting", "running", "scoring")
 
 
 @dataclass(slots=True)
@@ -25,8 +26,8 @@ class Sample:
         return self.spans[0].version if self.spans else self.version
 
     def state_dict(self) -> list[Any]:
-        """What is being sampled is lost with the process, so it will wait again."""
-        state = "waiting" if self.state == "running" else self.state
+        """What is being sampled or scored is lost with the process, so it will wait again."""
+        state = "waiting" if self.state in UNFINISHED else self.state
         return [state, [list(span) for span in self.spans], self.version, self.attempt, self.losses]
 
     @classmethod
@@ -42,20 +43,25 @@ class Group:
     samples: list[Sample] = field(default_factory=list)
     open: int = 0
     """Responses that are neither done nor excluded."""
+    begun: int | None = None
+    """The oldest weights that any of its responses was started with; None before the first."""
 
-    def oldest(self) -> int:
-        return min(s.oldest for s in self.samples if s.state == "done" and s.oldest is not None)
+    def begin(self, sample: Sample) -> None:
+        if sample.oldest is not None:
+            self.begun = sample.oldest if self.begun is None else min(self.begun, sample.oldest)
 
     def valid(self) -> list[int]:
         return [index for index, sample in enumerate(self.samples) if sample.state == "done"]
 
     def state_dict(self) -> dict[str, Any]:
-        return {"number": self.number, "domain": self.domain, "samples": [s.state_dict() for s in self.samples]}
+        samples = [sample.state_dict() for sample in self.samples]
+        return {"number": self.number, "domain": self.domain, "begun": self.begun, "samples": samples}
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "Group":
         samples = [Sample.of(row) for row in state["samples"]]
-        return cls(state["number"], state["domain"], samples, sum(s.state == "waiting" for s in samples))
+        still_open = sum(sample.state == "waiting" for sample in samples)
+        return cls(state["number"], state["domain"], samples, still_open, state["begun"])
 
 
 def padded(valid: Sequence[int], size: int) -> tuple[int, ...]:

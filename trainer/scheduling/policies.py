@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Protocol
 
 from .groups import Group
@@ -16,7 +17,12 @@ class Pool(Protocol):
     """Finished optimiser steps."""
     admitted: int
     by_domain: Counter[str]
-    """Outstanding groups of each domain."""
+    """Groups of each domain, outstanding or at the learner."""
+
+    @property
+    def at_learner(self) -> int:
+        """Groups of the batch that is being trained on."""
+        ...
 
     @property
     def groups(self) -> Mapping[int, Group]:
@@ -95,8 +101,8 @@ class April:
 class Dora:
     """LongCat-Flash-Thinking-2601 (2026): streaming, several versions at once, over-sampling by domain.
 
-    At most `(tau + 1) * batch * oversample` groups are outstanding: with an oversample of 1 a group that does not lag
-    behind the others is trained on at most tau steps after its weights. Oldest weights first.
+    At most `(tau + 1) * batch` groups are outstanding or at the learner, and the oldest weights are taken first, so that a
+    group which does not lag behind the others is trained on within tau steps. Quotas may ask for more of a domain.
     """
 
     barrier = False
@@ -107,11 +113,12 @@ class Dora:
         self._shares = rules.shares
         self._most = {name: math.ceil(n * lag * rules.quotas[name].oversample) for name, n in self._shares.items()}
         self._least = {name: math.ceil(n * rules.balance) for name, n in self._shares.items()}
-        self._outstanding = math.ceil(self._size * lag * rules.oversample)
+        self._outstanding = self._size * lag
+        self._waits, self._tau = rules.late == "wait", rules.max_staleness
 
     def wanted(self, pool: Pool) -> list[str | None]:
         if not self._shares:
-            return [None] * (self._outstanding - len(pool.groups))
+            return [None] * (self._outstanding - len(pool.groups) - pool.at_learner)
         return [name for name, most in self._most.items() for _ in range(most - pool.by_domain[name])]
 
     def batch(self, pool: Pool) -> list[Group] | None:
@@ -120,7 +127,21 @@ class Dora:
         finished = Counter(group.domain for group in pool.complete.values())
         if any(finished[name] < least for name, least in self._least.items()):
             return None
-        return self._chosen(sorted(pool.complete.values(), key=lambda group: (group.oldest(), group.number)))
+        chosen = self._chosen(sorted(pool.complete.values(), key=lambda group: (_begun(group), group.number)))
+        return None if self._waits and self._too_soon(pool, chosen) else chosen
+
+    def _too_soon(self, pool: Pool, chosen: list[Group]) -> bool:
+        """Whether older groups, still being sampled, should go first: with this batch gone, some of the others could not
+        all be trained on within tau steps, a batch at a time.
+        """
+        taken, newest = {group.number for group in chosen}, max(_begun(group) for group in chosen)
+        left = [group for group in pool.groups.values() if group.begun is not None and group.number not in taken]
+        if not any(group.open and _begun(group) < newest for group in left):
+            return False  # nothing to wait for
+        slack = Counter(_begun(group) + self._tau - (pool.step + 1) for group in left)
+        due = accumulate(slack[steps] for steps in range(min(slack), self._tau + 1))
+        places = ((steps + 1) * self._size for steps in range(min(slack), self._tau + 1))
+        return any(wanted > max(0, room) for wanted, room in zip(due, places, strict=True))
 
     def _chosen(self, groups: list[Group]) -> list[Group]:
         """Each domain up to its share, then whatever is oldest."""
@@ -131,6 +152,11 @@ class Dora:
             (within if not self._shares or left[group.domain] > 0 else beyond).append(group)
             left[group.domain] -= 1
         return (within + beyond)[: self._size]
+
+
+def _begun(group: Group) -> int:
+    assert group.begun is not None  # noqa: S101 - asked only of groups that were started
+    return group.begun
 
 
 POLICIES: dict[str, type[Policy]] = {"sync": Sync, "april": April, "urb": UnbiasedReplay, "dora": Dora}

@@ -42,8 +42,16 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class Sampled:
+    """All tokens of a response are there: its place is free. What it is worth is still awaited (`Finished`)."""
+
+    sample: SampleId
+    attempt: int
+
+
+@dataclass(frozen=True, slots=True)
 class Finished:
-    """A response came to its end. `problem`: it crashed for a reason of its own, and is excluded for it."""
+    """A response can be trained on. `problem`: it crashed for a reason of its own, and is excluded for it."""
 
     sample: SampleId
     attempt: int
@@ -78,7 +86,7 @@ class Tick:
     """Time has passed: see who has not been heard of."""
 
 
-Event = WorkerJoined | WorkerLost | Heartbeat | Finished | Paused | LearnerReady | Updated | Tick
+Event = WorkerJoined | WorkerLost | Heartbeat | Sampled | Finished | Paused | LearnerReady | Updated | Tick
 
 
 # Decisions

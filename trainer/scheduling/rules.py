@@ -47,6 +47,8 @@ class Rules:
     """How often a response may lose its worker before it is excluded: it may be what kills them."""
     heartbeat_s: float = math.inf
     quotas: Mapping[str, Quota] = field(default_factory=dict)
+    late: Literal["drop", "wait"] = "drop"
+    """`dora`: whether a response that would become too old is excluded, or the learner waits for it first."""
     balance: float = 0.5
     """`dora`: the part of each domain's share that must be in a batch; the rest is filled with what is finished."""
 

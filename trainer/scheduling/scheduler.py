@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .groups import Group, Sample, padded
+from .groups import UNFINISHED, Group, Sample, padded
 from .policies import POLICIES
 from .records import (
     Decision,
@@ -18,6 +18,7 @@ from .records import (
     LearnerReady,
     Paused,
     Replace,
+    Sampled,
     SampleId,
     Start,
     Stop,
@@ -54,6 +55,7 @@ class Scheduler:
         self._groups: dict[int, Group] = {}
         self._complete: dict[int, Group] = {}
         self.by_domain: Counter[str] = Counter()
+        self._at_learner: tuple[Group, ...] = ()
         self._waiting: list[SampleId] = []
         self._workers: dict[str, _Worker] = {}
         self._roomy: list[tuple[int, str]] = []
@@ -70,6 +72,10 @@ class Scheduler:
         """Those that could be trained on, in the order in which they were finished."""
         return self._complete
 
+    @property
+    def at_learner(self) -> int:
+        return len(self._at_learner)
+
     def handle(self, event: Event, now: float) -> list[Decision]:
         """What follows from `event`; `now` in seconds of any clock that does not run backwards."""
         self._out = []
@@ -83,7 +89,7 @@ class Scheduler:
         """The oldest weights that a response may still have to be sampled with; older ones can be forgotten."""
         if not self._rules.pinned:
             return self.version
-        open_ = (s.version for g in self._groups.values() if g.open for s in g.samples if s.state in _UNFINISHED)
+        open_ = (s.version for g in self._groups.values() if g.open for s in g.samples if s.state in UNFINISHED)
         return min((version for version in open_ if version is not None), default=self.version)
 
     def running(self, worker: str) -> list[SampleId]:
@@ -116,6 +122,7 @@ class Scheduler:
         ]
         heapq.heapify(self._waiting)
         self._learner_waits = self._holding = False
+        self._at_learner = ()
 
     # What happens
 
@@ -142,6 +149,12 @@ class Scheduler:
         if event.worker in self._workers:
             self._workers[event.worker].seen = now
 
+    def _sampled(self, event: Sampled, now: float) -> None:
+        sample = self._current(event, now)
+        if sample is not None:
+            self._release(event.sample, sample)
+            sample.state, sample.worker = "scoring", ""
+
     def _finished(self, event: Finished, now: float) -> None:
         sample = self._current(event, now)
         if sample is None:
@@ -166,6 +179,8 @@ class Scheduler:
     def _updated(self, event: Updated, now: float) -> None:
         pushed = event.version != self.version
         self.step, self.version, self._holding = event.step, event.version, False
+        self.by_domain.subtract(group.domain for group in self._at_learner)
+        self._at_learner = ()
         if pushed and self._rules.clear_on_push:
             self._begin_again()
         self._expire()
@@ -202,7 +217,8 @@ class Scheduler:
         self._learner_waits, self._holding = False, self._policy.barrier
         self._out.append(Train(self.step + 1, tuple(self._taken(group) for group in batch)))
         for group in batch:
-            self._remove(group)
+            del self._groups[group.number], self._complete[group.number]
+        self._at_learner = tuple(batch)
         self.trained += len(batch)
         if self._holding:
             for name, worker in self._workers.items():
@@ -237,6 +253,7 @@ class Scheduler:
         sample = self._sample(sample_id)
         if sample.version is None or not self._rules.pinned:
             sample.version = self.version
+        self._groups[sample_id.group].begin(sample)
         sample.state, sample.worker = "running", name
         sample.attempt += 1
         self._workers[name].running.add(sample_id)
@@ -255,6 +272,7 @@ class Scheduler:
 
     def _begin_again(self) -> None:
         for group in self._groups.values():
+            group.begun = None
             for index, sample in enumerate(group.samples):
                 if sample.state != "excluded":
                     self._stop(SampleId(group.number, index), sample)
@@ -279,13 +297,14 @@ class Scheduler:
     def _gang(self, number: int) -> int:
         return sum(sample.state == "waiting" for sample in self._groups[number].samples)
 
-    def _current(self, event: Finished | Paused, now: float) -> Sample | None:
+    def _current(self, event: Sampled | Finished | Paused, now: float) -> Sample | None:
         """The response that an event is about, unless it is no longer awaited from there."""
         group = self._groups.get(event.sample.group)
         sample = group.samples[event.sample.place] if group else None
-        if sample is None or sample.state != "running" or sample.attempt != event.attempt:
+        if sample is None or sample.state not in ("running", "scoring") or sample.attempt != event.attempt:
             return None
-        self._workers[sample.worker].seen = now
+        if sample.worker:
+            self._workers[sample.worker].seen = now
         return sample
 
     def _release(self, sample_id: SampleId, sample: Sample) -> None:
@@ -309,7 +328,7 @@ class Scheduler:
         if group is None:  # dropped as a whole meanwhile
             return
         self._stop(sample_id, sample)
-        was_open, sample.state = sample.state in _UNFINISHED, "excluded"
+        was_open, sample.state = sample.state in UNFINISHED, "excluded"
         self._out.append(Drop(sample_id.group, sample_id.place, reason))
         if was_open:
             self._close_one(group)
@@ -328,13 +347,10 @@ class Scheduler:
     def _drop(self, group: Group) -> None:
         valid = len(group.valid())
         self._out.append(Drop(group.number, None, f"{valid} of {len(group.samples)} responses are valid"))
-        self._remove(group)
-        self.dropped += 1
-
-    def _remove(self, group: Group) -> None:
         del self._groups[group.number]
         self._complete.pop(group.number, None)
         self.by_domain[group.domain] -= 1
+        self.dropped += 1
 
     # Workers
 
@@ -355,11 +371,11 @@ class Scheduler:
         return None
 
 
-_UNFINISHED = ("waiting", "running")
 _HANDLERS: dict[type, Callable[[Scheduler, Any, float], None]] = {
     WorkerJoined: Scheduler._joined,
     WorkerLost: Scheduler._lost,
     Heartbeat: Scheduler._heard,
+    Sampled: Scheduler._sampled,
     Finished: Scheduler._finished,
     Paused: Scheduler._paused,
     LearnerReady: Scheduler._ready,

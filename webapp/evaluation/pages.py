@@ -6,11 +6,12 @@ from typing import Any
 
 from webapp.core.formtree import Tree, shown
 
-from . import queries
+from . import judges, queries
 from .models import Case, Evaluation
 from .recipes import RECIPES
 
 MAX_FACETS = 24  # of one kind
+MAX_VERDICTS = 40  # of one case, in full
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ def case(row: Case) -> dict[str, Any]:
     if wanted:
         responses = [response for response in responses if response.id in wanted]
     plain = {name: value for name, value in row.values.items() if not isinstance(value, list | dict)}
-    return {"case": row, "example": example, "responses": responses, "plain_values": plain}
+    return {"case": row, "example": example, "responses": responses, "plain_values": plain} | {
+        "verdicts": judges.verdicts(evaluation.workspace_id, row.values.get("verdicts", [])[:MAX_VERDICTS])
+    }
 
 
 @dataclass(frozen=True)

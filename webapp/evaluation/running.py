@@ -7,8 +7,10 @@ killed, or an evaluation that was paused, goes on from where it was without aski
 import json
 import logging
 import zlib
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from decimal import Decimal
 from time import monotonic
 from typing import Any
 
@@ -17,15 +19,18 @@ from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
+from trainer.judges.budget import Budget
+from trainer.judges.inputs import JudgeInput
 from webapp.core import audit
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY
 from webapp.judging.lines import LineProblem
+from webapp.judging.models import JudgeVersion
 
-from . import queries, services, sources
+from . import judges, queries, services, sources
 from .models import Case, Evaluation
 from .recipes import RECIPES, resolve
-from .recipes.base import Found, NothingToScore, Outcome, Stopped
+from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Rollout, Spent, Stopped
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
@@ -71,9 +76,12 @@ def _carry_out(evaluation: Evaluation) -> None:
     try:
         work.begin()
         outcome = RECIPES[evaluation.recipe].run(work)
+        outcome.report.notes += [f"{count:,} inputs: {why}" for why, count in work.unusable.items()]
         _finish(evaluation, outcome)
     except Stopped:
         return
+    except judges.Halted as halted:
+        _pause(evaluation, str(halted))
     except DATABASE_AWAY:
         raise
     except (NothingToScore, LineProblem, ConfigInvalid, Problem) as problem:
@@ -114,6 +122,16 @@ def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
 
 
 @transaction.atomic
+def _pause(evaluation: Evaluation, why: str) -> None:
+    """By itself: what was asked is kept, and resuming goes on behind it."""
+    told = f"{why} What was answered is kept; resume it, or run it again with other settings."
+    if Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(state=State.PAUSED, problem=told):
+        evaluation.state, evaluation.problem = State.PAUSED, told
+        audit.record(evaluation.workspace, None, "evaluation.paused", evaluation, reason=why)
+        services.tell(evaluation)
+
+
+@transaction.atomic
 def _fail(evaluation: Evaluation, why: str) -> None:
     moved = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(
         state=State.FAILED, problem=why, ended_at=timezone.now()
@@ -131,6 +149,9 @@ class Work:
         self.evaluation = evaluation
         self.config: Any = resolve(evaluation.recipe, evaluation.config)
         self.dataset = str(evaluation.dataset_version or "")
+        self.unusable: Counter[str] = Counter()
+        self._known: dict[int, JudgeVersion] = {}
+        self._spent_tokens, self._spent_money = 0, Decimal(0)
         self._told = 0.0
 
     def begin(self) -> None:
@@ -152,15 +173,65 @@ class Work:
                 if line.strip():
                     yield json.loads(line)
 
-    def responses(self, source: Mapping[str, Any]) -> Iterator[Any]:
-        for provide in sources.RESPONSES.values():
-            yield from provide(self.evaluation.workspace_id, source)
+    def judge_facts(self, version: int) -> JudgeFacts:
+        return judges.facts(self._version(version))
 
-    def tell(self, phase: str, done: int, total: int, **counts: Any) -> None:
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+        budget = self._budget()
+        unusable: Counter[str] = Counter()
+        row = self._version(version)
+        try:
+            found = judges.ask(
+                row,
+                inputs,
+                budget=budget,
+                stop=self._stop,
+                tell=lambda done, total, words: self._note(phase, done, total, words),
+                unusable=unusable,
+            )
+        except judges.Halted as halted:
+            if not str(halted):
+                raise Stopped from halted
+            raise
+        finally:
+            if budget:
+                self._spent_tokens += budget.spent_tokens
+                self._spent_money += budget.spent_money
+        for reason, count in unusable.items():
+            self.unusable[f"{row} could not be asked: {reason}"] += count
+        return found
+
+    def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
+        for provide in sources.ROLLOUTS:
+            yield from provide(self.evaluation.workspace_id, run, step)
+
+    def spent(self, verdicts: Sequence[int]) -> Spent:
+        return judges.spent(verdicts)
+
+    def _version(self, version: int) -> JudgeVersion:
+        if version not in self._known:
+            self._known[version] = judges.versions(self.evaluation.workspace_id).get(pk=version)
+        return self._known[version]
+
+    def _budget(self) -> Budget | None:
+        return judges.budget_left(self.evaluation.config.get("budget"), self._spent_tokens, self._spent_money)
+
+    def _stop(self) -> bool:
+        """Asked several times a second; looks once a second."""
+        if monotonic() - self._told < TELL_EVERY_S:
+            return False
+        self._told = monotonic()
+        services.tell(self.evaluation)
+        return self.stopped()
+
+    def _note(self, phase: str, done: int, total: int, words: str) -> None:
+        self.evaluation.progress = {"phase": phase, "done": done, "total": total, "counts": words}
+
+    def tell(self, phase: str, done: int, total: int) -> None:
         if monotonic() - self._told < TELL_EVERY_S:
             return
         self._told = monotonic()
-        self.evaluation.progress = {"phase": phase, "done": done, "total": total, **counts}
+        self.evaluation.progress = {"phase": phase, "done": done, "total": total}
         if self.stopped():
             raise Stopped
         services.tell(self.evaluation)

@@ -90,9 +90,19 @@ def test_with_pinned_weights_the_version_of_every_response_is_fixed_by_its_group
 def test_nothing_older_than_tau_is_trained_on_and_what_is_older_is_excluded_with_its_age(
     seed: int, policy: str
 ) -> None:
-    world = World(rules(policy, max_staleness=1, oversample=2.0), seed, long=lambda number: number % 4 == 0)
+    world = World(
+        rules(policy, max_staleness=1, oversample=2.0, late="drop"), seed, long=lambda number: number % 4 == 0
+    )
     world.run(steps=10)  # every batch is checked against tau on its way
     assert all("1 are allowed" in drop.reason for drop in world.dropped if drop.index is not None)
+
+
+@settings(max_examples=20, deadline=None)
+@given(SEEDS)
+def test_a_streaming_learner_that_waits_for_the_late_excludes_nothing(seed: int) -> None:
+    world = World(rules("dora", late="wait"), seed, crashes=0.05, long=lambda number: number % 4 == 0)
+    world.run(steps=12)
+    assert not any("steps old" in drop.reason for drop in world.dropped)
 
 
 def test_a_resumed_schedule_goes_on_with_the_same_groups() -> None:

@@ -12,6 +12,7 @@ from trainer.scheduling import (
     LearnerReady,
     Paused,
     Rules,
+    Sampled,
     Scheduler,
     Source,
     Span,
@@ -102,7 +103,8 @@ class World:
             assert len(group.rows) == self.rules.group_size and len(set(group.rows)) == group.valid
         # What the barrier stopped hands itself over, or finishes at that very moment.
         for key in sorted(self.stopping & self.running.keys()):
-            self._pause(key) if self.random.random() < 0.9 else self._finish(key)
+            if key in self.running:
+                self._pause(key) if self.random.random() < 0.9 else self._finish(key)
         self.stopping.clear()
         self.tell(Updated(train.step, train.step // self.push_every * self.push_every))
 
@@ -120,6 +122,10 @@ class World:
 
     def _finish(self, key: tuple[str, tuple[int, int]]) -> None:
         start = self.running.pop(key)
+        if self.random.random() < 0.5:
+            self.tell(Sampled(start.sample, start.attempt))
+            if self.running and self.random.random() < 0.1:  # what was being scored is scored after what happens next
+                self._something_happens(5)
         problem = "the environment crashed" if self.random.random() < self.failures else ""
         self.tell(Finished(start.sample, start.attempt, self._spans(start), problem))
 

@@ -20,7 +20,15 @@ pytestmark = pytest.mark.django_db
 def pages(row: Evaluation) -> list[str]:
     base = f"/evaluations/{row.pk}"
     exports = [f"{base}/export/json", f"{base}/export/html"]
-    return ["/evaluations", base, f"{base}/state?was=finished", f"{base}/cases", f"{base}/cases/1", f"{base}/config", *exports] + [
+    return [
+        "/evaluations",
+        base,
+        f"{base}/state?was=finished",
+        f"{base}/cases",
+        f"{base}/cases/1",
+        f"{base}/config",
+        *exports,
+    ] + [
         "/leaderboards",
         f"/leaderboards/{row.benchmark}",
     ]

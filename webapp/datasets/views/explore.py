@@ -66,11 +66,9 @@ def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) ->
 
 def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> dict[str, Any]:
     """What stands beside the rows: how many there are, what narrows them, how they are spread, what was saved."""
-    matches, exact = explore.count(version, filters)
     without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
     return {
-        "matches": matches,
-        "exact": exact,
+        "matches": explore.count(version, filters),
         "chips": [(text, address(version, without[name])) for name, text in words(filters)],
         "histograms": explore.histograms(version, filters),
         "choices": [

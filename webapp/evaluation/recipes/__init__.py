@@ -6,10 +6,12 @@ from pydantic import ValidationError
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 
-from . import judge_audit
+from . import judge_audit, metajudge, policy, rubric_audit, rubricbench
 from .base import Recipe, RecipeConfig
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (judge_audit.RECIPE,)}
+RECIPES: dict[str, Recipe] = {
+    module.RECIPE.name: module.RECIPE for module in (judge_audit, rubricbench, metajudge, policy, rubric_audit)
+}
 
 
 def resolve(name: str, raw: dict[str, Any]) -> RecipeConfig:

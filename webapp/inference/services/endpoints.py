@@ -237,7 +237,7 @@ def note_troubles(endpoint: Endpoint, problems: Iterable[EndpointProblem], at: d
     found: dict[str, tuple[int, str]] = {}
     for problem in problems:
         if problem.code != "budget":  # a limit that was asked for is no trouble of the endpoint
-            found[problem.code] = (found.get(problem.code, (0, ""))[0] + 1, problem.message[:1000].replace("\0", "␀"))
+            found[problem.code] = (found.get(problem.code, (0, ""))[0] + 1, problem.message[:1000])
     rows = [(endpoint.pk, code, count, said, at or timezone.now()) for code, (count, said) in sorted(found.items())]
     with connection.cursor() as cursor:
         cursor.executemany(
