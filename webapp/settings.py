@@ -214,6 +214,8 @@ TRAINER_COMMAND = ENV.trainer_command or (
 )
 # Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
+# So is a judge with local weights; see trainer.judges.local.
+JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
