@@ -60,11 +60,11 @@ def _collected(evaluations: Any) -> list[Board]:
     seen: dict[str, set[str]] = defaultdict(set)
     for row in evaluations:
         recipe = RECIPES.get(row.recipe)
-        if recipe is None:
+        if recipe is None or not row.entries:
             continue
         mine = found.setdefault(row.benchmark, Board(row.benchmark, recipe, row))
         mine.evaluations += 1
-        for entry in row.entries or []:
+        for entry in row.entries:
             if entry["name"] not in seen[row.benchmark]:
                 seen[row.benchmark].add(entry["name"])
                 mine.rows.append(Row(entry["name"], entry["cell"], row, entry["judge"], entry["judge_version"]))

@@ -27,10 +27,10 @@ from webapp.core.views import DATABASE_AWAY
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 
-from . import judges, queries, services
+from . import judges, queries, services, sources
 from .models import Case, Evaluation
 from .recipes import RECIPES, resolve
-from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Spent, Stopped
+from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Rollout, Spent, Stopped
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
@@ -200,6 +200,10 @@ class Work:
         for reason, count in unusable.items():
             self.unusable[f"{row} could not be asked: {reason}"] += count
         return found
+
+    def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
+        for provide in sources.ROLLOUTS:
+            yield from provide(self.evaluation.workspace_id, run, step)
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return judges.spent(verdicts)

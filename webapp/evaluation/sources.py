@@ -4,12 +4,14 @@ A field declares its source as `name:detail`, such as `judges:pairwise`. Apps ab
 they start, so that evaluations need not know them.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from trainer.config.errors import FieldProblem
 from webapp.core.formtree import Group, Tree
+
+from .recipes.base import Rollout
 
 Options = list[tuple[str, str]]
 
@@ -23,7 +25,8 @@ class Source:
 
 
 SOURCES: dict[str, Source] = {}
-RESPONSES: dict[str, Callable[[int, Mapping[str, Any]], Iterator[Any]]] = {}
+# (workspace id, run id, step) -> what the run's evaluation sampled; the runs' app puts its function here
+ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
 
 
 def fill(workspace_id: int, group: Group) -> Group:

@@ -161,6 +161,14 @@ def endpoint_check(request: HttpRequest, endpoint_id: int, check_id: int) -> Htt
     return answer
 
 
+@member(Role.REVIEWER)
+@require_GET
+def endpoint_use(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:
+    """A fragment that the page fetches after it is shown: it counts over every verdict."""
+    row = access.endpoint_read(require(request), endpoint_id)
+    return render(request, "models/_use.html", {"rows": queries.use(row)})
+
+
 @member(Role.RESEARCHER)
 @require_POST
 def endpoint_recorded(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:

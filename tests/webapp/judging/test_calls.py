@@ -66,10 +66,12 @@ def test_another_draw_is_called_and_stored_beside_the_first(version, chat_server
         ("rate_limited", "failed", "rate_limited", False),
         ("error", "failed", "down", False),
         ("down", "failed", "down", False),
+        ("slow", "failed", "timeout", False),
     ],
 )
 def test_each_kind_of_bad_answer_is_a_counted_state_with_its_reason(version, chat_server, fault, state, words, raw):
     chat_server.fault = fault
+    version.endpoint.timeout_s = 0.3
     counts = services.judge_calls(version, inputs(1, criteria=1))
     assert getattr(counts, state) == counts.total == 1
     verdict = Verdict.objects.get()

@@ -6,11 +6,11 @@ from pydantic import ValidationError
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 
-from . import judge_audit, metajudge, rubricbench
+from . import judge_audit, metajudge, policy, rubric_audit, rubricbench
 from .base import Recipe, RecipeConfig
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (judge_audit.RECIPE, rubricbench.RECIPE, metajudge.RECIPE)
+    module.RECIPE.name: module.RECIPE for module in (judge_audit, rubricbench, metajudge, policy, rubric_audit)
 }
 
 

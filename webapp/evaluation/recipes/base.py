@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
-from trainer.contracts import Example
+from trainer.contracts import CriterionResult, Example
 from trainer.judges.inputs import JudgeInput
 
 from ..models import MAX_TAG
@@ -81,6 +81,17 @@ class Spent:
 
 
 @dataclass(frozen=True)
+class Rollout:
+    """A response that a run sampled, with the criteria as the run scored them."""
+
+    example: str
+    prompt: str
+    text: str
+    criteria: tuple[CriterionResult, ...]
+    tokens: int | None
+
+
+@dataclass(frozen=True)
 class JudgeFacts:
     """A judge version; `key` is how cases and reports name it."""
 
@@ -107,6 +118,9 @@ class Context(Protocol):
 
     def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
         """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped."""
+
+    def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
+        """What a run's evaluation sampled at a step, the newest without one."""
 
     def spent(self, verdicts: Sequence[int]) -> Spent: ...
 
