@@ -14,5 +14,5 @@ class Section(BaseModel):
 def knob(default: Any, help: str, *, unit: str = "", advanced: bool = False, source: str = "", **bounds: Any) -> Any:
     """A config field. `advanced` fields are folded away in the form; `unit` is shown behind the input; `source` names
     the kind of row whose id it holds, so that the form offers those there are."""
-    extra = {"unit": unit, "advanced": advanced} | ({"source": source} if source else {})
+    extra: dict[str, Any] = {"unit": unit, "advanced": advanced} | ({"source": source} if source else {})
     return Field(default, description=help, json_schema_extra=extra, **bounds)
