@@ -65,7 +65,7 @@ def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researc
     row = Evaluation.objects.get()
     assert row.state == "finished", row.problem
 
-    page.locator(".estimates td.estimate a").nth(4).click()  # order consistency leads to what it is short of
+    page.locator(".estimates td.estimate a").nth(5).click()  # order consistency leads to what it is short of
     expect(page.locator(".chip[aria-current]", has_text="inconsistent")).to_be_visible()
     page.locator(".cases-table tbody a").first.click()
     expect(page.get_by_role("heading", name="Response A")).to_be_visible()
