@@ -9,6 +9,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
+from trainer.benchmarks.audit import Case as AuditCase
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
@@ -216,9 +217,11 @@ def _read(content: bytes) -> tuple[int, int, str]:
             continue
         try:
             cases.append((number, parse_case(json.loads(line))))
+            if not _storable(cases[-1][1]):
+                problems.append((number, "holds a character that cannot be stored"))
         except (ValueError, RecursionError) as error:
             problems.append((number, str(error) if isinstance(error, LineProblem) else f"not JSON: {error}"))
-    rows = len(cases) + len(problems)
+    rows = text.count("\n") + 1 if problems else len(cases)
     if rows == 0 or rows > MAX_ROWS:
         raise Invalid(
             "The file holds no verdicts." if not rows else "The file is too long.", {"file": f"has {rows:,} lines"}
@@ -227,6 +230,11 @@ def _read(content: bytes) -> tuple[int, int, str]:
     pairs = sorted({(case.pair, case.group, case.label) for _, case in cases})
     digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
     return rows, len({case.judge for _, case in cases}), digest
+
+
+def _storable(case: AuditCase) -> bool:
+    words = case.judge + case.pair + case.group
+    return "\0" not in words and not any("\ud800" <= letter <= "\udfff" for letter in words)
 
 
 def requeue_lost() -> int:

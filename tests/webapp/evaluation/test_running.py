@@ -82,6 +82,13 @@ def test_a_file_with_bad_lines_names_them(cast):
     assert "line 1" in refused.value.fields["file"] and "line 2: not JSON" in refused.value.fields["file"]
 
 
+@pytest.mark.parametrize("name", ["a\0b", "a\ud800b"])
+def test_what_the_database_cannot_hold_is_refused_by_line(cast, name):
+    with pytest.raises(Invalid) as refused:
+        services.store_recording(cast.researcher, "x", as_file([lines()[0] | {"judge": name}]))
+    assert "line 1: holds a character that cannot be stored" in refused.value.fields["file"]
+
+
 def test_the_same_pair_twice_is_refused(cast):
     with pytest.raises(Invalid) as refused:
         services.store_recording(cast.researcher, "x", as_file(lines()[:1] * 2))
