@@ -9,7 +9,6 @@ from django.db import connection
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
-from webapp.core.problems import Conflict
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
 from webapp.judging import queries, services
@@ -168,16 +167,6 @@ def test_recorded_outputs_are_replayed_by_key_and_what_is_not_recorded_fails(cas
     assert "not recorded" in found[second].problem
     RecordedOutput.objects.create(endpoint=tape, key=second, text="No idea")
     assert services.judge_calls(version, inputs(1)).missing == 1
-
-
-def test_local_weights_are_not_asked_from_here(cast):
-    from webapp.inference.models import RegisteredModel
-
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    local = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
-    version = services.create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=local)
-    with pytest.raises(Conflict):
-        services.judge_calls(version, inputs(1))
 
 
 def test_what_endpoints_report_of_themselves_costs_no_verdict(version, chat_server, monkeypatch):

@@ -1,6 +1,5 @@
 """Policy evaluation by hand: scores, pass@k, wins, what changed; from the dataset and from runs."""
 
-
 from trainer.contracts import Criterion, CriterionResult, Example, Message, Response, Rubric, Verdict, VerifierSpec
 from webapp.evaluation.recipes.base import Rollout
 
