@@ -14,6 +14,7 @@ from .inputs import JudgeInput
 from .spec import kind_of
 from .templates import render
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 _QUOTED = 4_000  # characters of an unusable answer that are shown to the judge again
 
 
@@ -42,6 +43,7 @@ def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterat
     kind = kind_of(spec)
     wanted = _schema(kind.answer(spec))
     shape = kind.answer_format(spec)
+    sampling = spec.sampling.model_dump(mode="json")
     for asked in kind.ask(spec, given):
         values = {**asked.values, "answer_format": shape}
         messages = [{"role": "user", "content": render(spec.prompt, values)}]
@@ -50,7 +52,7 @@ def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterat
         for sample in range(draw * spec.votes, (draw + 1) * spec.votes):
             seed = None if spec.sampling.seed is None else spec.sampling.seed + sample
             request = ChatRequest(tuple(messages), spec.sampling, wanted, seed)
-            record = _record(request)
+            record = _record(request, sampling)
             subject = {**asked.subject, "sample": sample} if spec.votes > 1 or draw else asked.subject
             yield Call(key_of(version, record, sample), request, subject, record)
 
@@ -82,7 +84,7 @@ def _schema(answer: type[Answer]) -> dict[str, Any]:
     return schema(answer)
 
 
-def _record(request: ChatRequest) -> str:
+def _record(request: ChatRequest, sampling: dict[str, Any]) -> str:
     """The request as text. The answer's schema is left out: the version's spec determines it."""
-    data = {"messages": request.messages, "sampling": request.sampling.model_dump(mode="json"), "seed": request.seed}
-    return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    data = {"messages": request.messages, "sampling": sampling, "seed": request.seed}
+    return _CANONICAL.encode(data)

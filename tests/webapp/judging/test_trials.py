@@ -144,3 +144,15 @@ def test_a_trial_whose_worker_died_is_taken_up_again(
     trial.refresh_from_db()
     assert (trial.state, trial.done, len(trial.results["calls"])) == ("finished", 6, 6)
     assert requeue_lost() == 0
+
+
+def test_only_the_newest_trials_are_kept(cast, version, endpoint, examples, monkeypatch):
+    monkeypatch.setattr("webapp.judging.services.trials.KEPT", 2)
+    fields = {"spec": {"kind": "pointwise"}, "endpoint": endpoint, "examples": ids(examples)}
+    open_one = services.start_trial(cast.researcher, **fields)
+    of_judge = services.start_trial(cast.researcher, **fields, judge=version.judge)
+    for _ in range(4):
+        Trial.objects.filter(pk=services.start_trial(cast.researcher, **fields).pk).update(state="finished")
+    services.start_trial(cast.researcher, **fields)
+    assert Trial.objects.filter(judge=None, state="finished").count() == 2
+    assert Trial.objects.filter(pk__in=[open_one.pk, of_judge.pk]).count() == 2

@@ -19,7 +19,7 @@ from webapp.judging.models import Judge, JudgeVersion, Trial
 from .judges import chosen_examples, usable
 
 MOST_TRIED = 20  # examples of a draft
-KEPT = 30  # trials per judge; older ones go
+KEPT = 30  # trials per judge, and of drafts without one; older ones go
 QUIET = timedelta(seconds=120)  # a trial tells of itself every second; after this its worker is presumed dead
 OPEN = (Trial.State.QUEUED, Trial.State.RUNNING)
 
@@ -80,9 +80,8 @@ def start_comparison(
 @transaction.atomic
 def _queue(membership: Membership, judge: Judge | None, **fields: Any) -> Trial:
     trial = Trial.objects.create(workspace=membership.workspace, judge=judge, created_by=membership.user, **fields)
-    if judge is not None:
-        old = judge.trials.exclude(state__in=OPEN).order_by("-id").values_list("id", flat=True)[KEPT:]
-        Trial.objects.filter(id__in=list(old)).delete()
+    over = Trial.objects.filter(workspace=membership.workspace, judge=judge).exclude(state__in=OPEN)
+    Trial.objects.filter(id__in=list(over.order_by("-id").values_list("id", flat=True)[KEPT:])).delete()
     audit.record(membership, membership.user, "judge.tried", trial, judge=judge and judge.pk)
     enqueue("workers.judging.run_trial", trial.pk)
     return trial
