@@ -102,7 +102,8 @@ class ChatServer:
             "completion_tokens": self.completion_tokens,
         }
 
-    def _count(self, change: int) -> None:
+    def count(self, change: int) -> None:
+        """Notes that a request has come (+1) or gone (-1)."""
         now = perf_counter()
         if self.requests:
             self._area += self.in_flight * (now - self._changed)
@@ -115,7 +116,7 @@ class ChatServer:
             self._area_at_arrival = self._area
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
-        self._count(+1)
+        self.count(+1)
         try:
             body = json.loads(await request.read())
             self.bodies.append(body)
@@ -129,7 +130,7 @@ class ChatServer:
                 return _error(400, "unsupported_parameter", "Use 'max_completion_tokens' instead of 'max_tokens'.")
             return web.json_response(await self._complete(body))
         finally:
-            self._count(-1)
+            self.count(-1)
 
     async def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
         prompt, cached = self.fill_cache(body)

@@ -75,7 +75,7 @@ def services(var: Path) -> Iterator[str]:
 
 
 def _when_up(address: str) -> str:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 180  # a machine that does other things, too, may take a while
     while time.monotonic() < deadline:
         with contextlib.suppress(httpx.HTTPError):
             if httpx.get(f"{address}/healthz", timeout=2).status_code == 200:

@@ -73,6 +73,8 @@ class ChatClient:
             try:
                 return await self._charged(request, body, attempt)
             except EndpointProblem as found:
+                if found.retry_after_s is not None:
+                    self._pace.rest(min(found.retry_after_s, LONGEST_RETRY_AFTER_S))
                 if not found.retryable or attempt > self.target.retries:
                     raise
                 pause = self._pause_s(found, attempt)
@@ -167,7 +169,6 @@ class ChatClient:
         if found.retry_after_s is not None:
             if found.retry_after_s > LONGEST_RETRY_AFTER_S:
                 raise EndpointProblem(found.code, f"{found.message} (asks to wait {found.retry_after_s:.0f} s)")
-            self._pace.rest(found.retry_after_s)
             return found.retry_after_s * random.uniform(1.0, 1.1)  # noqa: S311 - spreads load, guards nothing
         return min(FIRST_PAUSE_S * 2.0 ** (attempt - 1), LONGEST_PAUSE_S) * random.uniform(0.5, 1.0)  # noqa: S311
 
