@@ -1,0 +1,186 @@
+"""The simulated cluster: times worked out by hand, and what each schedule does to the data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.scheduling import SampleId, Span, Start
+from trainer.simulator.command import main
+from trainer.simulator.config import Engine as EngineConfig
+from trainer.simulator.config import Simulation
+from trainer.simulator.draws import Draws
+from trainer.simulator.engine import Engine
+from trainer.simulator.report import summary
+from trainer.simulator.simulate import Record, Run, simulate
+
+SAME_LENGTHS = {"median": 100.0, "sigma": 0.0, "prompt_sigma": 0.0}
+NO_LATENCY = {"median_s": 0.0}
+SMALL: dict[str, Any] = {
+    "steps": 12,
+    "warmup_steps": 2,
+    "batch": {"prompts": 8, "group_size": 4},
+    "cluster": {"devices": 6, "learner_devices": 2},
+    "engine": {"slots": 8},
+    "lengths": {"median": 500.0, "prompt_sigma": 0.8},
+}
+
+
+def config(**changes: Any) -> Simulation:
+    found = Simulation.model_validate(SMALL | changes)
+    assert list(found.problems()) == []
+    return found
+
+
+def results(found: Simulation, policy: Any) -> tuple[Record, dict[str, Any]]:
+    draws = Draws(found)
+    record = simulate(found, policy, draws)
+    return record, summary(found, policy, record, draws)
+
+
+def test_a_synchronous_step_takes_its_decoding_its_latency_its_update_and_its_push() -> None:
+    found = config(
+        schedule={"policies": ["sync"]},
+        batch={"prompts": 1, "group_size": 4},
+        cluster={"devices": 1, "learner_devices": 1},
+        engine={"slots": 4, "step_s": 0.02, "response_s": 0.005, "start_s": 0.4},
+        lengths=SAME_LENGTHS,
+        latency={"median_s": 2.0, "sigma": 0.0},
+        learner={"step_s": 5.0, "token_s": 0.001, "push_s": 3.0},
+    )
+    record, values = results(found, "sync")
+    # The prompts are read while 1, 2, 3, 4 are there: 0.4 s of steps of 25, 30, 35 and 40 ms. All then decode together
+    # at 40 ms a token, or less where others are through.
+    decode = record.taken_at[0] - 2.0
+    assert 100 * 0.04 < decode < 100 * 0.04 + 0.4 * 0.04 / 0.025 + 1e-9
+    update = 5.0 + 4 * 100 * 0.001 + 3.0
+    for step in range(12):
+        assert record.done_at[step] == pytest.approx((step + 1) * (decode + 2.0 + update))
+    assert values["steps_per_hour"] == pytest.approx(3600 / (decode + 2.0 + update))
+    assert values["learner_busy"] == pytest.approx((update - 3.0) / (decode + 2.0 + update))
+
+
+def test_responses_side_by_side_slow_each_other_down_and_speed_up_when_one_leaves() -> None:
+    engine = Engine("e", EngineConfig(slots=2, step_s=0.01, response_s=0.01, start_s=0.0), 0.0, version=0)
+    engine.start(Start("e", SampleId(0, 0), 1, 0), 100, 0.0)
+    assert engine.next_end() == pytest.approx(100 * 0.02)
+    engine.start(Start("e", SampleId(0, 1), 1, 0), 150, 0.0)
+    assert engine.next_end() == pytest.approx(100 * 0.03)
+    assert [start.sample for start in engine.ended(3.0)] == [SampleId(0, 0)]
+    assert engine.next_end() == pytest.approx(3.0 + 50 * 0.02)
+    engine.advance(4.0)
+    assert (engine.busy_s, engine.slot_s) == (pytest.approx(4.0), pytest.approx(7.0))
+
+
+def test_a_response_that_lives_through_a_push_holds_both_versions() -> None:
+    engine = Engine("e", EngineConfig(slots=1, step_s=0.1, response_s=0.0, start_s=0.0), 0.0, version=3)
+    start = Start("e", SampleId(0, 0), 1, 3)
+    engine.start(start, 100, 0.0)
+    engine.push(4, 2.0, 4.05)  # in the middle of the 41st token
+    assert engine.next_end() == pytest.approx(12.0)
+    assert engine.stop(start.sample, 9.005) == 70
+    assert engine.spans(start, 70, pinned=False) == (Span(3, 0, 40), Span(4, 40, 70))
+    assert engine.spans(start, 70, pinned=True) == (Span(3, 0, 70),)
+
+
+def test_static_batching_hands_over_all_responses_with_the_longest() -> None:
+    engine = Engine("e", EngineConfig(slots=2, step_s=0.1, start_s=0.0, response_s=0.0, batching="static"), 0.0, 0)
+    for place, tokens in enumerate((10, 30)):
+        engine.start(Start("e", SampleId(0, place), 1, 0), tokens, 0.0)
+    assert engine.ended(1.0) == []
+    assert [start.sample.place for start in engine.ended(3.0)] == [0, 1]
+
+
+@pytest.mark.parametrize("policy", ["sync", "urb"])
+def test_sync_and_the_unbiased_buffer_train_on_the_data_as_it_is(policy: str) -> None:
+    _, values = results(config(), policy)
+    assert values["length_ratio"] == values["length_ratio_first_5"] == values["in_order"] == 1.0
+    assert values["delay_longest_tenth"] == 0.0
+
+
+def test_partial_rollouts_train_on_short_responses_first_and_on_long_ones_late() -> None:
+    _, values = results(config(), "april")
+    assert values["length_ratio_first_5"] < 0.97 and values["in_order"] < 0.9 and values["delay_longest_tenth"] > 0.3
+
+
+def test_dropping_what_is_late_shortens_the_data_and_waiting_for_it_does_not() -> None:
+    schedule = {"policies": ["dora"], "max_staleness": 1}
+    _, dropping = results(config(schedule=schedule | {"late": "drop"}), "dora")
+    _, waiting = results(config(schedule=schedule | {"late": "wait"}), "dora")
+    assert dropping["dropped_stale"] > 0 and dropping["length_ratio"] < 0.9
+    assert waiting["dropped_stale"] == 0 and waiting["length_ratio"] == pytest.approx(1.0, abs=0.05)
+    assert dropping["staleness_max"] <= 1 and waiting["staleness_max"] <= 1
+
+
+def test_every_schedule_is_faster_than_sync_on_long_tails() -> None:
+    found = config(learner={"step_s": 1.0, "token_s": 0.0001, "push_s": 0.5})
+    speed = {policy: results(found, policy)[1]["tokens_per_s"] for policy in ("sync", "april", "urb", "dora")}
+    assert min(speed["april"], speed["urb"], speed["dora"]) > 1.2 * speed["sync"]
+
+
+def test_the_same_seed_gives_the_same_run_and_another_seed_another() -> None:
+    assert results(config(), "dora")[1] == results(config(), "dora")[1]
+    assert results(config(), "dora")[1] != results(config(seed=1), "dora")[1]
+
+
+def test_crashing_engines_cost_time_and_change_nothing_of_what_is_trained() -> None:
+    calm, stormy = config(), config(engine={"slots": 8, "lives_s": 300.0, "restart_s": 30.0})
+    (quiet, before), (rough, after) = results(calm, "urb"), results(stormy, "urb")
+    assert after["crashes"] > 0 and after["dropped_crashed"] == 0 and after["hours"] > before["hours"]
+    assert [[g.number for g in t.groups] for t in quiet.steps] == [[g.number for g in t.groups] for t in rough.steps]
+
+
+def test_partial_rollouts_come_through_crashes_and_static_batches() -> None:
+    engine = {"slots": 8, "lives_s": 200.0, "restart_s": 30.0, "batching": "static"}
+    record, _ = results(config(engine=engine), "april")
+    assert len(record.done_at) == 12
+
+
+def test_quotas_bring_every_domain_into_every_batch() -> None:
+    domains = {"chat": {"share": 3.0}, "proofs": {"share": 1.0, "length_factor": 5.0, "oversample": 2.0}}
+    record, values = results(config(domains=domains, schedule={"balance": 1.0}), "dora")
+    assert all(sum(g.domain == "proofs" for g in train.groups) >= 2 for train in record.steps)
+    assert values["domains"]["proofs"]["data"] == 0.25
+
+
+def test_measured_lengths_are_drawn_from() -> None:
+    found = config(lengths={"measured": [7, 11]})
+    draws = Draws(found)
+    assert {draws.tokens(SampleId(group, 0)) for group in range(40)} == {7, 11}
+
+
+def test_more_engines_than_responses_is_no_problem() -> None:
+    found = config(cluster={"devices": 3000, "learner_devices": 8}, steps=3, warmup_steps=1)
+    assert len(Run(found, "urb", Draws(found)).run().done_at) == 3
+
+
+def test_the_command_prints_a_table_and_one_json_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "small.json"
+    path.write_text(json.dumps(SMALL))
+    assert main([str(path), "--set", 'schedule.policies=["sync","urb"]', "--set", "steps=4"]) == 0
+    head, *rows, last = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["policy", "steps/h"] and [row.split()[0] for row in rows] == ["sync", "urb"]
+    found = json.loads(last)
+    assert found["results"][0]["speed_up"] == 1.0 and found["config"]["steps"] == 4
+
+
+@pytest.mark.parametrize(
+    ("raw", "field"),
+    [
+        ('{"steps": 5}', "warmup_steps: not below steps"),
+        ('{"cluster": {"learner_devices": 64}}', "cluster.learner_devices: leaves no engine"),
+        ('{"schedule": {"ahead": 9}}', "schedule.policies.2: with 9 batches"),
+        ('{"engine": {"slots": "many"}}', "engine.slots:"),
+        ('{"bach": {}}', "bach: Extra inputs"),
+        ("{", "line 1:"),
+    ],
+)
+def test_a_config_that_cannot_work_is_refused_at_its_field(
+    raw: str, field: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.json"
+    path.write_text(raw)
+    with pytest.raises(SystemExit) as ended:
+        main([str(path)])
+    assert ended.value.code == 2 and field in capsys.readouterr().err

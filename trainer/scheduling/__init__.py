@@ -1,0 +1,60 @@
+"""Which response is sampled where, and which groups are trained on next: one core for real runs and for the simulator.
+
+Events go in, decisions come out, the time is an argument. Nothing here knows a model, a process or a clock, so the
+simulator runs the very code that a training run does.
+"""
+
+from .groups import padded
+from .policies import POLICIES
+from .records import (
+    Decision,
+    Drop,
+    Event,
+    Finished,
+    GroupTaken,
+    Heartbeat,
+    LearnerReady,
+    Paused,
+    Replace,
+    Sampled,
+    SampleId,
+    Span,
+    Start,
+    Stop,
+    Tick,
+    Train,
+    Updated,
+    WorkerJoined,
+    WorkerLost,
+)
+from .rules import Quota, Rules
+from .scheduler import Scheduler
+from .source import Source
+
+__all__ = [
+    "POLICIES",
+    "Decision",
+    "Drop",
+    "Event",
+    "Finished",
+    "GroupTaken",
+    "Heartbeat",
+    "LearnerReady",
+    "Paused",
+    "Quota",
+    "Replace",
+    "Rules",
+    "SampleId",
+    "Sampled",
+    "Scheduler",
+    "Source",
+    "Span",
+    "Start",
+    "Stop",
+    "Tick",
+    "Train",
+    "Updated",
+    "WorkerJoined",
+    "WorkerLost",
+    "padded",
+]

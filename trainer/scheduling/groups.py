@@ -1,0 +1,75 @@
+"""A group on its way from the data to a batch."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from .records import Span
+
+SampleState = Literal["waiting", "running", "scoring", "done", "excluded"]
+UNFINISHED = ("waiting", "running", "scoring")
+
+
+@dataclass(slots=True)
+class Sample:
+    state: SampleState = "waiting"
+    spans: tuple[Span, ...] = ()
+    version: int | None = None
+    """The weights it was first started with; None before."""
+    attempt: int = 0
+    losses: int = 0
+    worker: str = ""
+
+    @property
+    def oldest(self) -> int | None:
+        """The oldest weights in it, or that will be in it; None while that is open."""
+        return self.spans[0].version if self.spans else self.version
+
+    def state_dict(self) -> list[Any]:
+        """What is being sampled or scored is lost with the process, so it will wait again."""
+        state = "waiting" if self.state in UNFINISHED else self.state
+        return [state, [list(span) for span in self.spans], self.version, self.attempt, self.losses]
+
+    @classmethod
+    def of(cls, state: Sequence[Any]) -> "Sample":
+        kind, spans, version, attempt, losses = state
+        return cls(kind, tuple(Span(*span) for span in spans), version, attempt, losses)
+
+
+@dataclass(slots=True)
+class Group:
+    number: int
+    domain: str
+    samples: list[Sample] = field(default_factory=list)
+    open: int = 0
+    """Responses that are neither done nor excluded."""
+    begun: int | None = None
+    """The oldest weights that any of its responses was started with; None before the first."""
+
+    def begin(self, sample: Sample) -> None:
+        if sample.oldest is not None:
+            self.begun = sample.oldest if self.begun is None else min(self.begun, sample.oldest)
+
+    def valid(self) -> list[int]:
+        return [index for index, sample in enumerate(self.samples) if sample.state == "done"]
+
+    def state_dict(self) -> dict[str, Any]:
+        samples = [sample.state_dict() for sample in self.samples]
+        return {"number": self.number, "domain": self.domain, "begun": self.begun, "samples": samples}
+
+    @classmethod
+    def of(cls, state: dict[str, Any]) -> "Group":
+        samples = [Sample.of(row) for row in state["samples"]]
+        still_open = sum(sample.state == "waiting" for sample in samples)
+        return cls(state["number"], state["domain"], samples, still_open, state["begun"])
+
+
+def padded(valid: Sequence[int], size: int) -> tuple[int, ...]:
+    """Places of the valid responses, repeated cyclically up to `size`; empty when not more than half are valid.
+
+    GLM-5 (2026), noisy samples: a group that lost at most a minority to crashed environments is filled up with what it
+    has, any other is dropped. Advantages come from the unrepeated responses.
+    """
+    if 2 * len(valid) <= size:
+        return ()
+    return tuple(valid[i % len(valid)] for i in range(size))

@@ -1,0 +1,162 @@
+"""What the schedules differ in: how many groups are sampled at once, and which of them make a batch."""
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from itertools import accumulate
+from typing import Protocol
+
+from .groups import Group
+from .rules import Rules
+
+
+class Pool(Protocol):
+    """What a policy sees of the scheduler."""
+
+    step: int
+    """Finished optimiser steps."""
+    admitted: int
+    by_domain: Counter[str]
+    """Groups of each domain, outstanding or at the learner."""
+
+    @property
+    def at_learner(self) -> int:
+        """Groups of the batch that is being trained on."""
+        ...
+
+    @property
+    def groups(self) -> Mapping[int, Group]:
+        """Outstanding: admitted, not yet trained on or dropped."""
+        ...
+
+    @property
+    def complete(self) -> Mapping[int, Group]:
+        """Those of them that could be trained on, in the order in which they were finished."""
+        ...
+
+
+class Policy(Protocol):
+    barrier: bool
+    """Nothing is sampled while the learner trains."""
+    at_admission: bool
+    """With `pinned`, a group's weights are those at its admission, so that they do not depend on who is free when."""
+
+    def __init__(self, rules: Rules) -> None: ...
+
+    def wanted(self, pool: Pool) -> list[str | None]:
+        """The domains of the groups to admit now; None: whichever comes next."""
+        ...
+
+    def batch(self, pool: Pool) -> list[Group] | None:
+        """The groups of the next step in order, or None while they are not there."""
+        ...
+
+
+class UnbiasedReplay:
+    """ERNIE 5.0 (2026), U-RB: group n belongs to step n // P + 1, whoever finishes first."""
+
+    barrier = False
+    at_admission = True
+
+    def __init__(self, rules: Rules) -> None:
+        self._size, self._ahead = rules.groups_per_batch, rules.ahead
+
+    def wanted(self, pool: Pool) -> list[str | None]:
+        return [None] * ((pool.step + self._ahead) * self._size - pool.admitted)
+
+    def batch(self, pool: Pool) -> list[Group] | None:
+        mine = range(pool.step * self._size, (pool.step + 1) * self._size)
+        if any(number in pool.groups and number not in pool.complete for number in mine):
+            return None
+        return [pool.complete[number] for number in mine if number in pool.complete]
+
+
+class Sync(UnbiasedReplay):
+    """A pool of one batch, which is sampled by the weights that it then trains."""
+
+    def __init__(self, rules: Rules) -> None:
+        super().__init__(rules)
+        self._ahead = 1
+
+
+class April:
+    """Active partial rollouts (2025): more groups than a batch; the first to finish are trained on."""
+
+    barrier = True
+    at_admission = False
+
+    def __init__(self, rules: Rules) -> None:
+        self._size = rules.groups_per_batch
+        self._outstanding = math.ceil(rules.groups_per_batch * rules.oversample)
+
+    def wanted(self, pool: Pool) -> list[str | None]:
+        return [None] * (self._outstanding - len(pool.groups))
+
+    def batch(self, pool: Pool) -> list[Group] | None:
+        if len(pool.complete) < self._size:
+            return None
+        return list(pool.complete.values())[: self._size]
+
+
+class Dora:
+    """LongCat-Flash-Thinking-2601 (2026): streaming, several versions at once, over-sampling by domain.
+
+    At most `(tau + 1) * batch` groups are outstanding or at the learner, and the oldest weights are taken first, so that a
+    group which does not lag behind the others is trained on within tau steps. Quotas may ask for more of a domain.
+    """
+
+    barrier = False
+    at_admission = False
+
+    def __init__(self, rules: Rules) -> None:
+        self._size, lag = rules.groups_per_batch, rules.max_staleness + 1
+        self._shares = rules.shares
+        self._most = {name: math.ceil(n * lag * rules.quotas[name].oversample) for name, n in self._shares.items()}
+        self._least = {name: math.ceil(n * rules.balance) for name, n in self._shares.items()}
+        self._outstanding = self._size * lag
+        self._waits, self._tau = rules.late == "wait", rules.max_staleness
+
+    def wanted(self, pool: Pool) -> list[str | None]:
+        if not self._shares:
+            return [None] * (self._outstanding - len(pool.groups) - pool.at_learner)
+        return [name for name, most in self._most.items() for _ in range(most - pool.by_domain[name])]
+
+    def batch(self, pool: Pool) -> list[Group] | None:
+        if len(pool.complete) < self._size:
+            return None
+        finished = Counter(group.domain for group in pool.complete.values())
+        if any(finished[name] < least for name, least in self._least.items()):
+            return None
+        chosen = self._chosen(sorted(pool.complete.values(), key=lambda group: (_begun(group), group.number)))
+        return None if self._waits and self._too_soon(pool, chosen) else chosen
+
+    def _too_soon(self, pool: Pool, chosen: list[Group]) -> bool:
+        """Whether older groups, still being sampled, should go first: with this batch gone, some of the others could not
+        all be trained on within tau steps, a batch at a time.
+        """
+        taken, newest = {group.number for group in chosen}, max(_begun(group) for group in chosen)
+        left = [group for group in pool.groups.values() if group.begun is not None and group.number not in taken]
+        if not any(group.open and _begun(group) < newest for group in left):
+            return False  # nothing to wait for
+        slack = Counter(_begun(group) + self._tau - (pool.step + 1) for group in left)
+        due = accumulate(slack[steps] for steps in range(min(slack), self._tau + 1))
+        places = ((steps + 1) * self._size for steps in range(min(slack), self._tau + 1))
+        return any(wanted > max(0, room) for wanted, room in zip(due, places, strict=True))
+
+    def _chosen(self, groups: list[Group]) -> list[Group]:
+        """Each domain up to its share, then whatever is oldest."""
+        left = Counter(self._shares)
+        within: list[Group] = []
+        beyond: list[Group] = []
+        for group in groups:
+            (within if not self._shares or left[group.domain] > 0 else beyond).append(group)
+            left[group.domain] -= 1
+        return (within + beyond)[: self._size]
+
+
+def _begun(group: Group) -> int:
+    assert group.begun is not None  # noqa: S101 - asked only of groups that were started
+    return group.begun
+
+
+POLICIES: dict[str, type[Policy]] = {"sync": Sync, "april": April, "urb": UnbiasedReplay, "dora": Dora}

@@ -1,0 +1,89 @@
+"""What a schedule is asked to do; checked once, at the start."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+PolicyName = Literal["sync", "april", "urb", "dora"]
+
+
+@dataclass(frozen=True)
+class Quota:
+    """A domain's `share` of every batch, and how many times that share may be outstanding (LongCat-2601: more for
+    domains that are slow or seldom succeed).
+    """
+
+    share: float
+    oversample: float = 1.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """`policy`:
+
+    `sync`: the batch of a step is sampled after the step before it; everybody waits for its longest response.
+    `april` (partial rollouts, 2025): `oversample` times the batch is sampled; once a batch is finished the rest is
+    stopped and goes on in the next step.
+    `urb` (unbiased replay buffer, ERNIE 5.0): `ahead` batches are sampled at once; step t trains exactly the groups
+    that were assigned to t.
+    `dora` (LongCat-Flash-Thinking-2601): no barrier; finished groups are taken oldest first, domains by quota.
+    """
+
+    policy: PolicyName
+    groups_per_batch: int
+    group_size: int
+    ahead: int = 2
+    oversample: float = 1.5
+    max_staleness: int = 4
+    """tau: a response is excluded when the learner is more than tau steps past the oldest weights in it."""
+    pinned: bool = True
+    """A response is sampled by one version from its first token to its last, also when it has to be sampled again."""
+    whole_groups: bool = False
+    """Start all responses of a group on one worker, which then computes their prompt once."""
+    clear_on_push: bool = False
+    """Sample again, with the new weights, what is outstanding when weights are pushed (OAPL)."""
+    retries: int = 3
+    """How often a response may lose its worker before it is excluded: it may be what kills them."""
+    heartbeat_s: float = math.inf
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    late: Literal["drop", "wait"] = "drop"
+    """`dora`: whether a response that would become too old is excluded, or the learner waits for it first."""
+    balance: float = 0.5
+    """`dora`: the part of each domain's share that must be in a batch; the rest is filled with what is finished."""
+
+    def __post_init__(self) -> None:
+        for problem in self._problems():
+            raise ValueError(problem)
+
+    @property
+    def shares(self) -> dict[str, int]:
+        """Groups of each domain in a batch, by largest remainder; they sum to the batch. Empty without quotas."""
+        if not self.quotas:
+            return {}
+        total = sum(quota.share for quota in self.quotas.values())
+        exact = {name: self.groups_per_batch * quota.share / total for name, quota in self.quotas.items()}
+        shares = {name: math.floor(value) for name, value in exact.items()}
+        by_remainder = sorted(exact, key=lambda name: (shares[name] - exact[name], name))
+        for name in by_remainder[: self.groups_per_batch - sum(shares.values())]:
+            shares[name] += 1
+        return shares
+
+    def _problems(self) -> list[str]:
+        problems = []
+        if self.groups_per_batch < 1 or self.group_size < 1:
+            problems.append("a batch has at least one group and a group at least one response")
+        if self.oversample < 1 or any(quota.oversample < 1 for quota in self.quotas.values()):
+            problems.append("oversample below 1 would never fill a batch")
+        if any(quota.share <= 0 for quota in self.quotas.values()):
+            problems.append("a domain without a share cannot be asked for; leave it out")
+        if self.policy == "urb" and self.ahead < 1:
+            problems.append("urb needs at least one batch in its pool")
+        if self.policy == "urb" and self.ahead - 1 > self.max_staleness:
+            problems.append(
+                f"with {self.ahead} batches in the pool responses are {self.ahead - 1} steps old when they are trained "
+                f"on, and max_staleness {self.max_staleness} would exclude them all"
+            )
+        if self.quotas and self.policy != "dora":
+            problems.append(f"policy {self.policy!r} trains groups in an order of its own; quotas need 'dora'")
+        return problems

@@ -1,0 +1,98 @@
+"""`python -m trainer simulate CONFIG.json`: a table to read, and as the last line one JSON object."""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from .config import Simulation
+from .draws import Draws
+from .report import summary
+from .simulate import Standstill, simulate
+
+_COLUMNS = (
+    ("policy", "policy", "{}"),
+    ("steps/h", "steps_per_hour", "{:,.2f}"),
+    ("tokens/s", "tokens_per_s", "{:,.0f}"),
+    ("speed-up", "speed_up", "{:.2f}"),
+    ("load", "load", "{:.0%}"),
+    ("engines", "engines_busy", "{:.0%}"),
+    ("learner", "learner_busy", "{:.0%}"),
+    ("age", "staleness_mean", "{:.2f}"),
+    ("oldest", "staleness_max", "{}"),
+    ("too old", "dropped_stale", "{:,}"),
+    ("crashed", "dropped_crashed", "{:,}"),
+    ("length", "length_ratio", "{:.3f}"),
+    ("first 5", "length_ratio_first_5", "{:.3f}"),
+    ("in order", "in_order", "{:.0%}"),
+    ("long wait", "delay_longest_tenth", "{:+.2f}"),
+)
+
+
+def main(arguments: list[str]) -> int:
+    """Compare the schedules named in the config. 0: done; 1: a schedule came to a standstill; 2: a bad config."""
+    parser = argparse.ArgumentParser(prog="python -m trainer simulate", description=main.__doc__)
+    parser.add_argument("config", type=Path, help="JSON; what is left out has its default, {} is a whole config")
+    parser.add_argument("--set", action="append", default=[], metavar="PATH=JSON", help="cluster.devices=32, and so on")
+    options = parser.parse_args(arguments)
+    config = _config(options.config, options.set)
+    draws, rows = Draws(config), []
+    for policy in config.schedule.policies:
+        try:
+            rows.append(summary(config, policy, simulate(config, policy, draws), draws))
+        except (Standstill, ValueError) as error:
+            print(error, file=sys.stderr)
+            return 1
+        base = next((row for row in rows if row["policy"] == "sync"), None)
+        rows[-1]["speed_up"] = rows[-1]["tokens_per_s"] / base["tokens_per_s"] if base else None
+    print(table(rows))
+    print(json.dumps({"config": config.model_dump(mode="json"), "results": rows}))
+    return 0
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """One line per policy; a dash where a value is undefined."""
+    cells = [[title for title, _, _ in _COLUMNS]]
+    for row in rows:
+        values = [(row[key], form) for _, key, form in _COLUMNS]
+        cells.append(["–" if value is None else form.format(value) for value, form in values])
+    widths = [max(len(line[i]) for line in cells) for i in range(len(_COLUMNS))]
+    return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
+
+
+def _config(path: Path, changes: Sequence[str]) -> Simulation:
+    """Exits with status 2 and every problem at its field."""
+    try:
+        config = Simulation.model_validate(_changed(json.loads(path.read_text()), changes))
+    except OSError as error:
+        problems = [os.strerror(error.errno or 0)]
+    except json.JSONDecodeError as error:
+        problems = [f"line {error.lineno}: {error.msg}"]
+    except ValidationError as error:
+        problems = [f"{'.'.join(map(str, item['loc'])) or 'config'}: {item['msg']}" for item in error.errors()]
+    else:
+        problems = [f"{problem.path}: {problem.message}" for problem in config.problems()]
+        if not problems:
+            return config
+    print("\n".join(f"{path}: {problem}" for problem in problems), file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _changed(raw: Any, changes: Sequence[str]) -> Any:
+    """`raw` with each PATH=JSON put in. A value that is no JSON is text."""
+    for change in changes:
+        path, _, text = change.partition("=")
+        *parents, name = path.split(".")
+        section = raw
+        for parent in parents:
+            section = section.setdefault(parent, {})
+        try:
+            section[name] = json.loads(text)
+        except json.JSONDecodeError:
+            section[name] = text
+    return raw

@@ -1,0 +1,140 @@
+"""What is simulated: the same names and bounds as in a run's config, and what the machines are like."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from trainer.config.errors import FieldProblem
+from trainer.config.fields import Section, knob
+from trainer.scheduling import Quota, Rules
+from trainer.scheduling.rules import PolicyName
+
+
+class Batch(Section):
+    prompts: int = knob(128, "Prompts of a batch (P)", unit="prompts", ge=1)
+    group_size: int = knob(16, "Responses per prompt (G)", unit="responses", ge=1)
+
+
+class Schedule(Section):
+    policies: list[PolicyName] = knob(["sync", "april", "urb", "dora"], "What is compared", min_length=1)
+    ahead: int = knob(3, "`urb`: batches that are sampled at once", unit="batches", ge=1)
+    oversample: float = knob(1.5, "`april`: groups sampled over groups trained on", ge=1)
+    max_staleness: int = knob(4, "tau", unit="steps", ge=0)
+    push_every: int = knob(1, "Steps between weight pushes", unit="steps", ge=1)
+    pinned: bool = knob(True, "`urb`, `dora`: a response keeps the weights it began with")
+    whole_groups: bool = knob(False, "Start all responses of a group on one engine")
+    late: Literal["drop", "wait"] = knob(
+        "wait", "`dora`: whether a response that would become too old is excluded, or the learner waits for it first"
+    )
+    balance: float = knob(0.5, "`dora`: part of each domain's share that must be in a batch", ge=0, le=1)
+
+
+class Cluster(Section):
+    """`sync` and `april` sample and train in turn on all devices; `urb` and `dora` keep some for the learner."""
+
+    devices: int = knob(64, "Accelerators", ge=1)
+    learner_devices: int = knob(24, "Of these, the learner's where sampling and training go on at once", ge=1)
+    apart: bool = knob(False, "`sync` and `april` keep devices for the learner as well")
+
+
+class Engine(Section):
+    """A decoding step of n responses takes `step_s + n * response_s`, and gives each of them one token."""
+
+    devices: int = knob(1, "Accelerators of one engine", ge=1)
+    slots: int = knob(64, "Responses side by side", ge=1)
+    step_s: float = knob(0.02, "Decoding step without its responses", unit="s", gt=0)
+    response_s: float = knob(0.0003, "Each response's part of a decoding step", unit="s", ge=0)
+    start_s: float = knob(0.2, "Reading a prompt, or a carried response again", unit="s", ge=0)
+    batching: Literal["continuous", "static"] = knob(
+        "continuous", "`static`: nothing new starts before the longest of those side by side is finished"
+    )
+    lives_s: float | None = knob(None, "Mean time until an engine crashes; empty: never", unit="s", gt=0)
+    restart_s: float = knob(120.0, "Until another takes its place", unit="s", ge=0)
+
+
+class Lengths(Section):
+    """Tokens of a response: lognormal about its prompt's own median, or drawn from `measured`."""
+
+    median: float = knob(4000.0, "Median over all prompts", unit="tokens", gt=0)
+    prompt_sigma: float = knob(0.6, "Spread of the prompts' medians, in logs", ge=0)
+    sigma: float = knob(0.5, "Spread within a prompt, in logs", ge=0)
+    max_tokens: int = knob(32768, "Where a response is cut", unit="tokens", ge=1)
+    measured: list[int] = knob([], "Lengths of a run of yours; where given, they are drawn from")
+
+
+class Latency(Section):
+    """Reward or environment, after the last token."""
+
+    median_s: float = knob(1.0, "Median", unit="s", ge=0)
+    sigma: float = knob(0.5, "Spread, in logs", ge=0)
+
+
+class Learner(Section):
+    step_s: float = knob(5.0, "Of a step, whatever its tokens", unit="s", ge=0)
+    token_s: float = knob(0.0006, "Device seconds per token; divided by the learner's devices", unit="s", ge=0)
+    push_s: float = knob(3.0, "Weights to the engines; they pause for it", unit="s", ge=0)
+
+
+class Domain(Section):
+    share: float = knob(1.0, "Part of the data, and of a batch", gt=0)
+    length_factor: float = knob(1.0, "On the lengths of its responses", gt=0)
+    oversample: float = knob(1.0, "`dora`: outstanding groups over its part of (tau + 1) batches", ge=1)
+
+
+class Simulation(Section):
+    seed: int = knob(0, "Fixes all lengths, latencies and crashes", ge=0)
+    steps: int = knob(40, "Steps that are simulated", unit="steps", ge=1)
+    warmup_steps: int = knob(10, "Steps before speeds are taken", unit="steps", ge=0)
+    batch: Batch = Batch()
+    schedule: Schedule = Schedule()
+    cluster: Cluster = Cluster()
+    engine: Engine = Engine()
+    lengths: Lengths = Lengths()
+    latency: Latency = Latency()
+    learner: Learner = Learner()
+    domains: dict[str, Domain] = knob({}, "Domains of the data; empty: one")
+
+    def engines(self, policy: PolicyName) -> int:
+        free = self.cluster.devices if self.shared(policy) else self.cluster.devices - self.cluster.learner_devices
+        return free // self.engine.devices
+
+    def learner_devices(self, policy: PolicyName) -> int:
+        return self.cluster.devices if self.shared(policy) else self.cluster.learner_devices
+
+    def shared(self, policy: PolicyName) -> bool:
+        """Sampling and training take turns on the same devices."""
+        return policy in ("sync", "april") and not self.cluster.apart
+
+    def rules(self, policy: PolicyName) -> Rules:
+        """Raises ValueError for rules that cannot work."""
+        schedule, domains = self.schedule, self.domains
+        quotas = {name: Quota(domain.share, domain.oversample) for name, domain in domains.items()}
+        return Rules(
+            policy,
+            self.batch.prompts,
+            self.batch.group_size,
+            ahead=schedule.ahead,
+            oversample=schedule.oversample,
+            max_staleness=schedule.max_staleness,
+            pinned=schedule.pinned and policy != "april",
+            whole_groups=schedule.whole_groups,
+            quotas=quotas if policy == "dora" else {},
+            late=schedule.late,
+            balance=schedule.balance,
+        )
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """Combinations of single valid values that cannot work together."""
+        if self.warmup_steps >= self.steps:
+            yield FieldProblem("warmup_steps", f"not below steps, which is {self.steps}: no step would be measured")
+        for i, policy in enumerate(self.schedule.policies):
+            where = f"schedule.policies.{i}"
+            if policy in self.schedule.policies[:i]:
+                yield FieldProblem(where, f"{policy!r} is there twice")
+            if self.engines(policy) < 1:
+                yield FieldProblem(
+                    "cluster.learner_devices", f"leaves no engine of {self.engine.devices} devices for {policy!r}"
+                )
+            try:
+                self.rules(policy)
+            except ValueError as error:
+                yield FieldProblem(where, str(error))

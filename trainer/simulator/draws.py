@@ -1,0 +1,53 @@
+"""Lengths, latencies and lives, each from a seed of its own: every policy meets the same responses."""
+
+import math
+import random
+from functools import lru_cache
+from itertools import accumulate
+
+from trainer.scheduling import SampleId
+from trainer.seeding import derive_seed
+
+from .config import Simulation
+
+
+class Draws:
+    def __init__(self, config: Simulation) -> None:
+        self._config = config
+        self._names = list(config.domains)
+        self._up_to = list(accumulate(domain.share for domain in config.domains.values()))
+        # Every response's length is asked for several times, by the engines and by the report.
+        self.tokens = lru_cache(maxsize=None)(self._tokens)
+        self.prompt_factor = lru_cache(maxsize=65536)(self._prompt_factor)
+
+    def domain(self, group: int) -> str:
+        if not self._names:
+            return ""
+        return self._random("domain", group).choices(self._names, cum_weights=self._up_to)[0]
+
+    def _tokens(self, sample: SampleId) -> int:
+        lengths, chance = self._config.lengths, self._random("tokens", *sample)
+        if lengths.measured:
+            return chance.choice(lengths.measured)
+        exact = self.prompt_factor(sample.group) * math.exp(lengths.sigma * chance.gauss(0.0, 1.0))
+        return max(1, min(lengths.max_tokens, round(exact)))
+
+    def latency_s(self, sample: SampleId) -> float:
+        latency = self._config.latency
+        if not latency.median_s:
+            return 0.0
+        return latency.median_s * math.exp(latency.sigma * self._random("latency", *sample).gauss(0.0, 1.0))
+
+    def life_s(self, engine: str) -> float:
+        """How long an engine lives."""
+        lives = self._config.engine.lives_s
+        return math.inf if lives is None else self._random("life", engine).expovariate(1.0 / lives)
+
+    def _prompt_factor(self, group: int) -> float:
+        lengths = self._config.lengths
+        domain = self._config.domains.get(self.domain(group))
+        spread = math.exp(lengths.prompt_sigma * self._random("prompt", group).gauss(0.0, 1.0))
+        return lengths.median * (domain.length_factor if domain else 1.0) * spread
+
+    def _random(self, *purpose: str | int) -> random.Random:
+        return random.Random(derive_seed(self._config.seed, *purpose))  # noqa: S311 - chance, not secrecy

@@ -1,0 +1,195 @@
+"""A run on a virtual clock: the scheduler of real runs, simulated engines, a simulated learner."""
+
+import heapq
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+from trainer.scheduling import (
+    Drop,
+    Event,
+    Finished,
+    LearnerReady,
+    Paused,
+    Sampled,
+    SampleId,
+    Scheduler,
+    Source,
+    Span,
+    Start,
+    Stop,
+    Train,
+    Updated,
+    WorkerJoined,
+    WorkerLost,
+)
+from trainer.scheduling.rules import PolicyName
+
+from .config import Simulation
+from .draws import Draws
+from .engine import Engine
+
+
+class Standstill(RuntimeError):
+    """Nothing is going on and the learner waits: no engine is left, or every group is dropped."""
+
+
+@dataclass
+class Record:
+    """What happened, for the report."""
+
+    steps: list[Train] = field(default_factory=list)
+    taken_at: list[float] = field(default_factory=list)
+    """When each batch went to the learner."""
+    done_at: list[float] = field(default_factory=list)
+    """When each step was finished, weights pushed."""
+    tokens: list[int] = field(default_factory=list)
+    """Response tokens of each batch, repeated ones not counted twice."""
+    drops: list[Drop] = field(default_factory=list)
+    learner_s: float = 0.0
+    busy_s: float = 0.0
+    slot_s: float = 0.0
+    engine_s: float = 0.0
+    """Time that engines existed."""
+    crashes: int = 0
+    versions: list[int] = field(default_factory=list)
+    """How many weight versions each finished response holds."""
+
+
+class Run:
+    """One policy from its first step to its last."""
+
+    def __init__(self, config: Simulation, policy: PolicyName, draws: Draws) -> None:
+        self._config, self._policy, self._draws = config, policy, draws
+        self._rules = config.rules(policy)
+        self._scheduler = Scheduler(self._rules, Source(self._draws.domain))
+        self._engines: dict[str, Engine] = {}
+        self._born: dict[str, float] = {}
+        self._spans: dict[SampleId, tuple[int, tuple[Span, ...]]] = {}
+        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._count = 0
+        self._now = 0.0
+        self.record = Record()
+
+    def run(self) -> Record:
+        """Raises Standstill."""
+        for number in range(self._config.engines(self._policy)):
+            self._join(f"e{number}", 0)
+        self._tell(LearnerReady())
+        while len(self.record.done_at) < self._config.steps:
+            if not self._agenda:
+                raise Standstill(f"{self._policy}: nothing happens after {self._now:.0f} s, and the learner waits")
+            self._now, _, happen = heapq.heappop(self._agenda)
+            happen()
+        for name in list(self._engines):
+            self._retire(name)
+        return self.record
+
+    def _tell(self, event: Event) -> None:
+        for decision in self._scheduler.handle(event, self._now):
+            match decision:
+                case Start():
+                    engine = self._engines[decision.worker]
+                    engine.start(decision, self._draws.tokens(decision.sample), self._now)
+                    self._expect(engine)
+                case Stop():
+                    self._stop(decision)
+                case Train():
+                    self._train(decision)
+                case Drop():
+                    self.record.drops.append(decision)
+
+    # Engines
+
+    def _join(self, name: str, lives: int) -> None:
+        engine = Engine(name, self._config.engine, self._now, self._scheduler.version)
+        self._engines[name], self._born[name] = engine, self._now
+        life = self._draws.life_s(name)
+        if life < math.inf:
+            self._at(self._now + life, lambda: self._crash(name, lives))
+        self._tell(WorkerJoined(name, self._config.engine.slots))
+
+    def _crash(self, name: str, lives: int) -> None:
+        self._retire(name)
+        self.record.crashes += 1
+        again = f"{name.partition('.')[0]}.{lives + 1}"
+        self._at(self._now + self._config.engine.restart_s, lambda: self._join(again, lives + 1))
+        self._tell(WorkerLost(name, "crashed"))
+
+    def _retire(self, name: str) -> None:
+        engine = self._engines.pop(name)
+        engine.advance(self._now)
+        self.record.busy_s += engine.busy_s
+        self.record.slot_s += engine.slot_s
+        self.record.engine_s += self._now - self._born.pop(name)
+
+    def _expect(self, engine: Engine) -> None:
+        """Put the next end of a response on the agenda. It is void if the engine's stamp has moved on by then."""
+        when, stamp = engine.next_end(), engine.stamp
+        if when is not None:
+            self._at(when, lambda: self._end(engine, stamp))
+
+    def _end(self, engine: Engine, stamp: int) -> None:
+        if engine.stamp != stamp or engine.name not in self._engines:
+            return
+        self._deliver(engine, engine.ended(self._now))
+        self._expect(engine)
+
+    def _deliver(self, engine: Engine, ended: list[Start]) -> None:
+        for start in ended:
+            tokens = self._draws.tokens(start.sample)
+            spans = engine.spans(start, tokens, self._rules.pinned)
+            self.record.versions.append(len({span.version for span in spans}))
+            finished = Finished(start.sample, start.attempt, spans)
+            self._at(self._now + self._draws.latency_s(start.sample), partial(self._tell, finished))
+            self._tell(Sampled(start.sample, start.attempt))
+
+    def _stop(self, stop: Stop) -> None:
+        engine = self._engines[stop.worker]
+        start = engine.start_of(stop.sample)
+        got = engine.stop(stop.sample, self._now)
+        if start is not None and got is not None and stop.keep:
+            paused = Paused(stop.sample, stop.attempt, engine.spans(start, got, self._rules.pinned))
+            self._at(self._now, lambda: self._tell(paused))
+        if not engine.busy:
+            self._at(self._now, lambda: self._deliver(engine, engine.rested()))
+        self._expect(engine)
+
+    # Learner
+
+    def _train(self, train: Train) -> None:
+        samples = [SampleId(group.number, place) for group in train.groups for place in group.rows[: group.valid]]
+        tokens = sum(self._draws.tokens(sample) for sample in samples)
+        learner = self._config.learner
+        duration = learner.step_s + tokens * learner.token_s / self._config.learner_devices(self._policy)
+        self.record.steps.append(train)
+        self.record.taken_at.append(self._now)
+        self.record.tokens.append(tokens)
+        self._at(self._now + duration, lambda: self._updated(train.step, duration))
+
+    def _updated(self, step: int, duration: float) -> None:
+        self.record.learner_s += duration
+        every, pause = self._config.schedule.push_every, self._config.learner.push_s
+        version = step // every * every
+        if version != self._scheduler.version:
+            for engine in self._engines.values():
+                engine.push(version, pause, self._now)
+                self._expect(engine)
+        else:
+            pause = 0.0
+        self._at(self._now + pause, lambda: self._next_step(step, version))
+
+    def _next_step(self, step: int, version: int) -> None:
+        self.record.done_at.append(self._now)
+        self._tell(Updated(step, version))
+        self._tell(LearnerReady())
+
+    def _at(self, when: float, happen: Callable[[], None]) -> None:
+        self._count += 1  # what falls on the same moment happens in the order of its making
+        heapq.heappush(self._agenda, (when, self._count, happen))
+
+
+def simulate(config: Simulation, policy: PolicyName, draws: Draws) -> Record:
+    """All steps of one policy. Raises Standstill when it comes to a stop before its last."""
+    return Run(config, policy, draws).run()
