@@ -16,13 +16,17 @@ WORDS = re.compile(r"[^\W_]+")
 UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 
-def words(text: str) -> set[bytes]:
-    """Every word of the text once, in UTF-8."""
+def words(text: str) -> list[bytes]:
+    """The words of the text in UTF-8, in no order, some of them repeated: whoever sorts them sees that soon enough."""
     text = text[:MAX_CHARACTERS]
     if text.isascii():  # in bytes, a million times in a large import
-        found = set(text.encode().translate(ASCII).split())
-        return {word[:MAX_WORD] for word in found} if max(map(len, found), default=0) > MAX_WORD else found
-    return {word.encode() for word in _words(text)}
+        return text.encode().translate(ASCII).split()
+    return [word.encode() for word in _words(text)]
+
+
+def cut(word: bytes) -> bytes:
+    """The word as far as it is kept."""
+    return word if len(word) <= MAX_WORD else word.decode()[:MAX_WORD].encode()
 
 
 def terms(text: str) -> list[tuple[str, bool]]:
@@ -50,7 +54,7 @@ def _words(text: str) -> set[str]:
         if UNSPACED.fullmatch(word):
             found.update(word[i : i + 2] for i in range(len(word)))  # the last one alone, for its prefix
         else:
-            found.add(word[:MAX_WORD])
+            found.add(word)
     return found
 
 

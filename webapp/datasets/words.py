@@ -94,13 +94,14 @@ class Indexer:
 
     def _rows(self, codes: NDArray[np.uint32], offsets: NDArray[np.uint16]) -> Iterator[bytes]:
         pairs = codes.astype(np.uint64) << 16 | offsets
-        pairs.sort()  # now the offsets of a word lie side by side
+        pairs.sort()  # now the offsets of a word lie side by side, those of one example too
+        pairs = pairs[np.diff(pairs, prepend=pairs[:1] + np.uint64(1)) != 0]
         data, codes = pairs.astype("<u2").tobytes(), (pairs >> 16).astype(np.uint32)
         starts = np.flatnonzero(np.diff(codes, prepend=codes[:1] + 1))
         ends = [*starts[1:].tolist(), len(codes)]
         book = list(self._book)
         for code, start, end in zip(codes[starts].tolist(), starts.tolist(), ends, strict=True):
-            yield write((self.dataset_id, self.origin, book[code], self._block, data[2 * start : 2 * end]))
+            yield write((self.dataset_id, self.origin, search.cut(book[code]), self._block, data[2 * start : 2 * end]))
 
 
 def add_new(dataset_id: int, store: Callable[[], None]) -> None:

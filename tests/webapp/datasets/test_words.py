@@ -72,6 +72,14 @@ def test_examples_that_were_there_are_not_indexed_again(importing):
     assert explore.count(again, parse({"q": "prompt"})) == 4
 
 
+def test_a_very_long_word_is_found_by_what_is_kept_of_it(importing):
+    long = "é" * 70
+    version = importing([row("e1", prompt=f"{long} and {long}"), row("e2", prompt="x" * 70)]).version
+    for asked, expected in ((long, 1), ("é" * 64, 1), ("x" * 70, 1), ("x" * 10, 1)):
+        assert explore.count(version, parse({"q": asked})) == expected
+    assert len(WordHits.objects.get(word="e" * 64).offsets) == 2  # two bytes for one example, however often it says it
+
+
 def test_a_refused_import_leaves_no_words(importing):
     importing([*(row(f"e{i}") for i in range(4)), {"key": "broken"}])
     assert not WordHits.objects.exists()

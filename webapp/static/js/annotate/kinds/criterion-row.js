@@ -63,7 +63,6 @@ export class CriterionRow {
         "div.criterion-more", {},
         el("div.segments", { role: "group", ariaLabel: "Kind" }, ...this.kinds),
         this.importance,
-        this.tags,
         this.checked,
         el(
           "span.criterion-tools", {},
@@ -73,6 +72,7 @@ export class CriterionRow {
           tool("Delete", icon("trash-2"), () => editor.remove(this)),
         ),
       ),
+      this.tags,
       this.panel,
     );
   }
