@@ -21,6 +21,8 @@ MODULES = {
     "annotation": "people annotating: submissions per second and latency",
     "trainer": "sampling and training, against TRL",
     "runners": "asynchronous runs, against the simulator's prediction",
+    "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
+    "local_judges": "the judge in the box, against one generation per criterion",
 }
 
 Results = dict[str, dict[str, Any]]

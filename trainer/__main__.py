@@ -11,13 +11,15 @@ COMMANDS = {
     "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
     "simulate": ("trainer.simulator.command", "main", "schedules of a cluster on a virtual clock"),
     "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
+    "judge-local": ("trainer.logit_judge.command", "judge_local", "answer judge calls with a model on this machine"),
+    "judge-calibrate": ("trainer.logit_judge.command", "judge_calibrate", "learn where yes begins from human verdicts"),
     "objective": ("trainer.objectives.calculator", "main", "an objective on numbers from a file"),
 }
 
 
 def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] not in COMMANDS:
-        lines = [f"  {name:10} {text}" for name, (_, _, text) in COMMANDS.items()]
+        lines = [f"  {name:16} {text}" for name, (_, _, text) in COMMANDS.items()]
         print("usage: python -m trainer COMMAND ...\n" + "\n".join(lines), file=sys.stderr)
         return 2
     settle()

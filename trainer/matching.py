@@ -1,15 +1,16 @@
 """`python -m trainer match`: which items of independent lists mean the same. JSON Lines in, JSON Lines out.
 
-In, one task a line: {"id": any, "lists": [[text, ...], ...]}. Out, first {"matcher": name, "threshold": t}, then for each
-task in turn {"id": ..., "groups": [[[list, index], ...], ...]}, where every item is in exactly one group.
+In, one task a line: {"id": any, "lists": [[text, ...], ...]}, with "kind": "items" of rubrics (if left out) or "reasons".
+Out, first {"matcher": name}, then for each task in turn {"id": ..., "threshold": t, "groups": [[[list, index], ...], ...]},
+where every item is in exactly one group.
 """
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
-from trainer.rewards.alignment import group
+from trainer.rewards.alignment import background, group
 
 
 def match(arguments: list[str]) -> int:
@@ -22,7 +23,7 @@ def match(arguments: list[str]) -> int:
     except (ValueError, KeyError, TypeError) as error:
         print(f"the input cannot be read: {error!r}", file=sys.stderr)
         return 2
-    from trainer.inference.embeddings import NAME, THRESHOLD, Embedder
+    from trainer.inference.embeddings import NAME, Embedder
     from trainer.inference.models import ModelInvalid
 
     try:
@@ -30,20 +31,30 @@ def match(arguments: list[str]) -> int:
     except (ModelInvalid, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps({"matcher": NAME, "threshold": THRESHOLD}))
-    for name, lists in tasks:
-        print(json.dumps({"id": name, "groups": _groups(lists, embed, THRESHOLD)}))
+    print(json.dumps({"matcher": NAME}))
+    for name, kind, lists in tasks:
+        print(json.dumps({"id": name} | matched(lists, kind, embed)))
     return 0
 
 
-def _read(lines: TextIO) -> Iterator[tuple[Any, list[list[str]]]]:
+def _read(lines: TextIO) -> Iterator[tuple[Any, str, list[list[str]]]]:
     for line in filter(str.strip, lines):
         task = json.loads(line)
-        yield task["id"], [[str(text) for text in each] for each in task["lists"]]
+        kind = task.get("kind", "items")
+        if kind not in ("items", "reasons"):
+            raise ValueError(f"kind {kind!r} is neither items nor reasons")
+        yield task["id"], kind, [[str(text) for text in each] for each in task["lists"]]
 
 
-def _groups(lists: list[list[str]], embed: Any, threshold: float) -> list[list[list[int]]]:
+def matched(lists: Sequence[Sequence[str]], kind: str, embed: Any) -> dict[str, Any]:
+    """`{"threshold": t, "groups": [[[list, index], ...], ...]}` of one task."""
+    from trainer.inference.embeddings import BACKGROUND, LIFT
+
     places = [(which, index) for which, texts in enumerate(lists) for index in range(len(texts))]
+    owners = [which for which, _ in places]
     vectors = embed([lists[which][index] for which, index in places]).double().numpy()
-    found: Iterable[list[int]] = group(vectors @ vectors.T, [which for which, _ in places], threshold)
-    return [[list(places[item]) for item in members] for members in found]
+    similarity = vectors @ vectors.T
+    common = background(similarity, owners)
+    threshold = (BACKGROUND[kind] if common is None else common) + LIFT[kind]
+    groups = [[list(places[item]) for item in members] for members in group(similarity, owners, threshold)]
+    return {"threshold": round(threshold, 4), "groups": groups}

@@ -20,9 +20,12 @@ from webapp.annotation.api import routers as annotation
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
+from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
 from webapp.experiments.ingest import router as ingest
 from webapp.inference.api import router as models
+from webapp.inference.endpoints_api import router as endpoints
+from webapp.judging.api import router as judges
 from webapp.webhooks.api import router as webhooks
 
 logger = logging.getLogger(__name__)
@@ -162,5 +165,5 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 _catch(_unstorable, DataError)
 _catch(_away, *DATABASE_AWAY)
-for router in (*annotation, accounts, webhooks, datasets, models, experiments, ingest):
+for router in (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest):
     api.add_router("", router)

@@ -49,9 +49,12 @@ class Environment(BaseSettings):
     webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
     )
+    endpoint_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that model endpoints may be in, such as 127.0.0.1/32; none if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
-    @field_validator("webhook_networks", mode="before")
+    @field_validator("webhook_networks", "endpoint_networks", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
@@ -123,6 +126,7 @@ INSTALLED_APPS = [
     "webapp.inference",
     "webapp.annotation",
     "webapp.judging",
+    "webapp.evaluation",
     "webapp.experiments",
 ]
 
@@ -210,11 +214,14 @@ TRAINER_COMMAND = ENV.trainer_command or (
 )
 # Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
+# So is a judge with local weights; see trainer.judges.local.
+JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
-CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{REDIS_SOCKET}"
+CACHES = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION": REDIS_URL}}
+# Celery has other words for a socket than the Redis client
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A request that finds the broker away must not wait for it: the row it wrote is found by upkeep.
@@ -232,11 +239,19 @@ CELERY_BEAT_SCHEDULE = {
     },
     "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost measuring": {"task": "workers.review.take_up_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost evaluations": {
+        "task": "workers.evaluation.requeue_lost",
+        "schedule": 30.0,
+        "options": {"expires": 30.0},
+    },
+    "take up lost trials": {"task": "workers.judging.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
 WEBHOOK_NETWORKS = ENV.webhook_networks
+ENDPOINT_NETWORKS = ENV.endpoint_networks
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

@@ -1,5 +1,6 @@
 """Models on disk: loading them, and making the two that come with the product."""
 
+import hashlib
 import importlib.util
 import json
 import os
@@ -89,6 +90,18 @@ def check_directory(directory: Path) -> None:
         raise ModelInvalid(f"{directory}: models with sliding-window attention are not supported")
     if not any(directory.glob("*.safetensors")):
         raise ModelInvalid(f"{directory}: no .safetensors weights here; pickled weights are never loaded")
+
+
+def weights_digest(directory: Path) -> str:
+    """SHA-256 of all that decides what the model says: config, tokenizer with its template, weights. Raises ModelInvalid."""
+    check_directory(directory)
+    names = ("config.json", "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "chat_template.jinja")
+    files = [directory / name for name in names if (directory / name).is_file()]
+    whole = hashlib.sha256()
+    for file in [*files, *sorted(directory.glob("*.safetensors"))]:
+        with file.open("rb") as stream:
+            whole.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+    return whole.hexdigest()
 
 
 def prepare_smollm2(directory: Path) -> bool:

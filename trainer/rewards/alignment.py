@@ -50,6 +50,16 @@ def group(similarity_NN: Floats, owner_N: Sequence[int], threshold: float) -> li
     return sorted(sorted(items) for items in members.values())
 
 
+def background(similarity_NN: Floats, owner_N: Sequence[int]) -> float | None:
+    """Mean similarity of two items of one owner, who does not say a thing twice: what the subject alone makes alike.
+
+    None where nobody has two items.
+    """
+    owners = np.asarray(owner_N)
+    same = (owners[:, None] == owners[None, :]) & ~np.eye(len(owners), dtype=bool)
+    return float(similarity_NN[same].mean()) if same.any() else None
+
+
 def words_similarity(texts: Sequence[str]) -> Floats:
     """Cosine of the counts of the beginnings of words: what can be told without a model of meaning. In [0, 1]."""
     counts = [Counter(word[:_GRAM] for word in _TOKEN.findall(text.lower())) for text in texts]

@@ -33,11 +33,14 @@ def stress_test(rubric: Rubric, responses: Sequence[str]) -> Stressed:
     given = tuple(verdicts(rubric, text) for text in responses)
     scores = tuple(report_score(rubric, row) for row in given)
     columns = range(len(rubric.criteria))
-    return Stressed(rubric.criteria, given, scores, tuple(_power([row[k].met for row in given]) for k in columns))
+    return Stressed(rubric.criteria, given, scores, tuple(power([row[k].met for row in given]) for k in columns))
 
 
-def _power(met_R: Sequence[bool | None]) -> Power:
-    """All verdicts must be known to say that a criterion does not discriminate; two that differ say that it does."""
+def power(met_R: Sequence[bool | None]) -> Power:
+    """What one criterion's verdicts on several responses say of it.
+
+    All verdicts must be known to say that a criterion does not discriminate; two that differ say that it does.
+    """
     known = [met for met in met_R if met is not None]
     if len(set(known)) > 1:
         return "discriminates"

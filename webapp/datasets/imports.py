@@ -1,9 +1,13 @@
-"""The work of an import: read, check, and store everything in one transaction or nothing at all."""
+"""The work of an import: read, check, and store everything or nothing at all.
+
+What is stored is committed batch by batch into a version that nobody sees yet. So an import whose worker died goes on
+behind the last batch, and a refused one takes away what it stored.
+"""
 
 import hashlib
-import logging
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
@@ -13,17 +17,17 @@ from django.utils import timezone
 from webapp.core import audit, broadcast
 from webapp.webhooks.services import announce
 
-from . import queries, versions
+from . import loading, queries, versions
 from .importers import REGISTRY, Bundle, RowProblem, files_for
 from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
-from .reading import Reader
+from .reading import Reader, Ready
 from .splits import Splits
-
-logger = logging.getLogger(__name__)
+from .taken import Taken, source
 
 KEPT_PROBLEMS = 1_000
 TELL_EVERY_S = 0.5
+PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 DEFAULT_HELDOUT_SHARE = 0.1
 JOB_LOCK = 7301  # namespace of its advisory locks
 
@@ -51,74 +55,67 @@ def claimed(job_id: int) -> Iterator[ImportJob | None]:
             cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [JOB_LOCK, job_id])
 
 
-class _Over(Exception):
-    """Ends the transaction without a trace of the rows; carries why the import failed, or the version that is as it
-    would have become."""
-
-    def __init__(self, error: str = "", version: DatasetVersion | None = None) -> None:
-        self.error = error
-        self.version = version
+class _Refused(Exception):
+    """Nothing is imported, and this is why."""
 
 
 def run(job: ImportJob) -> None:
-    """Carries the job to finished or failed. A refused file is a failed job with its reasons, not an exception.
+    """Carries the job to finished or failed, from where an earlier worker left it. A refused file is a failed job with its
+    reasons, not an exception.
 
     Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again.
     """
-    try:
-        with versions.alone(job.workspace_id, job.dataset_name), _Report(job) as report:
-            try:
-                with transaction.atomic():
-                    _finish(job, _load(job, report), unchanged=False)
-            except _Over as over:
-                if over.version is None:
-                    _fail(job, over.error)
-                else:
-                    with transaction.atomic():
-                        _finish(job, over.version, unchanged=True)
-    except FileNotFoundError:
-        _fail(job, "The file is no longer there; start the import again.")
-    else:
-        if not job.unchanged:
-            versions.analyze(job.counts.get("examples", 0))
+    with versions.alone(job.workspace_id, job.dataset_name):
+        try:
+            _carry(job)
+        except FileNotFoundError:
+            _fail(job, "The file is no longer there; start the import again.")
+        except _Refused as refused:
+            _fail(job, str(refused))
+    if job.state == ImportJob.State.FINISHED and not job.unchanged:
+        versions.analyze(job.counts.get("examples", 0))
 
 
-class _Report:
-    """Gathers problems and tells the page how far the import is, a few times a second at most.
+def _carry(job: ImportJob) -> None:
+    bundle = Bundle(Path(job.file_path), job.file_name)
+    importer = REGISTRY[job.format]
+    names = files_for(bundle, importer)
+    taken = _left_by_an_earlier_worker(job, bundle) or _begin(job, bundle, names)
+    version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
+    known = version.dataset if version.dataset.ready else None
+    as_given = importer.splits == "file" and job.heldout_share is None
+    splits = Splits(known, heldout_share(job, known), as_given)
+    with closing(Loader(version, taken)) as loader:
+        _take(job, taken, Reader(bundle, names, importer, job.mapping, splits, taken), loader)
+        _conclude(job, loader)
 
-    It tells over a connection of its own: what the import's own transaction writes is seen by nobody until its end.
-    """
 
-    def __init__(self, job: ImportJob) -> None:
-        job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
-        self.job = job
-        self._aside = connection.copy()
-        self._told = monotonic()
+def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
+    """What is committed of this import, unless the file or the dataset has changed since: then it starts over."""
+    taken = Taken.of(job.taken)
+    if taken is None:
+        return None
+    dataset = Dataset.every.get(versions=taken.version)
+    if taken.source == source(bundle) and taken.latest == _latest(dataset) and loading.intact(taken):
+        return taken
+    with transaction.atomic():
+        loading.discard(taken.version, shared=taken.latest != _latest(dataset))
+    return None
 
-    def __enter__(self) -> "_Report":
-        return self
 
-    def __exit__(self, *error: object) -> None:
-        self._aside.close()
+@transaction.atomic
+def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
+    dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
+    version = loading.begin(dataset, _lineage(job, bundle, names), job.pk)
+    taken = Taken(version.pk, source(bundle), _latest(dataset))
+    job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
+    job.taken = taken.as_json()
+    job.save()
+    return taken
 
-    def refuse(self, problem: RowProblem) -> None:
-        self.job.rejected_count += 1
-        if len(self.job.rejected) < KEPT_PROBLEMS:
-            self.job.rejected.append(problem.told())
 
-    def tell(self) -> None:
-        if monotonic() - self._told < TELL_EVERY_S:
-            return
-        self._told = monotonic()
-        job = self.job
-        job.seen_at = timezone.now()
-        with self._aside.cursor() as cursor:
-            cursor.execute(
-                "UPDATE datasets_importjob SET bytes_done = %s, rows_done = %s, rejected_count = %s, seen_at = %s "
-                "WHERE id = %s",
-                [job.bytes_done, job.rows_done, job.rejected_count, job.seen_at, job.pk],
-            )
-        broadcast.send_now(_group(job), _message(job))
+def _latest(dataset: Dataset) -> int | None:
+    return dataset.versions.order_by("-number").values_list("id", flat=True).first()
 
 
 def tell(job: ImportJob) -> None:
@@ -133,48 +130,56 @@ def _message(job: ImportJob) -> dict[str, object]:
     return {"type": "import", **queries.import_progress(job)}
 
 
-def _load(job: ImportJob, report: _Report) -> DatasetVersion:
-    """The new version with all rows of the file. Raises _Over when there is none to be made."""
-    importer = REGISTRY[job.format]
-    known = Dataset.objects.filter(workspace_id=job.workspace_id, name=job.dataset_name).first()
-    share = heldout_share(job, known)
-    splits = Splits(known, share, as_given=importer.splits == "file" and job.heldout_share is None)
-    dataset = known or Dataset.objects.create(
-        workspace=job.workspace, name=job.dataset_name, heldout_share=heldout_share(job, None)
-    )
-    bundle = Bundle(Path(job.file_path), job.file_name)
-    names = files_for(bundle, importer)
-    splits.until_now()
-    loader = Loader(dataset, _lineage(job, bundle, names))
-    with closing(loader):
-        _take(job, report, Reader(bundle, names, importer, job.mapping, splits), loader)
+def _take(job: ImportJob, taken: Taken, reader: Reader, loader: Loader) -> None:
+    """Every batch in a transaction of its own, together with how far the import is then."""
+    told = monotonic()
+    for ready in reader.ready():
+        with transaction.atomic():
+            refused = job.rejected_count
+            _take_batch(job, ready, reader.names, loader)
+            batch = ready.batch
+            job.rows_done += len(batch.rows)
+            job.bytes_done = min(batch.bytes_done, job.bytes_total)
+            job.seen_at = timezone.now()
+            at = replace(taken, file=batch.file, rows=batch.read, bytes_before=batch.bytes_before)
+            job.taken = replace(at, place=ready.place, stored=loader.stored, indexed=loader.indexed).as_json()
+            job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
+        if monotonic() - told > TELL_EVERY_S:
+            told = monotonic()
+            broadcast.send_now(_group(job), _message(job))
+
+
+def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Loader) -> None:
+    several = len(names) > 1
+    for problem in ready.problems:
+        _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.batch.name if several else ""))
+    loader.storing = job.keep_good or not job.rejected_count
+    for file, line, key, first_file, first_line in loader.take(ready):
+        where = f"line {first_line}" + (f" of {names[first_file]}" if first_file != file else "")
+        _refuse(job, RowProblem(line, "key", f"the key {key!r} is that of {where} already", names[file] * several))
+
+
+def _refuse(job: ImportJob, problem: RowProblem) -> None:
+    job.rejected_count += 1
+    if len(job.rejected) < KEPT_PROBLEMS:
+        job.rejected.append(problem.told())
+
+
+@transaction.atomic
+def _conclude(job: ImportJob, loader: Loader) -> None:
+    """The whole version appears at once, or the import is refused. Raises _Refused."""
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
+    good = loader.count()
     if job.rejected_count and not job.keep_good:
         lines = "1 line was" if job.rejected_count == 1 else f"{job.rejected_count:,} lines were"
-        job.counts = {"good": loader.count(), "rejected": job.rejected_count}
-        raise _Over(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
+        job.counts = {"good": good, "rejected": job.rejected_count}
+        raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
+    if not good:
+        raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()
-    if not version.counts["examples"]:
-        raise _Over("The file holds no examples." if not job.rejected_count else "No line of the file can be imported.")
-    if not new:
-        raise _Over(version=version)
-    return version
-
-
-def _take(job: ImportJob, report: _Report, reader: Reader, loader: Loader) -> None:
-    several = len(reader.names) > 1
-    for ready in reader.ready():
-        for problem in ready.problems:
-            report.refuse(RowProblem(problem.line, problem.field, problem.reason, ready.batch.name if several else ""))
-        loader.storing = job.keep_good or not job.rejected_count
-        for file, line, key, first_file, first_line in loader.take(ready):
-            where = f"line {first_line}" + (f" of {reader.names[first_file]}" if first_file != file else "")
-            name = reader.names[file] if several else ""
-            report.refuse(RowProblem(line, "key", f"the key {key!r} is that of {where} already", name))
-        job.rows_done += len(ready.batch.rows)
-        job.bytes_done = min(ready.batch.bytes_done, job.bytes_total)
-        report.tell()
+    Dataset.every.filter(pk=version.dataset_id, ready=False).update(ready=True, heldout_share=heldout_share(job, None))
+    _finish(job, version, unchanged=not new)
 
 
 def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
@@ -189,6 +194,9 @@ def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
 def _fail(job: ImportJob, error: str) -> None:
     job.state, job.error, job.finished_at = ImportJob.State.FAILED, error, timezone.now()
     with transaction.atomic():
+        if taken := Taken.of(job.taken):
+            loading.discard(taken.version)
+        job.taken = {}
         job.save()
         audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
         tell(job)
@@ -198,7 +206,7 @@ def _fail(job: ImportJob, error: str) -> None:
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
     job.counts = {**version.counts, "rejected": job.rejected_count}
-    job.state, job.finished_at = ImportJob.State.FINISHED, timezone.now()
+    job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
     job.save()
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
     tell(job)

@@ -1,22 +1,24 @@
-"""The database's side of an import: batches go straight into a version that nobody sees before the transaction ends.
+"""The database's side of an import: batch by batch, rows go straight into a version that nobody sees before it is whole.
 
 Filling tables and indexes takes the server about as long as reading and checking the rows takes us, so both happen at
-the same time, batch by batch. Two temporary tables help: one holds the batch, the other the narrow columns of all rows
+the same time. Every batch is committed, so that an import whose worker died goes on behind the last one. Two tables
+help: a temporary one holds the batch; the other, kept while the version is filled, holds the narrow columns of all rows
 so far, by which repeated keys are found and the version is described in the end.
 """
 
-import logging
 from collections.abc import Iterator
-from threading import Event, Thread
+from itertools import compress
 from typing import Any, Protocol
 
-from django.db import DatabaseError, connection
+import numpy as np
+from django.db import connection
+from numpy.typing import NDArray
 
-from . import copying, packed, staging, versions
+from . import copying, packed, staging, versions, words
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
-
-logger = logging.getLogger(__name__)
+from .taken import Taken
+from .words import Words
 
 PLACE = {"place": "bigint", "file": "int", "line": "bigint"}
 NARROW = (
@@ -25,11 +27,14 @@ NARROW = (
 )
 TYPES = {**PLACE, **COLUMNS}
 NAMES = ", ".join(COLUMNS)
-PROVISIONAL = 2**31 - 1  # the number of a version that is still filled
-# words wait in the search index's list until many of them are sorted in at once: far less work than row by row
-SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "1GB", "maintenance_work_mem": "96MB"}
-SORT_IN = "SELECT gin_clean_pending_list('example_search'::regclass)"
-SORT_EVERY = 25_000  # rows: every pass goes through most words of the index, however few rows wait
+PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
+SETTINGS = {"work_mem": "96MB"}
+
+# examples of a version from a position on, as `words.index` takes them
+MEMBERS = """
+    (SELECT example.id FROM datasets_versionmember AS member JOIN datasets_example AS example
+     ON example.id = member.example_id WHERE member.version_id = %s AND member.position >= %s) AS stored
+"""
 
 write = copying.writer(TYPES.values())
 
@@ -40,70 +45,123 @@ class Ready(Protocol):
     data: bytes
     lines: list[int]
     packed: list[tuple[Any, ...]]
+    words: Words
+    place: int
 
 
-def _table(name: str, columns: Iterator[str]) -> str:
-    return (
-        f"CREATE TEMPORARY TABLE {name} ({', '.join(f'{column} {TYPES[column]}' for column in columns)}) ON COMMIT DROP"
-    )
+def _columns(names: Iterator[str]) -> str:
+    return ", ".join(f"{name} {TYPES[name]}" for name in names)
+
+
+def rows_table(version_id: int) -> str:
+    return f"import_rows_{int(version_id)}"
+
+
+def begin(dataset: Dataset, lineage: versions.Lineage, import_id: int) -> DatasetVersion:
+    """An empty version that `Loader` fills; call inside a transaction. No other import of the id is being filled."""
+    version = DatasetVersion.every.create(dataset=dataset, number=PROVISIONAL - import_id, digest="", lineage=lineage)
+    rows = rows_table(version.pk)
+    with connection.cursor() as cursor:
+        # not logged: should the server itself crash, it is empty afterwards, and the import starts over
+        cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({_columns(iter((*PLACE, *NARROW)))})")
+        cursor.execute(f"CREATE UNIQUE INDEX ON {rows} (key)")
+    return version
+
+
+def intact(taken: Taken) -> bool:
+    """Whether the rows that were taken are still there to compare others with."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {rows_table(taken.version)})")  # noqa: S608  a number
+        return not taken.place or bool(cursor.fetchone()[0])
+
+
+def discard(version_id: int, *, shared: bool = False) -> None:
+    """Takes away a version that is still filled, the examples that no other version lists, and the dataset if it was
+    only made for it. Call inside a transaction, with the dataset's name locked.
+
+    `shared`: a version made while nobody filled this one may list its examples, and relies on its words.
+    """
+    version = DatasetVersion.every.get(pk=version_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "DELETE FROM datasets_wordhits WHERE dataset_id = %s AND origin = %s", [version.dataset_id, version_id]
+        )
+        if shared:
+            words.index(version.dataset_id, MEMBERS, [version_id, 0])
+        cursor.execute(
+            """
+            WITH listed AS (DELETE FROM datasets_versionmember WHERE version_id = %s RETURNING example_id)
+            DELETE FROM datasets_example AS example USING listed
+            WHERE example.id = listed.example_id AND NOT EXISTS (
+                SELECT 1 FROM datasets_versionmember AS other
+                WHERE other.example_id = example.id AND other.version_id <> %s
+            )
+            """,
+            [version_id, version_id],
+        )
+        cursor.execute(f"DROP TABLE IF EXISTS {rows_table(version_id)}")
+    version.delete()
+    Dataset.every.filter(ready=False, versions=None).delete()
 
 
 class Loader:
-    """Fills a new version of `dataset`; call inside one transaction, from its start to its end.
+    """Fills a version that `begin` made, behind what is `taken` of it. `take` and `finish` want a transaction each.
 
-    `place` is a number that counts all rows of the import up; `file` and `line` say where people find a row.
+    In a row, `place` is a number that counts all rows of the import up; `file` and `line` say where people find it.
     """
 
-    def __init__(self, dataset: Dataset, lineage: versions.Lineage) -> None:
-        self.dataset = dataset
+    def __init__(self, version: DatasetVersion, taken: Taken) -> None:
+        self.version = version
         self.storing = True
-        self.rows = 0
-        self.packer = packed.Packer()
-        self._sorter = Sorter()
-        self.version = DatasetVersion(dataset=dataset, number=PROVISIONAL, digest="", lineage=lineage)
+        self.stored = taken.stored
+        self.packer = None if taken.stored else packed.Packer()  # what an earlier worker stored is read again for it
+        self._rows = rows_table(version.pk)
+        self.indexed = taken.indexed  # members whose words are written
+        self._indexer = words.Indexer(version.dataset_id, version.pk)
+        if taken.stored > taken.indexed:
+            words.index(version.dataset_id, MEMBERS, [version.pk, taken.indexed], version.pk)
+            self.indexed = taken.stored
         with connection.cursor() as cursor:
-            for name, value in SETTINGS.items():
-                cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
-            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # else a million checks queue up for the commit
-            cursor.execute("DROP TABLE IF EXISTS import_batch, import_rows")  # of an import in the same transaction
-            cursor.execute(_table("import_batch", iter(TYPES)))
-            cursor.execute(_table("import_rows", iter((*PLACE, *NARROW))))
-            cursor.execute("CREATE UNIQUE INDEX ON import_rows (key)")
-        self.version.save()
+            cursor.execute("DROP TABLE IF EXISTS import_batch")
+            cursor.execute(f"CREATE TEMPORARY TABLE import_batch ({_columns(iter(TYPES))})")
 
     def take(self, ready: Ready) -> list[tuple[int, int, str, int, int]]:
         """Takes a batch; returns the rows whose key came before: (file, line, key, file and line of the first). Without
         `storing` rows are only counted and compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
+            _settle(cursor)
             cursor.execute("TRUNCATE import_batch")
             with cursor.copy("COPY import_batch FROM STDIN (FORMAT BINARY)") as to:
                 to.write(copying.HEADER + ready.data + copying.TRAILER)
             narrow = ", ".join((*PLACE, *NARROW))
             cursor.execute(
-                f"INSERT INTO import_rows ({narrow}) SELECT {narrow} FROM import_batch ORDER BY place "  # noqa: S608
+                f"INSERT INTO {self._rows} ({narrow}) SELECT {narrow} FROM import_batch ORDER BY place "  # noqa: S608
                 "ON CONFLICT (key) DO NOTHING"
             )
             repeated = self._repeated(cursor) if cursor.rowcount < len(ready.lines) else []
             if self.storing:
-                self._store(cursor)
-                gone = {line for _, line, *_ in repeated}
-                lines = zip(ready.lines, ready.packed, strict=True)
-                self.packer.add([row for line, row in lines if line not in gone] if gone else ready.packed)
-        return repeated
+                kept = np.ones(len(ready.lines), bool)
+                kept[[place - ready.place + len(kept) for *_, place in repeated]] = False
+                self._store(cursor, ready, kept)
+                if self.packer:
+                    self.packer.add(list(compress(ready.packed, kept)))
+        return [row[:-1] for row in repeated]
 
-    def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int]]:
-        cursor.execute("""
-            DELETE FROM import_batch USING import_rows AS known
+    def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int, int]]:
+        cursor.execute(f"""
+            DELETE FROM import_batch USING {self._rows} AS known
             WHERE import_batch.key = known.key AND import_batch.place <> known.place
-            RETURNING import_batch.file, import_batch.line, known.key, known.file, known.line
-        """)
+            RETURNING import_batch.file, import_batch.line, known.key, known.file, known.line, import_batch.place
+        """)  # noqa: S608  a number
         return sorted(cursor.fetchall())
 
-    def _store(self, cursor: Any) -> None:
+    def _store(self, cursor: Any, ready: Ready, kept: NDArray[np.bool_]) -> None:
+        cursor.execute("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM datasets_example_id_seq")
+        last = cursor.fetchone()[0]
         cursor.execute(
             f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
             f"SELECT %s, {NAMES}, now() FROM import_batch ORDER BY place ON CONFLICT (dataset_id, digest) DO NOTHING",
-            [self.dataset.pk],
+            [self.version.dataset_id],
         )
         cursor.execute(
             """
@@ -111,73 +169,51 @@ class Loader:
             SELECT %s, example.id, %s + row_number() OVER (ORDER BY batch.place) - 1
             FROM import_batch AS batch
             JOIN datasets_example AS example ON example.dataset_id = %s AND example.digest = batch.digest
+            RETURNING position, example_id
             """,
-            [self.version.pk, self.rows, self.dataset.pk],
+            [self.version.pk, self.stored, self.version.dataset_id],
         )
-        before, self.rows = self.rows, self.rows + cursor.rowcount
-        if before // SORT_EVERY < self.rows // SORT_EVERY:
-            self._sorter.wake()
+        ids = np.zeros(len(kept), np.int64)
+        ids[kept] = [example_id for _, example_id in sorted(cursor.fetchall())]
+        if self._indexer.add(ids, ids > last, ready.words):
+            self.indexed = self.stored
+        self.stored += int(kept.sum())
 
     def count(self) -> int:
         with connection.cursor() as cursor:
-            cursor.execute("SELECT count(*) FROM import_rows")
+            cursor.execute(f"SELECT count(*) FROM {self._rows}")  # noqa: S608  a number
             return int(cursor.fetchone()[0])
 
     def finish(self) -> tuple[DatasetVersion, bool]:
         """The version with its number, counts and digest, and whether it is new: where a version with the same content
-        is there already, that one comes back, and the caller rolls everything back."""
-        counts, facets, digest = staging.facts()
-        same = self.dataset.versions.filter(digest=digest).order_by("-number").first()
-        if same:
-            return same, False
+        is there already, that one comes back, and the one that was filled is taken away."""
+        counts, facets, digest = staging.facts(self._rows)
         version = self.version
+        same = DatasetVersion.objects.filter(dataset=version.dataset_id, digest=digest).order_by("-number").first()
+        if same:
+            discard(version.pk)
+            return same, False
+        with connection.cursor() as cursor:
+            _settle(cursor)
+            cursor.execute(f"DROP TABLE {self._rows}")
+        self._indexer.write()
         version.counts, version.facets, version.digest = counts, facets, digest
-        version.number = versions.next_number(self.dataset)
+        version.number = versions.next_number(version.dataset)
         version.save()
-        self.packer.save(version.pk)
-        with connection.cursor() as cursor:  # what still waits in the index's list is read through by every search
-            cursor.execute(SORT_IN)
+        if self.packer:
+            self.packer.save(version.pk)
+        else:
+            packed.pack(version.pk)
         return version, True
 
     def close(self) -> None:
-        self._sorter.close()
+        # in a broken transaction the table goes with the rollback, or with the connection
+        if connection.is_usable() and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("DROP TABLE IF EXISTS import_batch")
 
 
-class Sorter:
-    """Sorts the waiting words into the search index over a connection of its own, while the import goes on.
-
-    That is half of the database's work. The list belongs to the index and not to a transaction, so it can be done beside
-    the one that fills it. Should it fail, the words wait, and are sorted in when the import ends.
-    """
-
-    def __init__(self) -> None:
-        self._wanted, self._over = Event(), False
-        self._thread: Thread | None = None
-
-    def wake(self) -> None:
-        """There is something to sort; while a pass is going on, another follows it."""
-        self._wanted.set()
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="import-sorter", daemon=True)
-            self._thread.start()
-
-    def close(self) -> None:
-        self._over = True
-        self._wanted.set()
-        if self._thread:
-            self._thread.join()
-
-    def _run(self) -> None:
-        aside = connection.copy()
-        try:
-            with aside.cursor() as cursor:
-                cursor.execute(
-                    "SELECT set_config('maintenance_work_mem', %s, false)", [SETTINGS["maintenance_work_mem"]]
-                )
-                while self._wanted.wait() and not self._over:
-                    self._wanted.clear()
-                    cursor.execute(SORT_IN)
-        except DatabaseError:
-            logger.warning("the search index is sorted when the import ends", exc_info=True)
-        finally:
-            aside.close()
+def _settle(cursor: Any) -> None:
+    """The settings of an import, for this transaction."""
+    for name, value in SETTINGS.items():
+        cursor.execute("SELECT set_config(%s, %s, true)", [name, value])

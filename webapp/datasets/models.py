@@ -8,13 +8,18 @@ import json
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 
 from trainer.contracts import Example as ExampleRecord
 
 MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
+
+
+class Ready(models.Manager["Dataset"]):
+    """Without the datasets whose first import is still running."""
+
+    def get_queryset(self) -> "models.QuerySet[Dataset]":
+        return super().get_queryset().filter(ready=True)
 
 
 class Dataset(models.Model):
@@ -25,7 +30,11 @@ class Dataset(models.Model):
     description = models.TextField(blank=True)
     licence = models.CharField(max_length=120, blank=True)
     heldout_share = models.FloatField(null=True, blank=True)
+    ready = models.BooleanField(default=True)  # False while its first import has made no version yet: nobody sees it
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = Ready()
+    every = models.Manager["Dataset"]()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_dataset_per_name")]
@@ -34,8 +43,18 @@ class Dataset(models.Model):
         return self.name
 
 
+class Whole(models.Manager["DatasetVersion"]):
+    """Without the versions that are still filled: those have no digest yet."""
+
+    def get_queryset(self) -> "models.QuerySet[DatasetVersion]":
+        return super().get_queryset().exclude(digest="")
+
+
 class DatasetVersion(models.Model):
-    """The list of examples under one number. It never changes: freezing only promises that it is kept."""
+    """The list of examples under one number. It never changes: freezing only promises that it is kept.
+
+    While an import fills it, `digest` is empty, and only `every` finds it.
+    """
 
     class State(models.TextChoices):
         DRAFT = "draft", "Draft"
@@ -50,6 +69,9 @@ class DatasetVersion(models.Model):
     lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ..., "sha256": ...}
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)
+
+    objects = Whole()
+    every = models.Manager["DatasetVersion"]()
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "number"], name="one_version_per_number")]
@@ -87,13 +109,11 @@ class Example(models.Model):
     constraints = models.PositiveIntegerField(default=0)  # explicit ones found in the prompt
     marks = ArrayField(models.CharField(max_length=40), default=list)  # kind:hard, rejected:longer, ...
     verifiers = ArrayField(models.CharField(max_length=80), default=list)
-    search = SearchVectorField(default="")  # words made by `search.document`
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "digest"], name="one_row_per_content")]
         indexes = [
-            GinIndex(fields=["search"], name="example_search"),
             models.Index(fields=["dataset", "key"], name="example_key"),
         ]
 
@@ -113,8 +133,8 @@ class Example(models.Model):
 class VersionMember(models.Model):
     """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index.
 
-    The database does not check the references of its millions of rows one by one, which would take a fifth of an
-    import's time: rows are only written by joining the examples they name, in the transaction that makes the version.
+    That every example is there is checked by triggers (see the migration), once for each statement that writes members
+    or deletes examples: a constraint would check every row on its own, which takes a fifth of an import's time.
     """
 
     version = models.ForeignKey(
@@ -133,6 +153,23 @@ class VersionMember(models.Model):
 
     def __str__(self) -> str:
         return f"{self.version_id}:{self.position}"
+
+
+class WordHits(models.Model):
+    """The examples that hold a word, as far as their ids lie in one block; see `words`. `origin` is the version that was
+    filled with them, while an import may still take them back."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="+", db_index=False)
+    origin = models.PositiveBigIntegerField(default=0)
+    word = models.CharField(max_length=64, db_collation="C")  # whose order a search for a word's start can follow
+    block = models.PositiveIntegerField()
+    offsets = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["dataset", "word"], name="word_hits")]
+
+    def __str__(self) -> str:
+        return f"{self.word} in block {self.block}"
 
 
 class PackedColumn(models.Model):
@@ -255,6 +292,7 @@ class ImportJob(models.Model):
     bytes_total = models.BigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
     rows_done = models.PositiveIntegerField(default=0)
+    taken = models.JSONField(default=dict)  # what is committed so far and where reading goes on; see `taken.Taken`
     counts = models.JSONField(default=dict)
     rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
     rejected_count = models.PositiveIntegerField(default=0)

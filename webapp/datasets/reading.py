@@ -9,19 +9,20 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import count
 from operator import itemgetter
 from typing import Any
 
 from trainer.contracts import Example
 
 from . import loading
-from .derived import COLUMNS, columns
-from .importers import Bundle, Importer, RowProblem, plain
+from .derived import COLUMNS, columns, searched
+from .importers import Bundle, Importer, RowProblem, Tally, plain
 from .importers import Mapping as Columns
 from .importers.source import Progress
 from .packed import Packer
 from .splits import Splits
+from .taken import Taken
+from .words import Words
 
 ROWS, BYTES = 4_000, 4_000_000  # of a batch at most: rows, and what is read of the file
 PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
@@ -32,11 +33,14 @@ AHEAD = 2  # batches that are checked before they are asked for
 
 @dataclass
 class Batch:
-    """Rows of one file in their order: (line, example or problem)."""
+    """Rows of one file in their order: (line, example or problem). With them, `read` rows of the file are taken; its
+    first byte is that number `bytes_before` of all files."""
 
     file: int
     name: str
     rows: list[tuple[int, Example | RowProblem]]
+    read: int
+    bytes_before: int
     bytes_done: int
 
     @property
@@ -46,24 +50,33 @@ class Batch:
 
 @dataclass
 class Ready:
-    """A batch for the loader: its good rows as COPY takes them, with their lines and their columns for `packed`, and the
-    problems of the others."""
+    """A batch for the loader: its good rows as COPY takes them, with their lines, columns for `packed` and words, the
+    place of the row after them, and the problems of the others."""
 
     batch: Batch
     data: bytes
     lines: list[int]
     packed: list[tuple[Any, ...]]
+    words: Words
+    place: int
     problems: list[RowProblem]
 
 
 class Reader:
-    """Reads the files of a bundle as examples of one format."""
+    """Reads the files of a bundle as examples of one format, behind what is `taken`."""
 
     def __init__(
-        self, bundle: Bundle, names: tuple[str, ...], importer: Importer, mapping: Columns, splits: Splits
+        self,
+        bundle: Bundle,
+        names: tuple[str, ...],
+        importer: Importer,
+        mapping: Columns,
+        splits: Splits,
+        taken: Taken,
     ) -> None:
         self.bundle, self.names, self.importer, self.mapping, self.splits = bundle, names, importer, mapping, splits
-        self._places = count()
+        self._taken = taken
+        self._place = taken.place
         self._new = splits.dataset is None  # then no row has an earlier side that must be looked up
 
     def ready(self) -> Iterator[Ready]:
@@ -87,42 +100,46 @@ class Reader:
 
     def batches(self) -> Iterator[Batch]:
         """The rows in batches, which never reach over the end of a file."""
-        done = 0
-        for number, name in enumerate(self.names):
+        first, done = self._taken.file, self._taken.bytes_before
+        for number, name in enumerate(self.names[first:], first):
+            tally = Tally(taken=self._taken.rows if number == first else 0)
             with self.bundle.opened(name) as (stream, progress):
-                rows = self.importer.read(stream, name, self.mapping, self.bundle.beside(name))
+                rows = self.importer.read(stream, name, self.mapping, self.bundle.beside(name), tally)
                 while batch := list(_bounded(rows, progress)):
-                    yield Batch(number, name, batch, done + progress.bytes_done)
+                    yield Batch(number, name, batch, tally.rows, done, done + progress.bytes_done)
                 done += progress.bytes_done
 
     def write(self, batch: Batch, before: Mapping[str, str]) -> Ready:
         """The good rows on their sides of the split, with a place each."""
-        ready = Ready(batch, b"", [], [], [])
+        ready = Ready(batch, b"", [], [], Words(), self._place, [])
         written: list[bytes] = []
         for line, row in batch.rows:
-            values = row if isinstance(row, RowProblem) else self._columns(line, row, before)
-            if not isinstance(values, RowProblem):
-                try:
-                    written.append(loading.write((next(self._places), batch.file, line, *values)))
-                    ready.lines.append(line)
-                    ready.packed.append(PACKED(values))
-                    continue
-                except ValueError as error:
-                    values = _unstorable(line, error)
-            ready.problems.append(values)
+            problem = row if isinstance(row, RowProblem) else self._write(line, row, before, ready, written)
+            if problem:
+                ready.problems.append(problem)
         ready.data = b"".join(written)
+        self._place = ready.place
         return ready
 
-    def _columns(self, line: int, example: Example, before: Mapping[str, str]) -> tuple[Any, ...] | RowProblem:
+    def _write(
+        self, line: int, example: Example, before: Mapping[str, str], ready: Ready, written: list[bytes]
+    ) -> RowProblem | None:
+        """Adds a good row to the batch; returns what is wrong with another one."""
         split = self.splits.decide(line, example, before)
         if isinstance(split, RowProblem):
             return split
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
         example.__dict__["split"] = split
         try:
-            return columns(example, plain.canonical(example))
+            values = columns(example, plain.canonical(example))
+            written.append(loading.write((ready.place, ready.batch.file, line, *values)))
         except ValueError as error:
             return _unstorable(line, error)
+        ready.place += 1
+        ready.lines.append(line)
+        ready.packed.append(PACKED(values))
+        ready.words.add(searched(example))
+        return None
 
 
 def _unstorable(line: int, error: ValueError) -> RowProblem:

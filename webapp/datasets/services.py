@@ -11,7 +11,7 @@ from typing import Any, NoReturn, Protocol
 from uuid import uuid4
 
 from django.conf import settings
-from django.db import transaction
+from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from trainer.contracts import Example
@@ -172,6 +172,20 @@ def requeue_lost_imports() -> int:
         enqueue("workers.imports.run", job_id)
     ImportJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
     return len(lost)
+
+
+def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:
+    """An empty dataset, for versions that come from elsewhere than a file. Raises Invalid at `name` if it is taken."""
+    name = _name(name)
+    try:
+        with transaction.atomic():
+            row = Dataset.objects.create(
+                workspace=membership.workspace, name=name, description=description, licence=licence
+            )
+            audit.record(membership, membership.user, "dataset.created", row, name=name)
+    except IntegrityError as error:
+        raise Invalid("This dataset exists.", {"name": "another dataset of this workspace has this name"}) from error
+    return row
 
 
 def new_version(

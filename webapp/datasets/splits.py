@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
+from django.db.models import Exists, OuterRef
+
 from trainer.contracts import Example as Record
 from trainer.contracts.example import Split
 
 from .digests import side
 from .importers import RowProblem
-from .models import Dataset, Example
+from .models import Dataset, VersionMember
 
 
 class Splits:
@@ -21,11 +23,6 @@ class Splits:
         self.dataset = dataset
         self.share = share
         self.as_given = as_given
-        self._until: int | None = None
-
-    def until_now(self) -> None:
-        """From here on, "earlier" is what the dataset held at this moment: rows stored meanwhile are not."""
-        self._until = Example.objects.order_by("-id").values_list("id", flat=True).first() or 0
 
     def settle(self, rows: list[tuple[int, Record]]) -> Iterator[tuple[int, Record] | RowProblem]:
         """The rows with their sides; a row whose own split contradicts the earlier one comes back as a problem."""
@@ -38,13 +35,12 @@ class Splits:
                 yield line, example if split == example.split else example.model_copy(update={"split": split})
 
     def before(self, keys: list[str]) -> dict[str, str]:
-        """The sides that these keys have in earlier versions."""
+        """The sides that these keys have in earlier versions; a version that is still filled is none."""
         if self.dataset is None:
             return {}
         rows = self.dataset.examples.filter(key__in=keys).exclude(split="")
-        if self._until is not None:
-            rows = rows.filter(id__lte=self._until)
-        return dict(rows.values_list("key", "split"))
+        listed = VersionMember.objects.filter(example=OuterRef("pk")).exclude(version__digest="")
+        return dict(rows.filter(Exists(listed)).values_list("key", "split"))
 
     def decide(self, line: int, example: Record, before: Mapping[str, str]) -> Split | None | RowProblem:
         """The side of one example, None for none, or why its own split cannot stand."""

@@ -59,8 +59,8 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
 
 def next_number(dataset: Dataset) -> int:
     """The number of the next version. A version that is still filled has none yet, whatever stands in its row."""
-    Dataset.objects.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
-    numbers = dataset.versions.exclude(digest="").order_by("-number").values_list("number", flat=True)
+    Dataset.every.select_for_update().get(pk=dataset.pk)  # two writers would take the same number
+    numbers = dataset.versions.order_by("-number").values_list("number", flat=True)
     return (numbers.first() or 0) + 1
 
 

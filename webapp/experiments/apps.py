@@ -6,5 +6,5 @@ class ExperimentsConfig(AppConfig):
     label = "experiments"
 
     def ready(self) -> None:
-        """Tells the pages of datasets what this app knows of an example."""
-        from . import examples  # noqa: F401  registers itself
+        """Tells the pages of datasets what this app knows of an example, and evaluations what runs have sampled."""
+        from . import examples, sampled  # noqa: F401  they register themselves

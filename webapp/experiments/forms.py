@@ -8,12 +8,12 @@ from uuid import uuid4
 
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.models import Membership
+from webapp.core.formtree import Group, Tree
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
 from . import checks, services
-from .formtree import Group, Tree
 from .models import Experiment, Run
 
 MAX_CHOICES = 200

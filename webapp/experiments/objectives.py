@@ -16,11 +16,11 @@ from trainer.config.catalogue import CATALOGUE, DIAGNOSTICS, ObjectiveEntry
 from trainer.config.policy_objective import CHOICES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.formtree import Input, Tree
 from webapp.core.problems import Problem
 
 from . import calculator
 from .calculator import Calculation
-from .formtree import Input, Tree
 
 FAMILIES = (
     ("policy", "Policies", "From sampled responses and what they are worth. A policy run offers these."),

@@ -6,9 +6,9 @@ from typing import Any
 
 from trainer.config import RECIPES
 from webapp.core.addresses import public_url
+from webapp.core.formtree import Tree, shown
 
 from . import queries, shapes
-from .formtree import Tree, shown
 from .models import Artifact, LogLine, Run
 
 LAST_LINES = 12

@@ -1,4 +1,8 @@
+from typing import Any
+
 from django import forms
+
+from .models import Endpoint, RegisteredModel
 
 
 class ModelForm(forms.Form):
@@ -10,3 +14,89 @@ class ModelForm(forms.Form):
         help_text="An absolute directory on the server with config.json, safetensors and a tokenizer, or owner/name.",
     )
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)
+
+
+class EndpointForm(forms.Form):
+    """Fields of one kind of endpoint; the services check what they hold."""
+
+    name = forms.CharField(max_length=120, help_text="What judges call it.")
+
+    @classmethod
+    def of(cls, kind: str) -> type["EndpointForm"]:
+        return {Endpoint.Kind.CHAT: ChatForm, Endpoint.Kind.LOCAL: LocalForm}.get(Endpoint.Kind(kind), EndpointForm)
+
+    def fields_given(self) -> dict[str, Any]:
+        """What the services take; an empty key field means that nothing is said about the key."""
+        given = dict(self.cleaned_data)
+        remove = given.pop("remove_secret", False)
+        if "secret" in given and (remove or not given["secret"]):
+            del given["secret"]
+            if remove:
+                given["secret"] = ""
+        return given
+
+
+class Priced(EndpointForm):
+    price_prompt = forms.DecimalField(
+        required=False,
+        min_value=0,
+        max_digits=12,
+        decimal_places=6,
+        label="Prompt",
+        help_text="Needed for a money budget.",
+    )
+    price_completion = forms.DecimalField(
+        required=False, min_value=0, max_digits=12, decimal_places=6, label="Reply", help_text="In any one currency."
+    )
+
+
+class ChatForm(Priced):
+    url = forms.CharField(
+        max_length=2000,
+        label="Base address",
+        widget=forms.URLInput(attrs={"placeholder": "https://api.example.org/v1", "autocomplete": "off"}),
+        help_text="Of an OpenAI-compatible API: vLLM, SGLang, llama.cpp or a hosted provider. Ends before /chat/completions.",
+    )
+    model = forms.CharField(max_length=200, help_text="As the endpoint calls it.")
+    secret = forms.CharField(
+        max_length=1000,
+        required=False,
+        label="Key",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Encrypted, and never shown again.",
+    )
+    remove_secret = forms.BooleanField(required=False, label="Remove the stored key")
+    concurrency = forms.IntegerField(
+        min_value=1, max_value=1000, initial=8, label="At once", help_text="Requests in flight at the same time."
+    )
+    requests_per_minute = forms.IntegerField(
+        min_value=1, max_value=1_000_000, required=False, label="Per minute", help_text="Empty: as fast as it goes."
+    )
+    timeout_s = forms.FloatField(
+        min_value=1, max_value=3600, initial=120, label="Time-out", help_text="Of each attempt."
+    )
+    retries = forms.IntegerField(
+        min_value=0, max_value=10, initial=3, help_text="After the first attempt, with pauses that double."
+    )
+
+
+class LocalForm(Priced):
+    registered_model = forms.ModelChoiceField(
+        RegisteredModel.objects.none(), label="Model", help_text="Its weights are loaded by a job of the Ray cluster."
+    )
+
+    def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        rows = RegisteredModel.objects.filter(workspace_id=workspace_id).order_by("name")
+        self.fields["registered_model"].queryset = rows
+
+    def fields_given(self) -> dict[str, Any]:
+        given = super().fields_given()
+        return {**given, "registered_model": given["registered_model"].pk}
+
+
+class RecordedForm(forms.Form):
+    file = forms.FileField(
+        label="Recorded outputs",
+        help_text='JSON Lines: {"key": "...", "text": "..."}. A key keeps its text for good.',
+    )

@@ -1,5 +1,6 @@
-"""The model registry: what a run may start from and what runs leave behind."""
+"""The model registry, and the endpoints that answer for models elsewhere."""
 
+from django.conf import settings
 from django.db import models
 
 
@@ -24,3 +25,103 @@ class RegisteredModel(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class Endpoint(models.Model):
+    """Who answers a judge. What is set depends on the kind: `url`, `model` and `secret` for a chat API,
+    `registered_model` for a local one, and rows of RecordedOutput for a recorded one.
+
+    `secret` is sealed (webapp.core.sealed) and never leaves by a page or the API. Prices are per million tokens, in
+    whatever currency the workspace counts. `capabilities` is what the probe found: see webapp.inference.probing.
+    """
+
+    class Kind(models.TextChoices):
+        CHAT = "chat", "Chat API"
+        LOCAL = "local", "Local model"
+        RECORDED = "recorded", "Recorded outputs"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="endpoints")
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    url = models.CharField(max_length=2000, blank=True)
+    model = models.CharField(max_length=200, blank=True)
+    registered_model = models.ForeignKey(
+        RegisteredModel, null=True, blank=True, on_delete=models.PROTECT, related_name="endpoints"
+    )
+    secret = models.TextField(blank=True)
+    concurrency = models.PositiveIntegerField(default=8)
+    requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
+    timeout_s = models.FloatField(default=120.0)
+    retries = models.PositiveSmallIntegerField(default=3)
+    price_prompt = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    price_completion = models.DecimalField(max_digits=12, decimal_places=6, null=True, blank=True)
+    capabilities = models.JSONField(default=dict, blank=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    first_used_at = models.DateTimeField(null=True, blank=True)  # from then on it stands for one model
+    archived_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_endpoint_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class RecordedOutput(models.Model):
+    """What a recorded endpoint answers to the call named `key`. Never changed: audits rest on it."""
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="recorded_outputs")
+    key = models.CharField(max_length=300)
+    text = models.TextField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "key"], name="one_recorded_output_per_key")]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class EndpointCheck(models.Model):
+    """A test (one tiny request) or a probe (what the endpoint can do), carried out by a worker."""
+
+    class Kind(models.TextChoices):
+        TEST = "test", "Test"
+        PROBE = "probe", "Probe"
+
+    class State(models.TextChoices):
+        QUEUED = "queued"
+        RUNNING = "running"
+        FINISHED = "finished"
+        FAILED = "failed"
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="checks")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    result = models.JSONField(default=dict)
+    code = models.CharField(max_length=20, blank=True)  # of the problem, as in trainer.judges.chat
+    problem = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [models.Index(fields=["endpoint", "-id"], name="checks_newest_first")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.endpoint_id}"
+
+
+class EndpointTrouble(models.Model):
+    """How often calls to an endpoint ended in a kind of problem, and what the last one said: one row per kind."""
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="troubles")
+    code = models.CharField(max_length=20)
+    count = models.PositiveBigIntegerField(default=0)
+    message = models.TextField()
+    last_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "code"], name="one_trouble_per_code")]
+
+    def __str__(self) -> str:
+        return f"{self.code} x {self.count}"

@@ -1,26 +1,13 @@
-"""Where a webhook may point: public addresses over TLS, and whatever networks the operator names.
-
-Checked when an address is saved, for the person who types it, and again by the worker on the very addresses it then
-connects to: a name that resolved to a public address yesterday may resolve to 127.0.0.1 today.
-"""
-
-import re
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
-from socket import SOCK_STREAM, getaddrinfo
+"""Where a webhook may point: see webapp.core.destinations."""
 
 import httpx
 from django.conf import settings
 
+from webapp.core import destinations
+from webapp.core.destinations import Fence, Refused, port
 from webapp.core.problems import Invalid
 
-LONGEST = 2000
-HOST = re.compile(r"[a-z0-9._:-]+")  # ASCII by now: other alphabets are written as xn--
-NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are the IPv4 address that is really meant
-Address = IPv4Address | IPv6Address
-
-
-class Refused(Exception):
-    """The address may not be connected to, or cannot be found; the message says why."""
+__all__ = ["Refused", "addresses", "checked", "parse", "port"]
 
 
 def checked(url: str) -> str:
@@ -35,52 +22,9 @@ def checked(url: str) -> str:
 
 def parse(url: str) -> httpx.URL:
     """Raises Refused unless it is http(s), names a host and carries no password."""
-    try:
-        parsed = httpx.URL(url.strip())
-    except (httpx.InvalidURL, UnicodeError) as error:
-        raise Refused(f"is no address: {error}") from error
-    if parsed.scheme not in ("https", "http") or not parsed.host:
-        raise Refused("must begin with https:// and name a host")
-    if parsed.userinfo:
-        raise Refused("must not hold a user name or password: the signature says who sends")
-    if not HOST.fullmatch(parsed.raw_host.decode()) or not 0 < port(parsed) < 65536:
-        raise Refused("names no host or port that can exist")
-    if len(str(parsed)) > LONGEST:
-        raise Refused(f"must have at most {LONGEST} characters")
-    return parsed.copy_with(fragment=None)
-
-
-def port(url: httpx.URL) -> int:
-    return url.port or (443 if url.scheme == "https" else 80)
+    return destinations.parse(url, instead_of_password="the signature says who sends")  # noqa: S106 - words, no secret
 
 
 def addresses(host: str, port: int, scheme: str) -> list[str]:
-    """Every address that `host` stands for now. Raises Refused if it stands for none, or for one that is closed:
-    a name with a public and a private address is refused whole."""
-    try:
-        found = getaddrinfo(host.strip("[]"), port, type=SOCK_STREAM)
-    except (OSError, UnicodeError) as error:
-        raise Refused(f"{host} cannot be found: {getattr(error, 'strerror', None) or error}") from error
-    plain = [str(entry[4][0]).partition("%")[0] for entry in found]
-    for text in plain:
-        if reason := _closed(ip_address(text), scheme):
-            raise Refused(reason if text == host else f"{host} is {text}; {reason}")
-    return list(dict.fromkeys(plain))
-
-
-def _closed(address: Address, scheme: str) -> str:
-    meant = _meant(address)
-    if any(meant in network for network in settings.WEBHOOK_NETWORKS):
-        return ""
-    if not meant.is_global or meant.is_multicast or meant.is_reserved:
-        return f"{meant} is not public. Whoever runs Touchstone can open its network with WEBHOOK_NETWORKS"
-    return "" if scheme == "https" else "must begin with https://: what is sent is nobody else's to read"
-
-
-def _meant(address: Address) -> Address:
-    """The IPv4 address inside an IPv6 one that only wraps it; else the address itself."""
-    if isinstance(address, IPv4Address):
-        return address
-    if address in NAT64:
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address.sixtofour or (address.teredo[1] if address.teredo else None) or address
+    """Every address that `host` stands for now. Raises Refused if it stands for none, or for one that is closed."""
+    return Fence(settings.WEBHOOK_NETWORKS, "WEBHOOK_NETWORKS").addresses(host, port, scheme)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.rewards.alignment import WORDS_THRESHOLD, group, words_similarity
+from trainer.rewards.alignment import WORDS_THRESHOLD, background, group, words_similarity
 
 
 def table(pairs: dict[tuple[int, int], float], n: int) -> np.ndarray:
@@ -44,6 +44,12 @@ def test_every_item_is_in_one_group_with_one_item_of_each_person(owners, seed):
     assert all(len({owners[item] for item in items}) == len(items) for items in groups)
 
 
+def test_the_background_is_what_items_of_one_person_have_in_common():
+    similarity = table({(0, 1): 0.2, (2, 3): 0.4, (0, 2): 0.9}, 4)
+    assert background(similarity, [0, 0, 1, 1]) == pytest.approx(0.3)
+    assert background(similarity, [0, 1, 2, 3]) is None
+
+
 def test_the_same_words_are_found_in_another_form():
     similarity = words_similarity(["Names three rivers of France", "Names exactly three French rivers", "Is friendly"])
     assert similarity[0, 1] > WORDS_THRESHOLD > similarity[0, 2]
@@ -62,8 +68,21 @@ def test_the_model_matches_by_meaning(capsys, monkeypatch):
         ["Uses fewer than 50 words", "Does not apologise"],
         ["Contains no apology", "Is concise (under fifty words)", "Written in a friendly tone"],
     ]
-    monkeypatch.setattr("sys.stdin", io.StringIO(json.dumps({"id": 7, "lists": lists}) + "\n"))
+    single = [["Names the moon's pull as the cause"], ["Says that tides are due to the moon"]]
+    tasks = [{"id": 7, "lists": lists}, {"id": 8, "kind": "reasons", "lists": single}]
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(json.dumps(task) + "\n" for task in tasks)))
     assert match([]) == 0
-    head, row = map(json.loads, capsys.readouterr().out.splitlines())
-    assert head["matcher"] == "all-MiniLM-L6-v2"
-    assert row == {"id": 7, "groups": [[[0, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 2]]]}
+    head, row, alone = map(json.loads, capsys.readouterr().out.splitlines())
+    assert head == {"matcher": "all-MiniLM-L6-v2"}
+    assert row["groups"] == [[[0, 0], [1, 1]], [[0, 1], [1, 0]], [[1, 2]]]
+    assert alone == {"id": 8, "threshold": 0.29, "groups": [[[0, 0], [1, 0]]]}
+
+
+def test_an_unknown_kind_of_list_is_refused(capsys, monkeypatch):
+    import io
+
+    from trainer.matching import match
+
+    monkeypatch.setattr("sys.stdin", io.StringIO('{"id": 1, "kind": "jokes", "lists": []}'))
+    assert match([]) == 2
+    assert "jokes" in capsys.readouterr().err

@@ -1,128 +1,13 @@
-"""Agreement coefficients against published numbers, hand-worked tables and the degenerate cases."""
+"""The agreement command: every coefficient of a file, and errors by line and field."""
 
-import gzip
 import json
 from io import StringIO
 from pathlib import Path
 
-import krippendorff
-import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.shared import SHARED, needs_shared
-from webapp.annotation.agreement import (
-    Rating,
-    RatingProblem,
-    _alpha_draws,
-    ac1,
-    alpha,
-    cohen_pairs,
-    fleiss,
-    parse_rating,
-    percent,
-    tabulate,
-)
-
-# Krippendorff (2011): four observers, twelve units, * is missing
-FOUR_BY_TWELVE = [
-    "1 2 3 3 2 1 4 1 2 * * *",
-    "1 2 3 3 2 2 4 1 2 5 * 3",
-    "* 3 3 3 2 3 4 2 2 5 1 *",
-    "1 2 3 3 2 4 4 1 2 5 1 *",
-]
-
-
-def ratings(rows: list[str]) -> list[Rating]:
-    return [
-        Rating(str(unit), str(rater), float(value))
-        for rater, row in enumerate(rows)
-        for unit, value in enumerate(row.split())
-        if value != "*"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("level", "published"), [("nominal", 0.743), ("ordinal", 0.815), ("interval", 0.849), ("ratio", 0.797)]
-)
-def test_alpha_is_krippendorffs_published_value(level, published) -> None:
-    found = alpha(tabulate(ratings(FOUR_BY_TWELVE)), level)
-    assert round(found["value"], 3) == published
-    assert found["n"] == 11  # unit 12 has one rating
-    assert found["low"] < published <= found["high"]
-
-
-def test_fleiss_and_ac1_are_gwets_published_values_for_the_same_table() -> None:
-    table = tabulate(ratings(FOUR_BY_TWELVE))
-    assert fleiss(table)["value"] == pytest.approx(0.76117, abs=1e-5)  # Gwet (2014)
-    assert ac1(table)["value"] == pytest.approx(0.77544, abs=1e-5)
-    assert percent(table)["value"] == pytest.approx(9 / 11)  # per unit: eight 1, then 1/2, 0, 1/2 ... sums to 9
-
-
-def test_cohen_by_hand() -> None:
-    # 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: p_o = 0.7, p_e = 0.5, kappa = 0.4
-    pairs = [("y", "y")] * 20 + [("y", "n")] * 5 + [("n", "y")] * 10 + [("n", "n")] * 15
-    table = tabulate(
-        Rating(str(i), rater, v) for i, pair in enumerate(pairs) for rater, v in zip("ab", pair, strict=True)
-    )
-    [found] = cohen_pairs(table)
-    assert found["raters"] == ["a", "b"]
-    assert found["value"] == pytest.approx(0.4)
-    assert found["n"] == 50
-
-
-def test_one_value_throughout_is_undefined_and_says_why() -> None:
-    table = tabulate(ratings(["1 1 1", "1 1 1"]))
-    for coefficient in (fleiss(table), ac1(table), alpha(table, "nominal"), next(cohen_pairs(table))):
-        assert "one" in coefficient["undefined"]
-        assert "value" not in coefficient
-    assert percent(table)["value"] == 1
-
-
-def test_units_with_one_rating_agree_with_nothing() -> None:
-    table = tabulate(ratings(["1 2 *", "* * 1"]))
-    assert "undefined" in percent(table)
-    assert "undefined" in alpha(table, "nominal")
-    assert list(cohen_pairs(table)) == []
-
-
-def test_a_rater_cannot_rate_a_unit_twice() -> None:
-    with pytest.raises(RatingProblem, match="'u' twice"):
-        tabulate([Rating("u", "r", 1.0), Rating("u", "r", 2.0)])
-
-
-@pytest.mark.parametrize("value", ["high", True, float("nan"), [1]])
-def test_ordinal_values_must_be_finite_numbers(value) -> None:
-    with pytest.raises(RatingProblem, match="value"):
-        parse_rating({"unit": 1, "rater": 1, "value": value}, "ordinal")
-
-
-def test_null_is_a_missing_rating() -> None:
-    assert parse_rating({"unit": 1, "rater": 1, "value": None}, "nominal") is None
-
-
-@given(
-    st.lists(st.lists(st.integers(0, 3), min_size=3, max_size=3), min_size=2, max_size=12),
-    st.sampled_from(["nominal", "ordinal", "interval", "ratio"]),
-)
-def test_bootstrap_of_alpha_computes_what_the_library_computes(rows, level) -> None:
-    """With every unit drawn once, the resampling formula must give the library's alpha."""
-    counts = np.array([[row.count(v) for v in range(4)] for row in rows], dtype=float)
-    counts = counts[:, counts.sum(0) > 0]
-    if counts.shape[1] < 2:
-        return
-    domain = np.arange(counts.shape[1], dtype=float)
-    expected = krippendorff.alpha(value_counts=counts, value_domain=domain, level_of_measurement=level)
-    [found] = _alpha_draws(counts, np.ones((1, len(counts))), domain, level)
-    assert found == pytest.approx(expected)
-
-
-@given(st.permutations(range(12)))
-def test_the_order_of_units_changes_no_value(order) -> None:
-    rows = [" ".join(row.split()[i] for i in order) for row in FOUR_BY_TWELVE]
-    assert alpha(tabulate(ratings(rows)), "ordinal")["value"] == pytest.approx(0.8153875)
+from tests.trainer.benchmarks.test_agreement import FOUR_BY_TWELVE, ratings
 
 
 def test_command_prints_every_coefficient(tmp_path: Path) -> None:
@@ -143,26 +28,3 @@ def test_command_names_the_line_and_field(tmp_path: Path) -> None:
     file.write_text('{"unit": 1, "rater": 1, "value": 1}\n{"unit": 1, "value": 1}\n')
     with pytest.raises(CommandError, match=r"line 2: field 'rater' is missing"):
         call_command("agreement", str(file))
-
-
-@needs_shared
-def test_pandalm_annotators_agree_as_published() -> None:
-    rows = json.loads((SHARED / "pandalm/testset-v1.json").read_text())
-    table = tabulate(Rating(str(row["idx"]), str(k), float(row[f"annotator{k}"])) for row in rows for k in (1, 2, 3))
-    found = {tuple(pair["raters"]): round(pair["value"], 4) for pair in cohen_pairs(table)}
-    assert found == {("1", "2"): 0.8520, ("1", "3"): 0.8789, ("2", "3"): 0.8617}
-
-
-@needs_shared
-@pytest.mark.slow
-def test_convincing_arguments_have_the_known_alpha() -> None:
-    def judgments():
-        with gzip.open(SHARED / "ukpconvarg1/pairs_with_reasons.jsonl.gz") as file:
-            for line in file:
-                pair = json.loads(line)
-                for given_ in pair["annotations"]:
-                    yield Rating(pair["topic"] + pair["id"], given_["worker"], given_["value"])
-
-    found = alpha(tabulate(judgments()), "nominal")
-    assert round(found["value"], 4) == 0.2668
-    assert found["n"] == 16_927

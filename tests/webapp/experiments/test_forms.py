@@ -4,9 +4,9 @@ import pytest
 
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.config.policy_objective import CHOICES
+from webapp.core.formtree import Tree
 from webapp.core.problems import Conflict
 from webapp.experiments.forms import RunForm, derived
-from webapp.experiments.formtree import Tree
 from webapp.experiments.models import Run
 from webapp.experiments.pages import config_rows
 from webapp.inference import services as models

@@ -1,139 +1,154 @@
-"""Audits of recorded verdicts: hand-worked cases, degenerate ones, and JudgeBench's Table 3."""
+"""The audit command: what it prints, odd but legal input, and errors by file, line and field. The measures: trainer."""
 
 import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
 
-from tests.shared import SHARED, needs_shared
-from webapp.judging.audit import Case, CaseProblem, audit, measures, parse_case
-from webapp.judging.verdicts import side
-
-A, TIE, B = -1, 0, 1
-
-
-def case(label: int, given: int | None, swapped: int | None, pair: str = "p") -> Case:
-    return Case("judge", pair, "", label, given, swapped)
-
-
-def test_swapped_verdicts_are_read_as_said() -> None:
-    found = measures([case(A, given=A, swapped=B)])  # in swapped order, B is the response called A elsewhere
-    assert found["accuracy_both"]["value"] == 1
-    assert found["order_consistency"]["value"] == 1
+ESTIMATES = {
+    "accuracy_given",
+    "accuracy_swapped",
+    "accuracy_both",
+    "accuracy_net",
+    "order_consistency",
+    "first_position_share",
+    "kappa_orders",
+}
+GOOD = {"judge": "j", "pair": "p", "group": "g", "label": "A", "given": "A", "swapped": "B"}
 
 
-def test_by_hand() -> None:
-    cases = [case(A, A, B), case(A, A, A), case(B, TIE, A), case(B, A, None), case(A, None, None), case(TIE, TIE, TIE)]
-    found = measures(cases)
-    assert found["n"] == 6
-    assert found["missing"] == {"given": 1, "swapped": 2, "both": 1}
-    assert found["accuracy_given"]["value"] == pytest.approx(3 / 6)  # A, A and the tie
-    assert found["accuracy_swapped"]["value"] == pytest.approx(3 / 6)  # first, third, last
-    assert found["accuracy_both"]["value"] == pytest.approx(2 / 6)
-    assert found["accuracy_net"]["value"] == pytest.approx(3 / 6)  # 2, 0, 0 + 1, -1, 0, 2
-    assert found["order_consistency"]["n"] == 4
-    assert found["order_consistency"]["value"] == pytest.approx(2 / 4)
-    assert found["first_position_share"]["n"] == 6  # decided: A B, A A, A, A
-    assert found["first_position_share"]["value"] == pytest.approx(5 / 6)
+def audit(tmp_path: Path, text: str | bytes) -> dict[str, Any]:
+    file = tmp_path / "cases.jsonl"
+    file.write_bytes(text.encode() if isinstance(text, str) else text)
+    out = StringIO()
+    try:
+        call_command("audit", str(file), stdout=out)
+    except CommandError:
+        assert out.getvalue() == ""  # nothing is printed half
+        raise
+    return json.loads(out.getvalue())
 
 
-def test_nothing_but_missing_verdicts_is_wrong_and_otherwise_undefined() -> None:
-    found = measures([case(A, None, None)])
-    assert found["accuracy_net"]["value"] == 0
-    for key in ("order_consistency", "first_position_share", "kappa_orders"):
-        assert "undefined" in found[key]
+def lines(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
-def test_groups_and_overall_per_judge() -> None:
-    rows = [("x", "1", "math"), ("x", "2", "code"), ("y", "1", "math")]
-    records = audit(Case(judge, pair, group, A, A, B) for judge, pair, group in rows)
-    assert [(r["judge"], r["group"], r["n"]) for r in records] == [
-        ("x", "code", 1),
-        ("x", "math", 1),
-        ("x", "overall", 2),
-        ("y", "math", 1),
-        ("y", "overall", 1),
+def test_every_judge_and_group_has_every_number_with_its_interval(tmp_path: Path) -> None:
+    rows = [
+        {
+            **GOOD,
+            "judge": judge,
+            "pair": str(i),
+            "group": "ab"[i % 2],
+            "given": "AB"[i % 3 % 2],
+            "swapped": "BA"[i % 4 % 2],
+        }
+        for judge in ("x", "y")
+        for i in range(12)
     ]
+    found = audit(tmp_path, lines(*rows))
+    assert found["cases"] == 24
+    shown = [(r["judge"], r["group"], r["overall"], r["n"]) for r in found["audits"]]
+    assert shown == [
+        (j, g, o, n) for j in "xy" for g, o, n in (("a", False, 6), ("b", False, 6), ("overall", True, 12))
+    ]
+    for record in found["audits"]:
+        assert record.keys() >= ESTIMATES | {"missing"}
+        for name in ESTIMATES:
+            estimate = record[name]
+            if estimate["value"] is None:
+                assert estimate["undefined"]
+            else:
+                assert estimate["low"] <= estimate["value"] <= estimate["high"] and estimate["n"]
 
 
-def test_a_pair_judged_twice_is_refused() -> None:
-    with pytest.raises(CaseProblem, match="twice"):
-        audit([case(A, A, A), case(A, A, A)])
+def test_missing_verdicts_are_wrong_and_shown(tmp_path: Path) -> None:
+    rows = [
+        GOOD,
+        {**GOOD, "pair": "q", "given": None},
+        {k: v for k, v in GOOD.items() if k != "swapped"} | {"pair": "r"},
+    ]
+    overall = audit(tmp_path, lines(*rows))["audits"][-1]
+    assert overall["missing"] == {"given": 1, "swapped": 1, "either": 2, "both": 0}
+    assert overall["accuracy_given"]["value"] == overall["accuracy_swapped"]["value"] == pytest.approx(2 / 3)
+    assert overall["accuracy_both"]["value"] == pytest.approx(1 / 3)
+    assert overall["accuracy_net"] | {"low": 0, "high": 0} == {"value": 1, "n": 3, "low": 0, "high": 0, "missing": 2}
+    assert (overall["order_consistency"]["n"], overall["order_consistency"]["missing"]) == (1, 2)
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "text",
     [
-        ("A", -1),
-        ("b", 1),
-        ("tie", 0),
-        ("A>B", -1),
-        ("B>>A", 1),
-        ("A=B", 0),
-        ("A < B", 1),
-        (None, None),
-        (-2, -1),
-        ("B much better", 1),
+        "\ufeff" + lines(GOOD),
+        lines(GOOD).replace("\n", "\r\n"),
+        "\n\n" + lines(GOOD) + "\n  \n",
+        lines(GOOD).rstrip("\n"),
+        lines({**GOOD, "extra": [1, 2], "judge": 7, "pair": 1, "group": 3}),
+        lines({**GOOD, "label": "a", "given": "[[A>>B]]", "swapped": "B is better"}),
+        lines({k: v for k, v in GOOD.items() if k != "group"}),
+        lines({**GOOD, "group": None}),
     ],
 )
-def test_verdicts_are_understood(text, expected) -> None:
-    assert side(text) == expected
+def test_odd_but_legal_files_are_read(tmp_path: Path, text: str) -> None:
+    found = audit(tmp_path, text)
+    assert found["cases"] == 1
+    assert found["audits"][-1]["accuracy_both"]["value"] == 1
 
 
-@pytest.mark.parametrize("text", ["", "both", "A>A", True, [1]])
-def test_what_is_no_verdict_is_refused(text) -> None:
-    with pytest.raises(ValueError, match="verdict"):
-        side(text)
+def test_an_empty_file_has_no_judges(tmp_path: Path) -> None:
+    assert audit(tmp_path, "") == audit(tmp_path, "\n\n") == {"cases": 0, "audits": []}
 
 
-def test_a_missing_label_names_its_field() -> None:
-    with pytest.raises(CaseProblem, match="'label'"):
-        parse_case({"judge": "j", "pair": "p", "label": None, "given": "A", "swapped": "B"})
+def test_a_judge_that_only_ties_and_labels_of_one_kind(tmp_path: Path) -> None:
+    rows = [{**GOOD, "pair": i, "given": "tie", "swapped": "tie"} for i in range(3)]
+    overall = audit(tmp_path, lines(*rows))["audits"][-1]
+    assert overall["accuracy_net"]["value"] == 0 and overall["order_consistency"]["value"] == 1
+    assert overall["first_position_share"]["undefined"] and overall["kappa_orders"]["undefined"]
+    ties = audit(tmp_path, lines(*[{**row, "label": "tie"} for row in rows]))["audits"][-1]
+    assert ties["accuracy_both"]["value"] == 1
 
 
-def test_command_names_the_line(tmp_path: Path) -> None:
-    file = tmp_path / "cases.jsonl"
-    file.write_text('{"judge": "j", "pair": "1", "label": "A", "given": "maybe"}\n')
-    with pytest.raises(CommandError, match="line 1: field 'given'"):
-        call_command("audit", str(file))
+def test_one_pair_may_be_judged_by_two_judges_and_in_two_groups(tmp_path: Path) -> None:
+    assert audit(tmp_path, lines(GOOD, {**GOOD, "judge": "k"}, {**GOOD, "group": "h"}))["cases"] == 3
 
 
-DOMAINS = {
-    "mmlu-pro": "knowledge",
-    "livebench-reasoning": "reasoning",
-    "livebench-math": "math",
-    "livecodebench": "coding",
-}
-TABLE_3 = {
-    "Skywork-Reward-Gemma-2-27B": (59.74, 66.33, 83.93, 50.00, 64.29),
-    "Skywork-Reward-Llama-3.1-8B": (59.09, 64.29, 76.79, 50.00, 62.29),
-    "internlm2-20b-reward": (62.34, 69.39, 66.07, 50.00, 63.43),
-}
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**GOOD, "given": "maybe"}, "line 2: field 'given': no verdict: 'maybe'"),
+        ({**GOOD, "swapped": 1}, "line 2: field 'swapped': no verdict: 1"),
+        ({**GOOD, "given": ""}, "line 2: field 'given'"),
+        ({**GOOD, "label": None}, "line 2: field 'label': is missing"),
+        ({**GOOD, "judge": ""}, "line 2: field 'judge': is missing"),
+        ({**GOOD, "pair": [1]}, r"line 2: field 'pair': expected a name or a whole number, found \[1\]"),
+        ({**GOOD, "group": True}, "line 2: field 'group'"),
+        ([1], "line 2: expected an object"),
+        (GOOD, "line 2: field 'pair': judge 'j' judged 'p' already on line 1"),
+    ],
+)
+def test_a_bad_line_is_named_with_its_field_and_the_reason(tmp_path: Path, row: Any, message: str) -> None:
+    with pytest.raises(CommandError, match=rf"cases\.jsonl, {message}"):
+        audit(tmp_path, lines(GOOD, row))
 
 
-@needs_shared
-def test_judgebench_table_3(tmp_path: Path) -> None:
-    file = tmp_path / "judgebench.jsonl"
-    with (SHARED / "judgebench/judgments.jsonl").open() as source, file.open("w") as target:
-        for line in source:
-            row = json.loads(line)
-            if row["judge_name"] != "reward_model" or "gpt-4o" not in row["response_model"]:
-                continue
-            group = next(name for prefix, name in DOMAINS.items() if row["source"].startswith(prefix))
-            audit_row = {
-                "judge": row["judge_model"].split("_", 1)[1],
-                "pair": row["pair_id"],
-                "group": group,
-                "label": row["label"],
-            }
-            target.write(json.dumps({**audit_row, "given": row["decision_AB"], "swapped": row["decision_BA"]}) + "\n")
-    out = StringIO()
-    call_command("audit", str(file), stdout=out)
-    found = {
-        (r["judge"], r["group"]): round(100 * r["accuracy_net"]["value"], 2)
-        for r in json.loads(out.getvalue())["audits"]
-    }
-    for judge, row in TABLE_3.items():
-        assert tuple(found[judge, g] for g in ("knowledge", "reasoning", "math", "coding", "overall")) == row
+@pytest.mark.parametrize("line", ["{", "[" * 100_000, '{"a": }', "nonsense"])
+def test_a_line_that_is_not_json_is_named(tmp_path: Path, line: str) -> None:
+    with pytest.raises(CommandError, match="line 2: not JSON"):
+        audit(tmp_path, lines(GOOD) + line + "\n")
+
+
+def test_every_bad_line_is_told_up_to_a_number(tmp_path: Path) -> None:
+    with pytest.raises(CommandError) as caught:
+        audit(tmp_path, lines(*[{**GOOD, "pair": i, "given": "?"} for i in range(25)]))
+    told = str(caught.value).splitlines()
+    assert len(told) == 21 and "line 20:" in told[19] and told[20].endswith("and 5 more lines with problems")
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match=r"none\.jsonl: cannot be read: No such file"):
+        call_command("audit", str(tmp_path / "none.jsonl"))
+    with pytest.raises(CommandError, match="not UTF-8"):
+        audit(tmp_path, b'{"judge": "\xff"}')

@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from webapp.core import destinations
 from webapp.webhooks import post, targets
 
 
@@ -18,7 +19,7 @@ def test_what_was_checked_is_what_is_connected_to(receiver, monkeypatch, setting
         asked.append(host)
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", port))]
 
-    monkeypatch.setattr(targets, "getaddrinfo", lookup)
+    monkeypatch.setattr(destinations, "getaddrinfo", lookup)
     assert post.post(f"http://rebinding.example:{port}/", {}, b"{}").status == 200
     assert asked == ["rebinding.example"]
     assert receiver.heard[0][1]["host"] == f"rebinding.example:{port}"

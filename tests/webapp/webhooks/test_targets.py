@@ -5,6 +5,7 @@ from ipaddress import ip_network
 
 import pytest
 
+from webapp.core import destinations
 from webapp.core.problems import Invalid
 from webapp.webhooks import targets
 
@@ -16,7 +17,7 @@ def resolving(monkeypatch, *answers):
         family = [socket.AF_INET6 if ":" in answer else socket.AF_INET for answer in answers]
         return [(f, socket.SOCK_STREAM, 6, "", (a, port)) for f, a in zip(family, answers, strict=True)]
 
-    monkeypatch.setattr(targets, "getaddrinfo", lookup)
+    monkeypatch.setattr(destinations, "getaddrinfo", lookup)
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from typing import Any
 
 from django.db.models import Count, Max, Q
 
-from webapp.annotation.agreement import Level, Rating, ac1, alpha, cohen, fleiss, percent, tabulate
+from trainer.benchmarks.agreement import Level, Rating, ac1, alpha, cohen, fleiss, percent, tabulate
+from trainer.benchmarks.estimate import proportion, undefined
 from webapp.annotation.models import AgreementReport, Answer, Project
-from webapp.core.statistics import proportion, undefined
 
 from . import matched
 from .fields import Field, Row, fields, rows
@@ -90,18 +90,18 @@ def _coefficients(field: Field, given: Iterable[Row], every_level: bool = False)
         return {
             "units": 0,
             "ratings": 0,
-            **{name: undefined("nobody has answered yet") for name in NAMES},
+            **{name: undefined("nobody has answered yet").json() for name in NAMES},
             "alphas": {},
         }
     ordered = field.level != "nominal" and every_level
     levels: tuple[Level, ...] = ("nominal", "ordinal", "interval") if ordered else (field.level,)
-    alphas = {level: alpha(table, level) for level in levels}
+    alphas = {level: alpha(table, level).json() for level in levels}
     return {
         "units": len(table.paired_UV),
         "ratings": int(table.counts_UV.sum()),
-        "percent": percent(table),
-        "fleiss": fleiss(table),
-        "ac1": ac1(table),
+        "percent": percent(table).json(),
+        "fleiss": fleiss(table).json(),
+        "ac1": ac1(table).json(),
         "alpha": alphas[field.level],
         "alphas": alphas,
     }
@@ -141,8 +141,8 @@ def _pairs(field: Field, given: Iterable[Row], values: list[str | float]) -> dic
             {
                 "raters": list(pair),
                 "n": n,
-                "percent": proportion(same, n),
-                "cohen": cohen(shared[pair]),
+                "percent": proportion(same, n).json(),
+                "cohen": cohen(shared[pair]).json(),
                 "matrix": matrix,
             }
         )

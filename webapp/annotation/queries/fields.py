@@ -11,8 +11,8 @@ from typing import Any
 
 from django.db import connection
 
+from trainer.benchmarks.agreement import Level
 from webapp.annotation import consolidation, kinds
-from webapp.annotation.agreement import Level
 from webapp.annotation.models import Project
 
 STRENGTHS = {int(value): words for value, words in consolidation.STRENGTHS.items()}

@@ -6,12 +6,10 @@ from itertools import combinations
 from statistics import mean
 from typing import Any
 
-import numpy as np
-
-from webapp.annotation.agreement import Rating, ac1, alpha, fleiss, percent, tabulate
+from trainer.benchmarks.agreement import Rating, ac1, alpha, fleiss, percent, tabulate
+from trainer.benchmarks.estimate import bootstrap_mean
 from webapp.annotation.consensus import items
 from webapp.annotation.models import Answer, Project, TaskReview
-from webapp.core.statistics import bootstrap_mean
 
 NAMES = {"rubric": "criteria", "rationale": "reasons", "pairwise": "reasons"}
 ATTRIBUTES = {"sign": "Sign of the points", "kind": "Hard rule or principle", "importance": "Importance"}
@@ -42,9 +40,9 @@ def report(project: Project) -> dict[str, Any] | None:
     pairs = sorted(by_pair, key=lambda pair: (-len(by_pair[pair]), pair))
     return {
         "name": NAMES[project.kind],
-        "share": bootstrap_mean(np.asarray(shares)),
+        "share": bootstrap_mean(shares).json(),
         "matchers": dict(matchers),
-        "pairs": [{"raters": list(pair), "share": bootstrap_mean(np.asarray(by_pair[pair]))} for pair in pairs],
+        "pairs": [{"raters": list(pair), "share": bootstrap_mean(by_pair[pair]).json()} for pair in pairs],
         "attributes": [_attribute(name, label, ratings[name]) for name, label in ATTRIBUTES.items() if ratings],
     }
 
@@ -101,8 +99,8 @@ def _attribute(name: str, label: str, given: list[Rating]) -> dict[str, Any]:
         "label": label,
         "level": "nominal",
         "units": len(table.counts_UV),
-        "percent": percent(table),
-        "fleiss": fleiss(table),
-        "ac1": ac1(table),
-        "alpha": alpha(table, "nominal"),
+        "percent": percent(table).json(),
+        "fleiss": fleiss(table).json(),
+        "ac1": ac1(table).json(),
+        "alpha": alpha(table, "nominal").json(),
     }

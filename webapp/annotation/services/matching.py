@@ -84,8 +84,9 @@ def _match(project: Project, reviews: Sequence[TaskReview]) -> int:
     ids = [answer for review in reviews for answer in review.answers]
     contents = dict(Answer.objects.filter(id__in=ids).values_list("id", "content"))
     whole = [review for review in reviews if all(answer in contents for answer in review.answers)]
+    what = "items" if project.kind == "rubric" else "reasons"
     lines = [
-        {"id": review.pk, "lists": [_texts(project.kind, contents[answer]) for answer in review.answers]}
+        {"id": review.pk, "kind": what, "lists": [_texts(project.kind, contents[answer]) for answer in review.answers]}
         for review in whole
     ]
     matcher, groups = run(lines)

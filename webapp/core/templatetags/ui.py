@@ -9,7 +9,7 @@ from django.forms import BoundField
 from django.template.context import RequestContext
 from django.templatetags.static import static
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 register = template.Library()
@@ -20,7 +20,15 @@ NAVIGATION = (
     {"path": "/", "label": "Home", "icon": "house", "role": EVERYBODY},
     {"path": "/datasets", "label": "Datasets", "icon": "database", "role": "reviewer"},
     {"path": "/projects", "label": "Projects", "icon": "messages-square", "role": "reviewer"},
+    {"path": "/judges", "label": "Judges", "icon": "scale", "role": "reviewer", "also": "/verdicts"},
     {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer", "also": "/runs"},
+    {
+        "path": "/evaluations",
+        "label": "Evaluations",
+        "icon": "clipboard-check",
+        "role": "reviewer",
+        "also": "/leaderboards",
+    },
     {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
     {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},
     {"path": "/objectives", "label": "Objectives", "icon": "sigma", "role": "reviewer"},
@@ -35,6 +43,7 @@ STATES = {
     "stopped": {"icon": "circle-stop"},
     "finished": {"icon": "circle-check"},
     "failed": {"icon": "circle-x"},
+    "cancelled": {"icon": "ban"},
     "draft": {"icon": "circle-dashed"},
     "frozen": {"icon": "snowflake"},
     "open": {"icon": "circle-dot"},
@@ -119,6 +128,14 @@ def figure(value: float | int | None, digits: int = 3) -> str:
 def percent(fraction: float | None) -> str:
     """0.634 -> 63%; a dash where it is missing."""
     return "–" if fraction is None else f"{fraction:.0%}"
+
+
+@register.filter
+def ticks(text: str) -> SafeString:
+    """Help text with what stands between backticks set as code."""
+    parts = text.split("`")
+    shown = [format_html("<code>{}</code>", part) if i % 2 else escape(part) for i, part in enumerate(parts)]
+    return format_html_join("", "{}", ((part,) for part in shown))
 
 
 @register.filter

@@ -31,7 +31,7 @@ from . import (
     ultrafeedback,
     writingbench,
 )
-from .base import BadRow, Head, Importer, Mapping, Row, RowProblem
+from .base import BadRow, Head, Importer, Mapping, Row, RowProblem, Tally
 from .bundle import Bundle
 from .source import opened
 
@@ -44,6 +44,7 @@ __all__ = [
     "Mapping",
     "Row",
     "RowProblem",
+    "Tally",
     "detect",
     "files_for",
     "head_of",

@@ -48,6 +48,14 @@ class Head:
     rows: tuple[Row, ...]
 
 
+@dataclass
+class Tally:
+    """How many rows of a file have been read, those included that are passed over: the first `taken`."""
+
+    taken: int = 0
+    rows: int = 0
+
+
 NumberedRows = Iterator[tuple[int, "Row | RowProblem"]]
 Convert = Callable[[Row, Mapping], dict[str, Any]]
 
@@ -115,17 +123,31 @@ class Importer:
         return self.convert
 
     def read(
-        self, stream: BinaryIO, name: str, mapping: Mapping | None = None, beside: Beside | None = None
+        self,
+        stream: BinaryIO,
+        name: str,
+        mapping: Mapping | None = None,
+        beside: Beside | None = None,
+        tally: Tally | None = None,
     ) -> Iterator[tuple[int, Example | RowProblem]]:
-        """(line number, example or problem) for every row of the file; memory does not grow with the file."""
+        """(line number, example or problem) for every row of the file; memory does not grow with the file.
+
+        `tally` counts the rows as they are read, and passes over those that an earlier start has taken. A converter
+        that is bound to its file sees them all the same, for it may remember what it saw.
+        """
         from .convert import example  # imports the row readers, which import this module
         from .rows import rows
 
         convert = self.converter(beside or Alone(name))
         found = rows(stream, name)
-        for line, row in self.merge(found) if self.merge else found:
+        tally = tally or Tally()
+        for tally.rows, (line, row) in enumerate(self.merge(found) if self.merge else found, 1):
+            taken = tally.rows <= tally.taken
+            if taken and not self.bind:
+                continue
             try:
                 given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
             except Skip:
                 continue
-            yield line, given
+            if not taken:
+                yield line, given

@@ -59,6 +59,12 @@ class Bundle:
             return sum(self._zip.getinfo(name).file_size for name in self.names)
         return self.path.stat().st_size if self.is_single else sum((self.path / n).stat().st_size for n in self.names)
 
+    @property
+    def changed(self) -> int:
+        """When a file of it was last written, in nanoseconds."""
+        files = [self.path / name for name in self.names] if self.path.is_dir() else [self.path]
+        return max((file.stat().st_mtime_ns for file in files), default=0)
+
     @contextmanager
     def opened(self, name: str) -> Iterator[tuple[BinaryIO, Progress]]:
         """The content of one file, unpacked if it is gzipped, and its progress. Raises OSError."""

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django import template
 from django.utils import timezone
-from django.utils.html import escape, format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from webapp.core.templatetags.ui import duration as in_words
@@ -41,14 +41,6 @@ def sparkline(values: list[float], label: str) -> SafeString | str:
 @register.filter
 def score(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
-
-
-@register.filter
-def ticks(text: str) -> SafeString:
-    """Help text with what stands between backticks set as code."""
-    parts = text.split("`")
-    shown = [format_html("<code>{}</code>", part) if i % 2 else escape(part) for i, part in enumerate(parts)]
-    return format_html_join("", "{}", ((part,) for part in shown))
 
 
 @register.filter

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.shared import SHARED, needs_shared
+from trainer.benchmarks.agreement import Rating, alpha, cohen_pairs, tabulate
 from trainer.contracts import Example
 from trainer.contracts.verdict import Verdict
 from trainer.rewards.rubric import report_score
 from trainer.rewards.verifiers import verify
-from webapp.annotation.agreement import Rating, alpha, cohen_pairs, tabulate
 from webapp.datasets import queries, services
 from webapp.datasets.importers import Bundle, RowProblem, detect, files_for, recognise
 from webapp.datasets.models import DatasetVersion, ImportJob
@@ -216,7 +216,7 @@ def test_ukp_majorities_equal_gold():
     assert (sum(most == gold for most, gold in decided), len(decided)) == (13_291, 14_001)
     assert all(p.reasons for row in rows for p in row.preferences)
     table = tabulate(Rating(row.key, p.rater, str(p.strength)) for row in rows for p in row.preferences)
-    assert round(alpha(table, "nominal")["value"], 4) == 0.2668
+    assert round(alpha(table, "nominal").value, 4) == 0.2668
 
 
 def test_ukp_texts_come_from_the_file_of_arguments():

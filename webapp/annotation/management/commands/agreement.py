@@ -2,17 +2,17 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from django.core.management.base import BaseCommand, CommandError
 
-from webapp.annotation.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
-from webapp.core.jsonlines import read
+from trainer.benchmarks.agreement import Level, RatingProblem, parse_rating, report, tabulate
+from webapp.core.jsonlines import parsed
 
 
 class Command(BaseCommand):
+    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = 'Agreement of ratings, one {"unit", "rater", "value"} a line; a null value is a missing rating.'
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -20,22 +20,12 @@ class Command(BaseCommand):
         parser.add_argument("--level", choices=get_args(Level), default="nominal")
 
     def handle(self, *args: Any, file: Path, level: Level, **options: Any) -> None:
-        missing = 0
-
-        def ratings() -> Iterator[Rating]:
-            nonlocal missing
-            for number, row in read(file):
-                try:
-                    rating = parse_rating(row, level)
-                except RatingProblem as problem:
-                    raise CommandError(f"{file}, line {number}: {problem}") from problem
-                if rating is None:
-                    missing += 1
-                else:
-                    yield rating
-
+        lines = parsed(file, lambda row: parse_rating(row, level), RatingProblem)
+        ratings = [rating for _, rating in lines if rating is not None]
         try:
-            table = tabulate(ratings())
+            table = tabulate(ratings)
         except RatingProblem as problem:
             raise CommandError(f"{file}: {problem}") from problem
-        self.stdout.write(json.dumps({**report(table, level), "missing": missing}, ensure_ascii=False))
+        self.stdout.write(
+            json.dumps({**report(table, level), "missing": len(lines) - len(ratings)}, ensure_ascii=False)
+        )

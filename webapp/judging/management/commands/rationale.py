@@ -2,28 +2,27 @@
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from webapp.core.jsonlines import read
-from webapp.judging.rationales import Sample, SampleProblem, parse_sample, summarise
+from trainer.benchmarks.rationale import consistency
+from webapp.core.jsonlines import parsed
+from webapp.judging.lines import LineProblem
+from webapp.judging.rationales import parse_sample
 
 
 class Command(BaseCommand):
-    help = 'RC, AP, hybrid and accuracy from lines {"id", "matrix", "human", "label", "verdict"}.'
+    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
+    help = (
+        'RC, AP, hybrid and accuracy from lines {"id", "matrix", "human", "label", "verdict"}: matrix is human x model '
+        "scores in [0, 1], human the number of human reasons."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
-        def samples() -> Iterator[Sample]:
-            for number, row in read(file):
-                try:
-                    yield parse_sample(row)
-                except SampleProblem as problem:
-                    raise CommandError(f"{file}, line {number}: {problem}") from problem
-
-        self.stdout.write(json.dumps(summarise(samples()), ensure_ascii=False))
+        found = consistency(sample for _, sample in parsed(file, parse_sample, LineProblem))
+        self.stdout.write(json.dumps(found.json(), ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,112 @@
+"""Human verdicts of the shared data as pairs of answers, of which people preferred one.
+
+Ties and pairs without a majority are left out and counted: they say nothing about which answer is better.
+"""
+
+import csv
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.contracts import Message
+
+Conversation = tuple[Message, ...]
+_HHH = re.compile(
+    r"###The instruction to evaluate:\n(.*)\n\n###Response to evaluate:\n(.*)\n\n###Score Rubrics:\n\[(.*?)\]", re.S
+)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two answers to one conversation; `better` is the place of the one that was preferred."""
+
+    conversation: Conversation
+    answers: tuple[str, str]
+    better: int
+    criterion: str
+
+    @property
+    def item(self) -> str:
+        """Pairs on the same question are no independent evidence."""
+        return self.conversation[-1].content
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set: who said which is better, and how its pairs are read."""
+
+    name: str
+    verdict: str
+    read: Callable[[Path], tuple[list[Pair], int]]
+    """(pairs, how many were left out)"""
+
+    def sample(self, shared: Path, most: int, seed: int) -> tuple[list[Pair], int]:
+        pairs, left_out = self.read(shared)
+        return random.Random(seed).sample(pairs, min(most, len(pairs))), left_out  # noqa: S311
+
+
+def _user(text: str) -> Conversation:
+    return (Message(role="user", content=text),)
+
+
+def _pandalm(shared: Path) -> tuple[list[Pair], int]:
+    rows = json.loads((shared / "pandalm" / "testset-v1.json").read_text())
+    pairs = []
+    for row in rows:
+        [(label, votes)] = Counter(row[f"annotator{n}"] for n in (1, 2, 3)).most_common(1)
+        if votes > 1 and label:  # a few responses are numbers or truth values
+            asked = _user(f"{row['instruction']}\n\n{row['input']}".strip())
+            criterion = "The answer does what was asked, correctly and completely."
+            pairs.append(Pair(asked, (str(row["response1"]), str(row["response2"])), label - 1, criterion))
+    return pairs, len(rows) - len(pairs)
+
+
+def _hhh(shared: Path) -> tuple[list[Pair], int]:
+    rows = json.loads((shared / "prometheus_eval" / "hhh_alignment_eval.json").read_text())
+    pairs = []
+    for number, row in enumerate(rows):
+        chosen, rejected = _HHH.search(row["chosen_instruction"]), _HHH.search(row["rejected_instruction"])
+        if chosen and rejected:
+            better = number % 2  # the source always names the better one first
+            answers = (rejected[2], chosen[2]) if better else (chosen[2], rejected[2])
+            pairs.append(Pair(_user(chosen[1]), answers, better, chosen[3]))
+    return pairs, len(rows) - len(pairs)
+
+
+def _judgebench(shared: Path) -> tuple[list[Pair], int]:
+    files = ("pairs_claude.jsonl", "pairs_gpt4o.jsonl")
+    rows = [json.loads(line) for name in files for line in (shared / "judgebench" / name).read_text().splitlines()]
+    return [
+        Pair(
+            _user(row["question"]),
+            (row["response_A"], row["response_B"]),
+            int(row["label"] == "B>A"),
+            "The answer to the question is correct.",
+        )
+        for row in rows
+    ], 0
+
+
+def _ukp(shared: Path) -> tuple[list[Pair], int]:
+    lines = (shared / "ukpconvarg1" / "arguments.jsonl").read_text().splitlines()
+    arguments = {row["id"]: row for row in map(json.loads, lines)}
+    pairs = []
+    with (shared / "ukpconvarg1" / "strict_labels.tsv").open(newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            first, second = (arguments[name] for name in row["id"].split("_"))
+            asked = _user(f"{first['debate_title']}: argue for “{first['stance']}”.")
+            answers = (first["text"], second["text"])
+            pairs.append(Pair(asked, answers, int(row["label"] == "a2"), "The argument is convincing."))
+    return pairs, 0
+
+
+SOURCES = (
+    Source("pandalm", "majority of 3 people", _pandalm),
+    Source("hhh", "people, with a criterion", _hhh),
+    Source("ukpconvarg1", "5 people, cleaned", _ukp),
+    Source("judgebench", "the right answer", _judgebench),
+)

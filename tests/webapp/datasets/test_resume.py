@@ -1,0 +1,221 @@
+"""An import whose worker died goes on behind the last batch that it committed, and ends as if nothing had happened."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from django.db import connection
+
+from webapp.datasets import explore, loading, queries, reading, services
+from webapp.datasets.filters import parse
+from webapp.datasets.importers.base import Importer
+from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
+
+from .conftest import ROOT, row
+
+ROWS, BATCH = 400, 20
+SLOW_WORKER = f"""
+import sys, time, django
+django.setup()
+from webapp.datasets import loading, reading, services
+reading.ROWS = {BATCH}
+take = loading.Loader.take
+loading.Loader.take = lambda *args: (time.sleep(0.1), take(*args))[1]
+services.run_import(int(sys.argv[1]))
+"""
+
+
+def lines(bad=(), rows=ROWS):
+    """Keys that come twice, and lines that are no rows, on both sides of wherever the worker dies."""
+    made = [json.dumps(row(f"e{i % (rows - 10)}", domain=f"d{i % 7}")) for i in range(rows)]
+    return "".join(("{oops" if i in bad else line) + "\n" for i, line in enumerate(made))
+
+
+def listed(version):
+    return list(VersionMember.objects.filter(version=version).order_by("position").values_list("example__digest"))
+
+
+def told(job):
+    version = job.version
+    return job.counts, job.rejected, job.rejected_count, job.rows_done, version.digest, version.facets, listed(version)
+
+
+@pytest.fixture
+def killed(cast, tmp_path):
+    """An import whose worker, a process of its own, was killed after some of its batches."""
+
+    def run(content, **options):
+        path = tmp_path / "rows.jsonl"
+        path.write_text(content)
+        job = services.start_import(cast.researcher, path, name="killed", queue=False, **options)
+        settings = connection.settings_dict
+        place = f"{settings['USER']}:{settings['PASSWORD'] or ''}@{settings['HOST'] or ''}:{settings['PORT'] or ''}"
+        url = f"postgresql://{place}/{settings['NAME']}"
+        if settings["HOST"].startswith("/"):
+            url = f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
+        env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
+        worker = subprocess.Popen([sys.executable, "-c", SLOW_WORKER, str(job.pk)], env=env, cwd=ROOT)
+        until = time.monotonic() + 120
+        while time.monotonic() < until and worker.poll() is None:
+            job.refresh_from_db()
+            if job.rows_done >= 3 * BATCH:
+                break
+            time.sleep(0.02)
+        worker.send_signal(signal.SIGKILL)
+        assert worker.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
+        time.sleep(0.2)  # until the server has noticed, and let go of the locks
+        job.refresh_from_db()
+        assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS
+        return job
+
+    return run
+
+
+@pytest.fixture
+def converted(monkeypatch):
+    """The lines that are read as rows from now on."""
+    seen = []
+    read = Importer.read
+
+    def counted(self, *args, **kwargs):
+        for line, given in read(self, *args, **kwargs):
+            seen.append(line)
+            yield line, given
+
+    monkeypatch.setattr(Importer, "read", counted)
+    return seen
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_killed_import_goes_on_behind_its_last_batch(killed, converted, importing):
+    content = lines(bad=(7, 150, 390))
+    job = killed(content, keep_good=True)
+    taken = job.rows_done
+    assert not Dataset.objects.exists() and not DatasetVersion.objects.exists()  # nothing of it can be seen
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED, job.error
+    assert converted == list(range(taken + 1, ROWS + 1))
+    whole = importing(content, name="whole", keep_good=True)
+    assert told(job) == told(whole)
+    assert job.rejected_count == 3 + 8  # of the ten keys that come twice, two stand in a refused line
+    first = queries.examples(job.version, queries.Filters(), limit=3).items
+    assert [each.example.key for each in first] == ["e0", "e1", "e2"]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_tables WHERE tablename LIKE 'import_rows_%%'")
+        assert cursor.fetchone() == (0,)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_killed_import_that_is_refused_in_the_end_leaves_nothing(killed):
+    job = killed(lines(bad=(390,)))
+    assert Example.objects.exists()
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED and job.rejected_count == 1 + 9
+    assert not Example.objects.exists() and not VersionMember.objects.exists()
+    assert not Dataset.every.exists() and not DatasetVersion.every.exists()
+
+
+@pytest.fixture
+def stopped(importing, monkeypatch):
+    """An import that broke off after its second batch, in this process."""
+
+    def run(content, **options):
+        monkeypatch.setattr(reading, "ROWS", 2)
+        take, calls = loading.Loader.take, []
+
+        def breaks(self, ready):
+            calls.append(ready)
+            if len(calls) > 2:
+                raise RuntimeError("the power went")
+            return take(self, ready)
+
+        with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+            patch.setattr(loading.Loader, "take", breaks)
+            importing(content, **options)
+        return ImportJob.objects.latest("id")
+
+    return run
+
+
+def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted):
+    job = stopped([row(f"e{i}") for i in range(8)])
+    with open(job.file_path, "w") as file:
+        file.writelines(json.dumps(row(f"n{i}")) + "\n" for i in range(6))
+    converted.clear()
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.counts["examples"] == 6 and len(converted) == 6
+    assert Example.objects.count() == 6
+
+
+def test_a_version_made_meanwhile_keeps_its_sides(stopped, importing, converted):
+    job = stopped([row(f"e{i}", split="train") for i in range(8)], name="both", file_name="first.jsonl")
+    other = importing([row("e0", split="heldout")], name="both", file_name="second.jsonl")
+    assert other.version.number == 1
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert [problem["reason"] for problem in job.rejected] == [
+        "'e0' is heldout in an earlier version; an example never changes side"
+    ]
+    assert Dataset.objects.get().versions.count() == 1 and Example.objects.count() == 1
+
+
+def test_what_another_version_shares_stays_when_an_import_is_refused(stopped, importing):
+    rows = [row(f"e{i}", split="train") for i in range(8)]
+    job = stopped([*rows, {"key": "broken"}], name="both", file_name="first.jsonl")
+    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED
+    assert len(listed(shared)) == Example.objects.count() == 3
+
+
+def test_files_of_a_folder_are_gone_on_with_where_they_were_left(stopped, converted, cast, tmp_path, monkeypatch):
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in "abc":
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row(f"{name}{i}")) + "\n" for i in range(3)))
+    monkeypatch.setattr(reading, "ROWS", 2)
+    job = services.start_import(cast.researcher, folder, name="folder", queue=False)
+    take, calls = loading.Loader.take, []
+
+    def breaks(self, ready):
+        calls.append(ready)
+        if len(calls) > 3:  # a whole file and the start of the second
+            raise RuntimeError("the power went")
+        return take(self, ready)
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError):
+        patch.setattr(loading.Loader, "take", breaks)
+        services.run_import(job.pk)
+    converted.clear()
+    job = ImportJob.objects.get(pk=job.pk)
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert converted == [3, 1, 2, 3]
+    assert job.counts["examples"] == 9 and job.rows_done == 9 and job.bytes_done == job.bytes_total
+
+
+def test_words_that_a_dead_worker_had_not_written_yet_are_found(stopped):
+    job = stopped([row(f"e{i}") for i in range(8)])
+    assert job.taken["stored"] == 4 and job.taken["indexed"] == 0
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert explore.count(job.version, parse({"q": "prompt of e1"})) == 1
+    assert explore.count(job.version, parse({"q": "prompt"})) == 8
+
+
+def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(stopped, importing):
+    rows = [row(f"e{i}") for i in range(8)]
+    job = stopped(rows, name="both", file_name="first.jsonl")
+    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert explore.count(shared, parse({"q": "prompt"})) == 3
+    assert explore.count(job.version, parse({"q": "prompt"})) == 8

@@ -1,0 +1,112 @@
+"""The audit of judges that are asked: hand-worked pairs, both orders, votes, people."""
+
+import pytest
+
+from trainer.contracts import Example, Message, Preference, Response
+from webapp.evaluation.recipes.base import NothingToScore
+
+from .fake import FakeContext, Judge, block, carrying, row
+
+SPEC = {"kind": "pairwise", "order": "both"}
+
+
+def pair(key: str, label: int, a: str = "short", b: str = "short too", raters: tuple[int, ...] = ()) -> Example:
+    strengths = raters or (label,)
+    return Example(
+        key=key,
+        prompt=(Message(role="user", content="?"),),
+        domain="math" if key < "p2" else "code",
+        responses=(Response(id="x", text=a), Response(id="y", text=b)),
+        preferences=tuple(Preference(a="x", b="y", strength=s, rater=f"r{i}") for i, s in enumerate(strengths)),
+    )
+
+
+def says(verdicts: dict[str, tuple[str | None, str | None]]):
+    """(given, swapped as said) by example."""
+
+    def answer(given, subject):
+        said = verdicts[given.example][0 if subject["order"] == "given" else 1]
+        return None if said is None else {"reasons": ["because"], "verdict": said}
+
+    return answer
+
+
+PAIRS = [pair("p0", -1), pair("p1", 1), pair("p2", -1), pair("p3", 1)]
+HASTY = {"p0": ("A", "A"), "p1": ("A", "A"), "p2": ("A", "B"), "p3": (None, "A")}
+
+
+def test_asked_in_both_orders_the_numbers_are_those_worked_by_hand():
+    context = FakeContext("judge_audit", {"judges": [{"version": 1}]}, PAIRS, {1: Judge(SPEC, says(HASTY))})
+    report, cases = context.run()
+    found = row(report, "Right, and whichever comes first", "judge 1")
+    assert (found["Accuracy"]["value"], found["Accuracy"]["n"]) == (0.5, 4)
+    assert (found["Consistent"]["value"], found["Consistent"]["n"]) == (pytest.approx(1 / 3), 3)
+    assert found["First place"]["value"] == pytest.approx(6 / 7)
+    assert found["Missing"]["value"] == 1 and context.asked == {1: 8}
+    assert {case.subject["pair"] for case in carrying(cases, found["Accuracy"]["tags"])} == {"p0", "p1"}
+    assert report["entries"][0]["judge_version"] == 1
+    assert len(cases[0].values["verdicts"]) == 2
+
+
+def test_by_group_each_number_has_its_own_cases():
+    report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}]}, PAIRS, {1: Judge(SPEC, says(HASTY))}).run()
+    found = row(report, "Accuracy by group", "judge 1")
+    assert (found["code"]["value"], found["math"]["value"]) == (1.0, 0.0)
+    assert len(carrying(cases, found["math"]["tags"])) == 2
+
+
+def test_a_judge_that_falls_for_length_is_seen_in_the_slice():
+    pairs = [pair(f"p{i}", -1, "short", "long " * 20) for i in range(3)]
+    longest = {f"p{i}": ("B", "A") for i in range(3)}
+    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, pairs, {1: Judge(SPEC, says(longest))}).run()
+    assert row(report, "Accuracy by length", "judge 1")["longer is worse"]["value"] == 0.0
+
+
+def test_beside_people_on_the_same_pairs():
+    pairs = [pair("p0", -1, raters=(-1, -1, -1)), pair("p1", 1, raters=(1, 1, -1))]
+    right = {"p0": ("A", "B"), "p1": ("B", "A")}
+    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, pairs, {1: Judge(SPEC, says(right))}).run()
+    found = row(report, "As good as people are?", "judge 1")
+    assert found["With a person"]["value"] == pytest.approx((1 + 2 / 3) / 2)
+    assert found["Two people"]["value"] == pytest.approx((1 + 1 / 3) / 2)
+
+
+def test_two_judges_are_compared_on_the_pairs_both_have():
+    right = {key: ("A", "B") if label < 0 else ("B", "A") for key, label in zip(HASTY, (-1, 1, -1, 1), strict=True)}
+    judges = {1: Judge(SPEC, says(HASTY)), 2: Judge(SPEC, says(right))}
+    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}, {"version": 2}]}, PAIRS, judges).run()
+    found = row(report, "Against judge 2", "judge 1")
+    assert found["Difference"]["value"] == -0.5 and found["Only judge 2 right"]["value"] == 2
+    assert found["p (McNemar)"]["value"] == 0.5  # two pairs decide, both one way: 2 * 1/4
+
+
+def test_votes_give_a_curve_and_a_confidence():
+    spec = {**SPEC, "votes": 3, "sampling": {"temperature": 1.0}}
+
+    def answer(given, subject):
+        good, bad = ("A", "B") if subject["order"] == "given" else ("B", "A")
+        return {"reasons": [], "verdict": bad if subject["sample"] == 2 else good}
+
+    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, [PAIRS[0]], {1: Judge(spec, answer)}).run()
+    curve = block(report, "Voting")["series"][0]["points"]
+    assert [(each["x"], each["value"]) for each in curve] == [(1, pytest.approx(2 / 3)), (3, 1.0)]
+    assert block(report, "Calibration")["series"][0]["points"][0]["x"] == pytest.approx(2 / 3)
+
+
+def test_a_tie_between_raters_on_two_sides_is_no_label():
+    with pytest.raises(NothingToScore):
+        context = FakeContext(
+            "judge_audit", {"judges": [{"version": 1}]}, [pair("p0", 0, raters=(-1, 1))], {1: Judge(SPEC, says(HASTY))}
+        )
+        context.run()
+
+
+def test_a_judge_that_never_answers_has_only_missing_verdicts():
+    silent = dict.fromkeys(HASTY, (None, None))
+    report, cases = FakeContext(
+        "judge_audit", {"judges": [{"version": 1}]}, PAIRS, {1: Judge(SPEC, says(silent))}
+    ).run()
+    found = row(report, "Right, and whichever comes first", "judge 1")
+    assert found["Accuracy"]["value"] == 0.0 and found["Accuracy"]["missing"] == 4
+    assert found["Consistent"]["value"] is None and "undefined" in found["Consistent"]
+    assert len(carrying(cases, ["missing"])) == 4

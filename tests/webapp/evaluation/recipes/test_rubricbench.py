@@ -1,0 +1,124 @@
+"""RubricBench by hand: three conditions, the gap, and how far the two rubrics agree."""
+
+import pytest
+
+from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
+
+from .fake import FakeContext, Judge, block, carrying, row
+
+CRITERIA = tuple(Criterion(id=f"h{i}", text=f"Human item {i}", points=1) for i in range(4))
+ITEMS = [{"text": f"Own item {i}", "kind": "hard", "importance": "important", "points": 1} for i in range(2)]
+
+
+def example(i: int) -> Example:
+    return Example(
+        key=f"p{i}",
+        prompt=(Message(role="user", content="?"),),
+        domain="math" if i < 2 else "code",
+        rubric=Rubric(criteria=CRITERIA),
+        responses=(Response(id="x", text="one"), Response(id="y", text="two")),
+        preferences=(Preference(a="x", b="y", strength=-1),),
+    )
+
+
+PAIRS = [example(i) for i in range(4)]
+
+
+def judging(right: set[str]):
+    """Right (A) about these examples, wrong about the others."""
+
+    def answer(given, subject):
+        verdict = "A" if given.example in right else "B"
+        criteria = [
+            {"number": n + 1, "explanation": "", "a_meets": True, "b_meets": False} for n in range(len(given.criteria))
+        ]
+        gatekeeper = {"number": 0, "explanation": "", "a_meets": True, "b_meets": True}
+        return {"reasons": [], "verdict": verdict, "gatekeeper": gatekeeper, "criteria": criteria}
+
+    return answer
+
+
+def by_rubric(human: set[str], own: set[str]):
+    def answer(given, subject):
+        return judging(human if given.criteria[0].id.startswith("h") else own)(given, subject)
+
+    return answer
+
+
+def context(**config) -> FakeContext:
+    def generate(given, subject):
+        return None if given.example == "p3" else {"items": ITEMS}
+
+    def matching(given, subject):
+        return {"matches": [{"generated": 1, "reference": 1}, {"generated": 1, "reference": 2}]}
+
+    judges = {
+        1: Judge({"kind": "pairwise", "order": "given"}, judging({"p0"})),
+        2: Judge({"kind": "pairwise_rubric", "order": "given"}, by_rubric({"p0", "p1", "p2"}, {"p0", "p1"})),
+        3: Judge({"kind": "rubric_generator"}, generate),
+        4: Judge({"kind": "rubric_matcher"}, matching),
+        5: Judge(
+            {"kind": "necessity"},
+            lambda given, subject: {
+                "items": [
+                    {"number": n + 1, "explanation": "", "necessity": 1 if n else 5, "rigidity": 5 if n else 1}
+                    for n in range(len(given.criteria))
+                ]
+            },
+        ),
+    }
+    chosen = {"judge": 1, "rubric_judge": 2, "generator": 3, "matcher": 4, **config}
+    return FakeContext("rubricbench", chosen, PAIRS, judges)
+
+
+def test_accuracy_in_three_conditions_and_the_gap():
+    report, cases = context().run()
+    title = "Three conditions"
+    assert row(report, title, "No rubric")["Accuracy"]["value"] == 0.25
+    own = row(report, title, "Own rubric")
+    assert (own["Accuracy"]["value"], own["Invalid"]["value"]) == (0.5, 1)  # p3: no rubric was written
+    assert row(report, title, "Human rubric")["Accuracy"]["value"] == 0.75
+    assert report["headline"]["label"].startswith("Rubric gap")
+    assert report["headline"]["cell"]["value"] == pytest.approx(0.25)
+    assert [case.subject["example"] for case in carrying(cases, ["helped"])] == ["p2"]
+    assert [case.subject["example"] for case in carrying(cases, own["Invalid"]["tags"])] == ["p3"]
+
+
+def test_by_domain():
+    report, _ = context().run()
+    assert row(report, "Accuracy by domain", "math")["Human rubric"]["value"] == 1.0
+    assert row(report, "Accuracy by domain", "code")["Human rubric"]["value"] == 0.5
+
+
+def test_alignment_is_many_to_many_and_what_was_not_matched_is_missing():
+    report, cases = context().run()
+    title = "Own rubrics against human ones"
+    recall = row(report, title, "Recall")["Mean over rubrics"]
+    assert (recall["value"], recall["n"], recall["missing"]) == (0.5, 3, 1)  # 2 of 4 human items
+    assert row(report, title, "Hallucination")["Mean over rubrics"]["value"] == 0.5  # 1 of 2 own items
+    grid = cases[0].values["grid"]
+    assert grid["matched"] == [[0, 0], [1, 0]] and grid["columns"] == ["Own item 0", "Own item 1"]
+    assert "grid" not in cases[3].values
+
+
+def test_necessity_and_rigidity():
+    report, _ = context(necessity=5).run()
+    own = row(report, "Necessity and rigidity", "Own items")
+    assert (own["Necessity"]["value"], own["Necessity 1"]["value"], own["Rigid and not needed"]["value"]) == (
+        3,
+        0.5,
+        0.5,
+    )
+
+
+def test_scaling_by_items_and_by_rounds():
+    report, _ = context(scaling_items=True, rounds=1).run()
+    sizes = block(report, "Accuracy by number of items")["series"][0]["points"]
+    assert [(each["x"], each["n"]) for each in sizes] == [(2, 4), (4, 4)]
+    rounds = block(report, "Accuracy by rounds of refinement")["series"][0]["points"]
+    assert [(each["x"], each["n"]) for each in rounds] == [(0, 3), (1, 3)]
+
+
+def test_human_rubrics_alone_are_enough():
+    report, _ = context(judge=None, generator=None, matcher=None).run()
+    assert report["headline"]["label"] == "Accuracy with the human rubric"

@@ -1,0 +1,228 @@
+"""An evaluation from its start to its numbers, whoever dies, pauses or cancels on the way."""
+
+import threading
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from trainer.config.errors import ConfigInvalid
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict, Invalid
+from webapp.evaluation import running, services
+from webapp.evaluation.models import Case, Evaluation
+from webapp.evaluation.recipes import RECIPES
+
+from .conftest import as_file, lines
+
+pytestmark = pytest.mark.django_db
+State = Evaluation.State
+
+
+def row_of(evaluation: Evaluation, judge: str, block: int = 0) -> dict:
+    """The cells of one judge in a table of the report, by the words of their columns."""
+    table = evaluation.results["blocks"][block]
+    cells = next(row for row in table["rows"] if row[0]["text"] == judge)
+    return {words: cell for (words, _), cell in zip(table["columns"], cells, strict=True)}
+
+
+def test_both_judges_get_their_numbers_by_hand(finished):
+    assert finished.state == State.FINISHED
+    good, hasty = row_of(finished, "good"), row_of(finished, "hasty")
+    assert (good["Accuracy"]["value"], good["Accuracy"]["n"]) == (1.0, 4)
+    assert (
+        hasty["Accuracy"]["value"] == 0.5
+    )  # p0: right and wrong cancel; p1 alike; p2 right; p3 right once, else missing
+    assert hasty["Both orders"]["value"] == 0.25
+    assert (hasty["Consistent"]["value"], hasty["Consistent"]["n"]) == (pytest.approx(1 / 3), 3)
+    assert hasty["Missing"]["value"] == 1
+    assert good["Accuracy"]["low"] < 1.0 == good["Accuracy"]["high"]
+
+
+def test_the_headline_is_the_best_judge_with_its_interval(finished):
+    assert finished.results["headline"]["label"] == "Accuracy of good"
+    assert finished.results["headline"]["cell"]["n"] == 4
+
+
+def test_every_number_leads_to_its_cases(finished):
+    hasty = row_of(finished, "hasty")
+    wrong = Case.objects.filter(evaluation=finished, tags__contains=hasty["Accuracy"]["tags"])
+    assert {case.subject["pair"] for case in wrong} == {"p0", "p1"}
+    changed = Case.objects.filter(evaluation=finished, tags__contains=hasty["Consistent"]["tags"])
+    assert {case.subject["pair"] for case in changed} == {"p0", "p1"}
+    missing = Case.objects.filter(evaluation=finished, tags__contains=hasty["Missing"]["tags"])
+    assert [case.values["given"] for case in missing] == [None]
+    assert finished.results["tags"]["judge:hasty"] == 4
+
+
+def test_it_starts_by_itself_once_it_is_committed(audit, eager, django_capture_on_commit_callbacks):
+    with django_capture_on_commit_callbacks(execute=True):
+        row = audit()
+    row.refresh_from_db()
+    assert row.state == State.FINISHED
+
+
+def test_the_same_key_makes_one(audit):
+    assert audit(key="k").pk == audit(key="k").pk != audit(key="other").pk
+
+
+def test_what_is_missing_is_told_at_its_field(cast):
+    with pytest.raises(ConfigInvalid) as refused:
+        services.create(cast.researcher, recipe="judge_audit", config={"max_pairs": 0, "no_such": 1})
+    assert {problem.path for problem in refused.value.problems} == {"max_pairs", "no_such"}
+    with pytest.raises(ConfigInvalid) as refused:
+        services.create(cast.researcher, recipe="judge_audit", config={})
+    assert [problem.path for problem in refused.value.problems] == ["recording"]
+
+
+def test_a_file_with_bad_lines_names_them(cast):
+    with pytest.raises(Invalid) as refused:
+        services.store_recording(cast.researcher, "x", b'{"judge": "j"}\nnot json\n')
+    assert "line 1" in refused.value.fields["file"] and "line 2: not JSON" in refused.value.fields["file"]
+
+
+def test_the_same_pair_twice_is_refused(cast):
+    with pytest.raises(Invalid) as refused:
+        services.store_recording(cast.researcher, "x", as_file(lines()[:1] * 2))
+    assert "judged 'p0' already on line 1" in refused.value.fields["file"]
+
+
+def test_the_same_file_is_one_recording(cast, recording):
+    assert services.store_recording(cast.researcher, "again", as_file(lines())).pk == recording.pk
+
+
+def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finished, monkeypatch):
+    row = audit()
+
+    class Killed(BaseException):
+        """What no handler catches: the process is gone."""
+
+    def die(*args):
+        raise Killed
+
+    monkeypatch.setattr(running, "_finish", die)
+    with pytest.raises(Killed):
+        running.run(row.pk)
+    monkeypatch.undo()
+    row.refresh_from_db()
+    assert row.state == State.RUNNING and row.results is None
+    assert services.requeue_lost() == 0  # it told of itself just now
+    Evaluation.objects.filter(pk=row.pk).update(seen_at=timezone.now() - timedelta(seconds=services.QUIET_S + 1))
+    assert services.requeue_lost() == 1
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FINISHED and row.results == finished.results
+    assert row.cases.count() == finished.cases.count()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_do_not_run_the_same_evaluation(audit, monkeypatch):
+    row = audit()
+    inside, leave, ran = threading.Event(), threading.Event(), []
+
+    def slowly(context):
+        ran.append(1)
+        inside.set()
+        leave.wait(30)
+        return RECIPES_RUN(context)
+
+    RECIPES_RUN = RECIPES["judge_audit"].run
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(slowly))
+
+    def first():
+        running.run(row.pk)
+        connection.close()
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert inside.wait(30)
+    running.run(row.pk)  # returns at once
+    leave.set()
+    thread.join(30)
+    row.refresh_from_db()
+    assert ran == [1] and row.state == State.FINISHED
+
+
+def replaced(run):
+    from dataclasses import replace
+
+    return replace(RECIPES["judge_audit"], run=run)
+
+
+def test_paused_in_the_middle_it_keeps_nothing_and_goes_on_when_resumed(cast, audit, monkeypatch):
+    row = audit()
+
+    def pausing(context):
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
+        context.tell("scoring", 1, 2)
+        raise AssertionError("it went on")
+
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(pausing))
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.PAUSED and row.results is None
+    running.run(row.pk)  # a late message of the queue
+    row.refresh_from_db()
+    assert row.state == State.PAUSED
+    monkeypatch.undo()
+    services.move(cast.researcher, row, State.QUEUED)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FINISHED
+
+
+def test_resumed_before_the_worker_noticed_the_pause_it_simply_goes_on(cast, audit, monkeypatch):
+    row = audit()
+    real = RECIPES["judge_audit"].run
+
+    def there_and_back(context):
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.PAUSED)
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.QUEUED)
+        context.tell("scoring", 1, 2)
+        return real(context)
+
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(there_and_back))
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FINISHED
+
+
+def test_cancelled_in_the_last_moment_it_stays_cancelled(cast, audit, monkeypatch):
+    row = audit()
+    real = RECIPES["judge_audit"].run
+
+    def cancelling(context):
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.CANCELLED)
+        return real(context)
+
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(cancelling))
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.CANCELLED and row.results is None and not row.cases.exists()
+    with pytest.raises(Conflict):
+        services.move(cast.researcher, row, State.QUEUED)
+
+
+def test_a_mistake_of_ours_fails_it_instead_of_trying_for_ever(audit, monkeypatch):
+    row = audit()
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(lambda context: 1 / 0))
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FAILED and "log" in row.problem
+
+
+def test_run_again_it_finds_the_same_on_the_same_benchmark(cast, finished):
+    again = services.rerun(cast.researcher, finished)
+    running.run(again.pk)
+    again.refresh_from_db()
+    assert again.rerun_of_id == finished.pk
+    assert again.results == finished.results and again.benchmark == finished.benchmark
+
+
+def test_only_one_that_is_over_can_be_deleted(cast, audit, finished):
+    with pytest.raises(Conflict):
+        services.delete(cast.researcher, audit())
+    services.delete(cast.researcher, finished)
+    assert not Evaluation.objects.filter(pk=finished.pk).exists()
+    assert AuditEntry.objects.filter(action="evaluation.deleted").count() == 1

@@ -1,0 +1,124 @@
+"""Tests and probes, against a real server over loopback."""
+
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from trainer.judges.chat import Target
+from webapp.core.problems import Conflict
+from webapp.inference import probing, services
+from webapp.inference.models import EndpointCheck
+from webapp.inference.services import checks
+
+from .conftest import KEY
+
+pytestmark = pytest.mark.django_db
+
+
+def run(membership, endpoint, kind) -> EndpointCheck:
+    made = services.start_check(membership, endpoint, kind)
+    checks.carry_out(made.pk)
+    made.refresh_from_db()
+    endpoint.refresh_from_db()
+    return made
+
+
+def test_a_test_shows_what_came_back(cast, endpoint, chat_server):
+    made = run(cast.researcher, endpoint, "test")
+    assert made.state == "finished" and made.result["completion_tokens"] and made.result["latency_ms"] >= 0
+    assert chat_server.requests == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"), [("error", "down"), ("not_json", "bad_response"), ("context_overflow", "context_overflow")]
+)
+def test_a_test_that_fails_says_why_and_is_counted(cast, endpoint, chat_server, fault, code):
+    chat_server.fault = fault
+    made = run(cast.researcher, endpoint, "test")
+    assert (made.state, made.code) == ("failed", code) and made.problem
+    assert endpoint.troubles.get().count == 1
+
+
+def test_text_that_no_database_takes_is_shown_all_the_same(cast, endpoint, chat_server):
+    chat_server.answer = lambda body: "a\0b\ud800"
+    assert run(cast.researcher, endpoint, "test").result["text"] == "a\ufffdb\ufffd"
+
+
+def test_a_key_that_is_refused_is_not_quoted(cast, endpoint, chat_server):
+    chat_server.key = "other"
+    made = run(cast.researcher, endpoint, "test")
+    assert made.code == "refused" and KEY not in made.problem and "[key]" in made.problem
+
+
+def test_a_probe_finds_what_the_endpoint_can(cast, endpoint, chat_server):
+    chat_server.answer = follow_the_schema
+    made = run(cast.researcher, endpoint, "probe")
+    assert made.state == "finished"
+    found = {name: endpoint.capabilities[name] for name in ("logprobs", "schema", "prefix_cache", "tokens_field")}
+    assert found == {"logprobs": True, "schema": True, "prefix_cache": True, "tokens_field": "max_tokens"}
+    assert services.endpoint_target(endpoint).supports_schema
+
+
+def test_what_is_merely_accepted_is_not_taken_for_granted(cast, endpoint, chat_server):
+    chat_server.logprobs = False
+    chat_server.answer = lambda body: "Hello"
+    run(cast.researcher, endpoint, "probe")
+    assert endpoint.capabilities["logprobs"] is False and endpoint.capabilities["schema"] is False
+
+
+def test_a_parameter_that_is_refused_is_a_no_and_a_failure_is_not(cast, endpoint, chat_server):
+    chat_server.faults.extend(["", "refused", "error"])
+    run(cast.researcher, endpoint, "probe")
+    assert endpoint.capabilities["logprobs"] is False
+    assert endpoint.capabilities["schema"] is None
+    assert "500" in endpoint.capabilities["reasons"]["schema"]
+
+
+async def test_models_that_refuse_max_tokens_are_asked_by_the_new_name(chat_server):
+    chat_server.only_new_tokens_field = True
+    found = await probing.probe(Target(chat_server.url, "m", KEY))
+    assert found["tokens_field"] == "max_completion_tokens"
+
+
+def test_a_cache_that_is_not_reported_is_not_known(cast, endpoint, chat_server):
+    chat_server.reports_cache = False
+    run(cast.researcher, endpoint, "probe")
+    assert endpoint.capabilities["prefix_cache"] is None
+
+
+def test_two_clicks_make_one_check_and_a_redelivered_task_does_nothing(cast, endpoint, chat_server):
+    first = services.start_check(cast.researcher, endpoint, "test")
+    assert services.start_check(cast.researcher, endpoint, "test") == first
+    assert services.start_check(cast.researcher, endpoint, "probe") != first
+    checks.carry_out(first.pk)
+    checks.carry_out(first.pk)
+    assert chat_server.requests == 1
+
+
+def test_a_check_whose_worker_was_lost_does_not_wait_for_ever(cast, endpoint):
+    first = services.start_check(cast.researcher, endpoint, "test")
+    EndpointCheck.objects.update(created_at=timezone.now() - timedelta(hours=1))
+    second = services.start_check(cast.researcher, endpoint, "test")
+    first.refresh_from_db()
+    assert second != first and first.state == "failed" and "No worker" in first.problem
+
+
+def test_only_the_last_checks_are_kept(cast, endpoint, monkeypatch):
+    monkeypatch.setattr(checks, "KEPT", 3)
+    for _ in range(5):
+        services.start_check(cast.researcher, endpoint, "test")
+        EndpointCheck.objects.update(state="finished", finished_at=timezone.now())
+    assert endpoint.checks.count() == 3
+
+
+def test_who_cannot_be_asked_is_not_tested(cast, endpoint):
+    recorded = services.create_endpoint(cast.researcher, "recorded", name="old")
+    services.archive(cast.researcher, endpoint)
+    for each in (recorded, endpoint):
+        with pytest.raises(Conflict):
+            services.start_check(cast.researcher, each, "test")
+
+
+def follow_the_schema(body):
+    return '{"count": 1, "colour": "blue"}' if "response_format" in body else "ready"

@@ -1,0 +1,283 @@
+"""Agreement between raters: ratings in, coefficients with n and bootstrap intervals out.
+
+A *unit* is what was rated, a *rater* who rated it. Ratings may be incomplete: every coefficient says how it treats
+units with fewer ratings. Intervals are percentile bootstraps over units (1,000 draws, fixed seed).
+
+Units with the same counts are interchangeable, so a resample is drawn over the distinct rows of counts: its cost does
+not grow with the number of units.
+
+Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, Literal
+
+import krippendorff
+import numpy as np
+from numpy.typing import NDArray
+
+from .estimate import Estimate, bootstrapped, kinds, resampled_kinds, undefined
+
+Level = Literal["nominal", "ordinal", "interval", "ratio"]
+Floats = NDArray[np.float64]
+MAX_VALUES_FOR_INTERVAL = 500  # the bootstrap of alpha holds a V x V table per draw
+MAX_NUMBERS = 4_000_000  # in such tables at a time
+_ROUNDING = 1e-12
+
+
+class RatingProblem(ValueError):
+    """A rating that cannot be used; the message names the line or the unit and what was expected."""
+
+
+@dataclass(frozen=True)
+class Rating:
+    unit: str
+    rater: str
+    value: str | float
+
+
+@dataclass(frozen=True)
+class Ratings:
+    """`counts_UV[u, v]`: how many raters gave unit u value v. `values` ascends where values are numbers."""
+
+    counts_UV: Floats
+    values: tuple[str | float, ...]
+    by_rater: dict[str, dict[int, int]]
+
+    @property
+    def paired_UV(self) -> Floats:
+        """Only the units with two ratings or more: a single rating agrees with nothing."""
+        paired: Floats = self.counts_UV[self.counts_UV.sum(1) >= 2]
+        return paired
+
+
+def tabulate(ratings: Iterable[Rating]) -> Ratings:
+    """Counts per unit and value. Raises RatingProblem when a rater rated one unit twice."""
+    units: dict[str, int] = {}
+    by_rater: dict[str, dict[int, str | float]] = defaultdict(dict)
+    for rating in ratings:
+        unit = units.setdefault(rating.unit, len(units))
+        if unit in by_rater[rating.rater]:
+            raise RatingProblem(f"rater {rating.rater!r} rated unit {rating.unit!r} twice")
+        by_rater[rating.rater][unit] = rating.value
+    distinct = {value for given in by_rater.values() for value in given.values()}
+    values = tuple(sorted(distinct, key=lambda value: (isinstance(value, str), value)))
+    column = {value: i for i, value in enumerate(values)}
+    counts = np.zeros((len(units), len(values)))
+    columns: dict[str, dict[int, int]] = {}
+    for rater, given in by_rater.items():
+        columns[rater] = {unit: column[value] for unit, value in given.items()}
+        for unit, v in columns[rater].items():
+            counts[unit, v] += 1
+    return Ratings(counts, values, columns)
+
+
+def report(ratings: Ratings, level: Level) -> dict[str, Any]:
+    """Every coefficient of one table of ratings, in its JSON form."""
+    return {
+        "level": level,
+        "units": len(ratings.counts_UV),
+        "raters": len(ratings.by_rater),
+        "ratings": int(ratings.counts_UV.sum()),
+        "percent": percent(ratings).json(),
+        "cohen": list(cohen_pairs(ratings)),
+        "fleiss": fleiss(ratings).json(),
+        "ac1": ac1(ratings).json(),
+        "alpha": alpha(ratings, level).json(),
+    }
+
+
+def _agreement_P(counts_PV: Floats) -> Floats:
+    """Share of agreeing pairs of ratings within each unit: sum_v c_v (c_v - 1) / (m (m - 1))."""
+    m_P = counts_PV.sum(1)
+    agreeing: Floats = (counts_PV * (counts_PV - 1)).sum(1) / (m_P * (m_P - 1))
+    return agreeing
+
+
+def percent(ratings: Ratings) -> Estimate:
+    """Observed agreement: mean over units with two ratings or more of the share of agreeing pairs."""
+    counts_UV = ratings.paired_UV
+    if not len(counts_UV):
+        return undefined("no unit has two ratings")
+    n = len(counts_UV)
+    counts_PV, n_P = kinds(counts_UV)
+    agreement_P = _agreement_P(counts_PV)
+    return bootstrapped(float(n_P @ agreement_P) / n, n, resampled_kinds(n_P) @ agreement_P / n)
+
+
+def fleiss(ratings: Ratings) -> Estimate:
+    """Fleiss' kappa (1971), `(p_a - p_e) / (1 - p_e)` with `p_e = sum_v pi_v^2`.
+
+    `pi_v` is the mean over units of the share of value v, `p_a` the mean agreement over units with two ratings or more,
+    which for complete ratings is Fleiss' own definition and otherwise its extension by Gwet (2014).
+    """
+    return _chance_corrected(ratings, lambda pi_DV: (pi_DV**2).sum(-1))
+
+
+def ac1(ratings: Ratings) -> Estimate:
+    """Gwet's AC1 (2008): as Fleiss' kappa, with chance agreement `sum_v pi_v (1 - pi_v) / (V - 1)`."""
+    values = len(ratings.values)
+    if values == 1:
+        return undefined("only one value was ever given, so chance agreement cannot be told")
+    return _chance_corrected(ratings, lambda pi_DV: (pi_DV * (1 - pi_DV)).sum(-1) / (values - 1))
+
+
+def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
+    counts_PV, n_P = kinds(ratings.counts_UV) if len(ratings.counts_UV) else (ratings.counts_UV, np.zeros(0))
+    m_P = counts_PV.sum(1)
+    paired_P = m_P >= 2
+    if not paired_P.any():
+        return undefined("no unit has two ratings")
+    agreement_P = np.zeros(len(counts_PV))
+    agreement_P[paired_P] = _agreement_P(counts_PV[paired_P])
+    weights_DP = np.vstack([n_P, resampled_kinds(n_P)])  # row 0: the data itself
+    pi_DV = weights_DP @ (counts_PV / m_P[:, None]) / n_P.sum()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed_D = weights_DP @ agreement_P / (weights_DP @ paired_P)
+        chance_D = chance(pi_DV)
+        kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
+    if not np.isfinite(kappa_D[0]):
+        return undefined("only one value was ever given, so chance agreement is already 1")
+    return bootstrapped(kappa_D[0], int(n_P[paired_P].sum()), kappa_D[1:])
+
+
+def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
+    """Cohen's kappa (1960) of every two raters who share a unit, most shared units first."""
+    sharing: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
+    by_unit: dict[int, list[tuple[str, int]]] = defaultdict(list)
+    for rater in sorted(ratings.by_rater):
+        for unit, v in ratings.by_rater[rater].items():
+            by_unit[unit].append((rater, v))
+    for given in by_unit.values():
+        for (first, v), (second, w) in combinations(given, 2):
+            sharing[first, second].append((v, w))
+    for (first, second), pairs in sorted(sharing.items(), key=lambda item: (-len(item[1]), item[0])):
+        yield {"raters": [first, second], **cohen(pairs).json()}
+
+
+def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
+    """Cohen's kappa of two raters from their values on the same units: `(p_o - p_e) / (1 - p_e)`."""
+    if not pairs:
+        return undefined("the two raters share no unit")
+    array = np.asarray(pairs)
+    values, indices = np.unique(array, return_inverse=True)
+    cells_PS, n_P = kinds(indices.reshape(array.shape).astype(np.float64))  # the cells of the confusion matrix
+    first_P, second_P = cells_PS.astype(int).T
+    n = len(array)
+    weights_DP = np.vstack([n_P, resampled_kinds(n_P)])
+    onehot = np.eye(len(values))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        observed_D = weights_DP @ (first_P == second_P) / n
+        chance_D = ((weights_DP @ onehot[first_P]) * (weights_DP @ onehot[second_P])).sum(1) / n**2
+        kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
+    if not np.isfinite(kappa_D[0]):
+        return undefined("both raters gave one and the same value throughout, so kappa is 0/0")
+    return bootstrapped(kappa_D[0], n, kappa_D[1:])
+
+
+def alpha(ratings: Ratings, level: Level) -> Estimate:
+    """Krippendorff's alpha (2011), `1 - D_o / D_e`, over the units with two ratings or more."""
+    counts_UV = ratings.paired_UV
+    if not len(counts_UV):
+        return undefined("no unit has two ratings")
+    used = counts_UV.sum(0) > 0
+    counts_UV = counts_UV[:, used]
+    if counts_UV.shape[1] == 1:
+        return undefined("only one value was ever given, so expected disagreement is 0")
+    values = [value for value, kept in zip(ratings.values, used, strict=True) if kept]
+    domain: Floats | None = None if level == "nominal" else np.asarray(values, dtype=np.float64)
+    value = krippendorff.alpha(
+        value_counts=counts_UV,
+        value_domain=range(len(values)) if domain is None else domain,
+        level_of_measurement=level,
+    )
+    if counts_UV.shape[1] > MAX_VALUES_FOR_INTERVAL:
+        reason = f"not drawn for more than {MAX_VALUES_FOR_INTERVAL} distinct values"
+        return Estimate(float(value), len(counts_UV), interval=reason)
+    counts_PV, n_P = kinds(counts_UV)
+    return bootstrapped(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
+
+
+def _alpha_draws(counts_PV: Floats, weights_DP: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """Alpha of each bootstrap sample. The coincidence table is a sum over units, so a resample only reweights it."""
+    block = max(1, MAX_NUMBERS // max(1, counts_PV.shape[1] ** 2))  # draws whose tables fit into memory together
+    parts = [
+        _alpha_of(_coincidences(counts_PV, weights_DP[start : start + block]), domain_V, level)
+        for start in range(0, len(weights_DP), block)
+    ]
+    return np.concatenate(parts)
+
+
+def _coincidences(counts_PV: Floats, weights_DP: Floats) -> Floats:
+    """(D, V, V): how often values v and w meet within a unit, each unit with m ratings weighing 1 / (m - 1)."""
+    values = counts_PV.shape[1]
+    per_unit_PV = counts_PV / (counts_PV.sum(1, keepdims=True) - 1)
+    found_DVV = np.zeros((len(weights_DP), values, values))
+    step = max(1, MAX_NUMBERS // values**2)  # kinds whose products fit into memory together
+    for start in range(0, len(counts_PV), step):
+        part = slice(start, start + step)
+        products_PW = (per_unit_PV[part, :, None] * counts_PV[part, None, :]).reshape(-1, values * values)
+        found_DVV += (weights_DP[:, part] @ products_PW).reshape(found_DVV.shape)
+    diagonal = np.arange(values)
+    found_DVV[:, diagonal, diagonal] -= weights_DP @ per_unit_PV
+    return found_DVV
+
+
+def _alpha_of(coincidence_DVV: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """(D,): NaN where a sample holds one value only."""
+    n_DV = coincidence_DVV.sum(2)
+    delta_DVV = _distance(n_DV, domain_V, level)
+    expected_D = np.einsum("dv,dvw,dw->d", n_DV, np.broadcast_to(delta_DVV, coincidence_DVV.shape), n_DV)
+    expected_D /= n_DV.sum(1) - 1
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(expected_D > 0, 1 - (coincidence_DVV * delta_DVV).sum((1, 2)) / expected_D, np.nan)
+
+
+def _distance(n_DV: Floats, domain_V: Floats | None, level: Level) -> Floats:
+    """(D or 1, V, V): squared distance between values as the level has it (Krippendorff, 2011, section 4)."""
+    if level == "nominal" or domain_V is None:
+        return (1 - np.eye(n_DV.shape[1]))[None]
+    if level == "ordinal":
+        rank_DV = np.cumsum(n_DV, 1) - n_DV / 2  # |difference of mid-ranks| = ranks between, with half of both ends
+        return np.asarray((rank_DV[:, :, None] - rank_DV[:, None, :]) ** 2)
+    difference = (domain_V[:, None] - domain_V[None, :]) ** 2
+    if level == "interval":
+        return np.asarray(difference)[None]
+    total = (domain_V[:, None] + domain_V[None, :]) ** 2
+    return np.divide(difference, total, out=np.zeros_like(total), where=total > 0)[None]
+
+
+def parse_rating(row: Any, level: Level) -> Rating | None:
+    """One JSON object as a rating; None where the value is missing. Raises RatingProblem naming the field."""
+    if not isinstance(row, dict):
+        raise RatingProblem("expected an object with unit, rater and value")
+    for field in ("unit", "rater", "value"):
+        if field not in row:
+            raise RatingProblem(f"field {field!r} is missing")
+    if row["value"] is None:
+        return None
+    return Rating(_label(row, "unit"), _label(row, "rater"), _value(row["value"], level))
+
+
+def _label(row: dict[str, Any], field: str) -> str:
+    if not isinstance(row[field], str | int) or isinstance(row[field], bool) or row[field] == "":
+        raise RatingProblem(f"field {field!r}: expected a name or a whole number, found {row[field]!r}")
+    return str(row[field])
+
+
+def _value(value: Any, level: Level) -> str | float:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if is_number and not np.isfinite(value):
+        raise RatingProblem(f"field 'value': expected a finite number, found {value!r}")
+    if level == "nominal":
+        if isinstance(value, dict | list):
+            raise RatingProblem("field 'value': expected a text, a number or true/false")
+        return float(value) if is_number else str(value)
+    if not is_number:
+        raise RatingProblem(f"field 'value': level {level!r} needs numbers, found {value!r}")
+    if level == "ratio" and value < 0:
+        raise RatingProblem(f"field 'value': a ratio scale has no negative values, found {value!r}")
+    return float(value)

@@ -1,0 +1,67 @@
+"""Two judges, models or conditions on the same cases. Axes: C cases."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from scipy.stats import binomtest
+
+from .estimate import Estimate, bootstrap_ratio, numbers
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def paired_difference(
+    first_C: Sequence[float | bool | None],
+    second_C: Sequence[float | bool | None],
+    clusters: Sequence[object] | None = None,
+) -> Estimate:
+    """Mean of second - first over the cases that both have, with a paired bootstrap interval (Efron, 1979).
+
+    Cases that either lacks are counted in `missing`. `clusters`: cases drawn together, such as one prompt's responses.
+    """
+    if len(first_C) != len(second_C):
+        raise ValueError(f"{len(first_C)} values cannot be paired with {len(second_C)}")
+    difference_C = numbers(second_C) - numbers(first_C)
+    both_C = ~np.isnan(difference_C)
+    kept = None if clusters is None else [cluster for cluster, both in zip(clusters, both_C, strict=True) if both]
+    values_C = difference_C[both_C]
+    missing = int((~both_C).sum())
+    return bootstrap_ratio(
+        values_C, np.ones(len(values_C)), clusters=kept, missing=missing, empty="no case has a value from both"
+    )
+
+
+def keyed_difference(first: Mapping[Key, float | bool | None], second: Mapping[Key, float | bool | None]) -> Estimate:
+    """`paired_difference` of values by case; cases that only one of them holds are counted in `missing`."""
+    keys = sorted(first.keys() | second.keys(), key=str)
+    return paired_difference([first.get(key) for key in keys], [second.get(key) for key in keys])
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """`p`: two-sided exact chance of a split at least as uneven among the `only_first + only_second` cases that decide.
+
+    1 where no case decides: two judges that are right on the same cases give no sign of a difference.
+    """
+
+    both: int
+    only_first: int
+    only_second: int
+    neither: int
+    p: float
+    missing: int = 0
+
+
+def mcnemar(first_C: Sequence[bool | None], second_C: Sequence[bool | None]) -> McNemar:
+    """McNemar's exact test (1947) of two judges' right and wrong verdicts on the same cases.
+
+    Cases that either lacks are left out and counted; where a missing verdict is wrong, pass False for it.
+    """
+    pairs = [(a, b) for a, b in zip(first_C, second_C, strict=True) if a is not None and b is not None]
+    both, neither = sum(a and b for a, b in pairs), sum(not a and not b for a, b in pairs)
+    only_first, only_second = sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
+    deciding = only_first + only_second
+    p = float(binomtest(only_first, deciding, 0.5).pvalue) if deciding else 1.0
+    return McNemar(both, only_first, only_second, neither, p, len(first_C) - len(pairs))

@@ -1,0 +1,186 @@
+"""Estimates as the product shows them: a value with its n and 95% interval, or the reason why there is none.
+
+Axes: C cases (or clusters of cases), F columns summed over cases, D bootstrap draws, P kinds of interchangeable cases.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.stats import binomtest
+
+Floats = NDArray[np.float64]
+BOOTSTRAP_DRAWS = 1000
+SEED = 20_110  # fixed, so that the same data always shows the same interval
+SINGLE = "one case has no spread"
+MAX_NUMBERS = 4_000_000  # of resample counts in memory at a time
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """`value` is None exactly when `undefined` says why; `low` and `high` are None exactly when `interval` does, or then.
+
+    `n`: the cases that the value rests on. `missing`: further cases that have no value; whether they count against it
+    is for the metric to say.
+    """
+
+    value: float | None
+    n: int
+    low: float | None = None
+    high: float | None = None
+    missing: int = 0
+    undefined: str = ""
+    interval: str = ""
+
+    def json(self) -> dict[str, Any]:
+        """As the API, stored results and commands give it: `undefined` and `interval` only where they have something to say."""
+        numbers = {name: getattr(self, name) for name in ("value", "n", "low", "high", "missing")}
+        reasons = {name: getattr(self, name) for name in ("undefined", "interval") if getattr(self, name)}
+        return numbers | reasons
+
+
+def numbers(values: Iterable[float | bool | None]) -> Floats:
+    """Values as floats, NaN where one is missing."""
+    return np.array([np.nan if value is None else float(value) for value in values], dtype=np.float64)
+
+
+def undefined(reason: str, n: int = 0, missing: int = 0) -> Estimate:
+    """An estimate that does not exist: said as such, never 0 or NaN."""
+    return Estimate(None, n, missing=missing, undefined=reason)
+
+
+def proportion(successes: int, n: int, missing: int = 0, empty: str = "no cases") -> Estimate:
+    """A share with its Wilson score interval (Wilson, 1927); `empty` is the reason given where n is 0."""
+    if n == 0:
+        return undefined(empty, missing=missing)
+    interval = binomtest(int(successes), int(n)).proportion_ci(method="wilson")
+    return Estimate(successes / n, int(n), float(interval.low), float(interval.high), missing)
+
+
+def bootstrapped(value: float, n: int, draws_D: Floats, missing: int = 0) -> Estimate:
+    """An estimate with the percentile interval of `draws_D` (Efron, 1979), or with the reason why it has none.
+
+    The interval is widened to hold the value, which rounding or a skewed statistic may leave just outside.
+    """
+    if n < 2:
+        return Estimate(float(value), int(n), missing=missing, interval=SINGLE)
+    interval = percentile_interval(draws_D)
+    if interval is None:
+        return Estimate(float(value), int(n), missing=missing, interval="undefined in most resamples")
+    return Estimate(float(value), int(n), min(interval[0], float(value)), max(interval[1], float(value)), missing)
+
+
+def bootstrap_mean(values_C: ArrayLike, missing: int = 0, empty: str = "no cases") -> Estimate:
+    """Mean of independent cases with a bootstrap interval."""
+    values = np.asarray(values_C, dtype=np.float64)
+    return bootstrap_ratio(values, np.ones(len(values)), missing=missing, empty=empty)
+
+
+def bootstrap_ratio(
+    above_C: ArrayLike,
+    below_C: ArrayLike,
+    *,
+    clusters: Sequence[object] | None = None,
+    missing: int = 0,
+    empty: str = "no cases",
+) -> Estimate:
+    """sum(above) / sum(below) over cases, resampled by case or by cluster; n is sum(below)."""
+    above, below = np.asarray(above_C, dtype=np.float64), np.asarray(below_C, dtype=np.float64)
+    if not below.sum():
+        return undefined(empty, missing=missing)
+    return bootstrap_sums(
+        np.column_stack([above, below]),
+        lambda sums_DF: sums_DF[:, 0] / sums_DF[:, 1],
+        n=round(float(below.sum())),
+        clusters=clusters,
+        missing=missing,
+        empty=empty,
+    )
+
+
+def bootstrap_sums(
+    columns_CF: Floats,
+    statistic: Callable[[Floats], Floats],
+    *,
+    n: int | None = None,
+    clusters: Sequence[object] | None = None,
+    missing: int = 0,
+    empty: str = "no cases",
+) -> Estimate:
+    """Any statistic that is a function of column sums over cases: ratios, correlations, kappas, macro averages.
+
+    `statistic` maps sums (D, F) to values (D,), NaN where it is undefined. Cases of one cluster (the responses to one
+    prompt, the verdicts on one pair) are drawn together: they are not independent. With NaN on the data itself, the
+    estimate is undefined for the reason `empty`; with a single case or cluster it has no interval.
+    """
+    counted = len(columns_CF) if n is None else n
+    if not len(columns_CF):
+        return undefined(empty, missing=missing)
+    rows = columns_CF if clusters is None else clustered(columns_CF, clusters)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        value = float(statistic(rows.sum(0)[None])[0])
+        if not np.isfinite(value):
+            return undefined(empty, counted, missing)
+        if len(rows) == 1:
+            return Estimate(value, counted, missing=missing, interval=SINGLE)
+        draws_D = np.concatenate([statistic(sums_DF) for sums_DF in _resampled_sums(rows)])
+    return bootstrapped(value, counted, draws_D, missing)
+
+
+def _resampled_sums(rows_CF: Floats) -> Iterator[Floats]:
+    """(draws, F): column sums of each bootstrap sample. Equal rows are interchangeable: a few kinds cost a few columns."""
+    kinds_PF, n_P = kinds(rows_CF)
+    if 2 * len(kinds_PF) <= len(rows_CF):
+        yield resampled_kinds(n_P) @ kinds_PF
+        return
+    for weights_DC in resamples(len(rows_CF)):
+        yield weights_DC @ rows_CF
+
+
+def kinds(rows_CF: Floats) -> tuple[Floats, Floats]:
+    """The distinct rows in a fixed order, and how many there are of each."""
+    found = Counter(map(bytes, np.ascontiguousarray(rows_CF)))  # np.unique would sort every row
+    ordered = sorted(found)
+    kinds_PF = np.frombuffer(b"".join(ordered), dtype=np.float64).reshape(len(ordered), rows_CF.shape[1])
+    return kinds_PF, np.array([found[row] for row in ordered], dtype=np.float64)
+
+
+def clustered(columns_CF: Floats, clusters: Sequence[object]) -> Floats:
+    """Column sums of each cluster, in the order of first appearance."""
+    place: dict[object, int] = {}
+    index = [place.setdefault(cluster, len(place)) for cluster in clusters]
+    sums = np.zeros((len(place), columns_CF.shape[1]))
+    np.add.at(sums, index, columns_CF)
+    return sums
+
+
+def resamples(units: int, draws: int = BOOTSTRAP_DRAWS) -> Iterator[Floats]:
+    """(draws, units): how often each unit was drawn in each bootstrap sample; in blocks, so that memory stays flat."""
+    generator = np.random.default_rng(SEED)
+    step = max(1, MAX_NUMBERS // units)
+    for done in range(0, draws, step):
+        # counting drawn units is several times quicker than one multinomial of many categories
+        drawn = [generator.integers(units, size=units) for _ in range(min(step, draws - done))]
+        yield np.array([np.bincount(each, minlength=units) for each in drawn], dtype=np.float64)
+
+
+def resampled_kinds(n_P: Floats, draws: int = BOOTSTRAP_DRAWS) -> Floats:
+    """(draws, kinds): the same where units of one kind are interchangeable and kind p has `n_P[p]` of them.
+
+    The kinds of a resample are multinomial whatever the number of units, so 100,000 units of 40 kinds cost 40 columns.
+    """
+    total = int(n_P.sum())
+    generator = np.random.default_rng(SEED)
+    return generator.multinomial(total, n_P / total, size=draws).astype(np.float64)
+
+
+def percentile_interval(draws_D: Floats) -> tuple[float, float] | None:
+    """The central 95% of the draws that are defined; None when fewer than half are."""
+    defined = draws_D[np.isfinite(draws_D)]
+    if len(defined) * 2 < len(draws_D) or not len(defined):
+        return None
+    low, high = np.quantile(defined, [0.025, 0.975])
+    return float(low), float(high)

@@ -1,0 +1,83 @@
+"""The most that a run of calls may use, never exceeded by calls that were on their way already."""
+
+import asyncio
+from dataclasses import dataclass
+from decimal import Decimal
+
+from .chat import ChatReply, ChatRequest, EndpointProblem, Prices
+
+OVERHEAD_TOKENS = 64  # of the chat template, and of each message's role
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What is set aside for one call until it is known what it used."""
+
+    tokens: int
+    money: Decimal
+
+
+class Budget:
+    """A limit on tokens, on money, or on both, shared by all calls of a run. Tokens are those of prompt and reply.
+
+    Before a call leaves, the most it can use is set aside: one token per byte of the prompt (no tokenizer makes more of
+    it) and the longest reply. So calls in flight cannot overshoot together. Near the limit fewer calls travel at once; when
+    not even one more fits, `hold` raises, and less than the most of one call is left over.
+    """
+
+    def __init__(self, tokens: int | None = None, money: Decimal | None = None) -> None:
+        self.tokens, self.money = tokens, money
+        self.spent_tokens, self.spent_money = 0, Decimal(0)
+        self._held_tokens, self._held_money = 0, Decimal(0)
+        self._settled = asyncio.Condition()
+
+    async def hold(self, request: ChatRequest, prices: Prices | None) -> Hold:
+        """Waits while calls in flight might leave enough for this one.
+
+        Raises EndpointProblem "budget" once they cannot, or where money is limited and no prices are known.
+        """
+        wanted = self._most(request, prices)
+        async with self._settled:
+            while not self._fits(wanted, self._held_tokens, self._held_money):
+                if not self._fits(wanted, 0, Decimal(0)):
+                    raise EndpointProblem("budget", self._used_up())
+                await self._settled.wait()
+            self._held_tokens += wanted.tokens
+            self._held_money += wanted.money
+        return wanted
+
+    async def settle(self, hold: Hold, reply: ChatReply | None, prices: Prices | None, *, billed: bool = True) -> None:
+        """Replaces what was set aside by what was used; without token counts all of it counts as used.
+
+        A call that was not answered, and so not `billed`, used nothing.
+        """
+        tokens, money = (hold.tokens, hold.money) if billed else (0, Decimal(0))
+        if reply is not None and reply.prompt_tokens is not None and reply.completion_tokens is not None:
+            tokens = reply.prompt_tokens + reply.completion_tokens
+            money = prices.cost(reply.prompt_tokens, reply.completion_tokens) if prices else Decimal(0)
+        async with self._settled:
+            self._held_tokens -= hold.tokens
+            self._held_money -= hold.money
+            self.spent_tokens += tokens
+            self.spent_money += money
+            self._settled.notify_all()
+
+    def _most(self, request: ChatRequest, prices: Prices | None) -> Hold:
+        prompt = sum(len(message["content"].encode()) + OVERHEAD_TOKENS for message in request.messages)
+        if self.money is not None and prices is None:
+            raise EndpointProblem("budget", "Money is limited, but the endpoint has no prices. Enter them on its page.")
+        reply = request.sampling.max_tokens
+        return Hold(prompt + reply, prices.cost(prompt, reply) if prices else Decimal(0))
+
+    def _fits(self, wanted: Hold, held_tokens: int, held_money: Decimal) -> bool:
+        tokens = self.spent_tokens + held_tokens + wanted.tokens
+        money = self.spent_money + held_money + wanted.money
+        return (self.tokens is None or tokens <= self.tokens) and (self.money is None or money <= self.money)
+
+    def _used_up(self) -> str:
+        parts = []
+        if self.tokens is not None:
+            parts.append(f"{self.spent_tokens:,} of {self.tokens:,} tokens")
+        if self.money is not None:
+            parts.append(f"{self.spent_money:.4f} of {self.money:f} in money")
+        return f"The budget is used up: {' and '.join(parts)} are spent, and the next call may need more than is left."

@@ -1,0 +1,88 @@
+"""An input becomes calls, each under the address of its content; a reply becomes a parsed answer or a problem."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from .answers import Answer, Reading, extract, schema
+from .base import BaseSpec
+from .chat import ChatRequest
+from .inputs import JudgeInput
+from .spec import kind_of
+from .templates import render
+
+_QUOTED = 4_000  # characters of an unusable answer that are shown to the judge again
+
+
+@dataclass(frozen=True)
+class Call:
+    """`key` is the content's address; `subject` says what the call is about: example, response, criterion, order, sample.
+
+    `record` is the request as canonical JSON, as it is hashed and stored.
+    """
+
+    key: str
+    request: ChatRequest
+    subject: dict[str, Any]
+    record: str
+
+
+def expand(spec: BaseSpec, version: str, given: JudgeInput, draw: int = 0) -> list[Call]:
+    """All calls for one input: per criterion, order and vote as the kind has it, calls with a common prefix together.
+
+    `version` is the judge version's digest. Another `draw` asks for other samples of the same questions. Raises InputProblem when the input lacks what the kind needs.
+    """
+    return list(_calls(spec, version, given, draw))
+
+
+def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterator[Call]:
+    kind = kind_of(spec)
+    wanted = _schema(kind.answer(spec))
+    shape = kind.answer_format(spec)
+    for asked in kind.ask(spec, given):
+        values = {**asked.values, "answer_format": shape}
+        messages = [{"role": "user", "content": render(spec.prompt, values)}]
+        if spec.system:
+            messages.insert(0, {"role": "system", "content": render(spec.system, values)})
+        for sample in range(draw * spec.votes, (draw + 1) * spec.votes):
+            seed = None if spec.sampling.seed is None else spec.sampling.seed + sample
+            request = ChatRequest(tuple(messages), spec.sampling, wanted, seed)
+            record = _record(request)
+            subject = {**asked.subject, "sample": sample} if spec.votes > 1 or draw else asked.subject
+            yield Call(key_of(version, record, sample), request, subject, record)
+
+
+def key_of(version: str, record: str, sample: int) -> str:
+    """SHA-256, hexadecimal, over the judge version's digest, the request and the number of the sample."""
+    return hashlib.sha256(f"{version}\n{sample}\n{record}".encode()).hexdigest()
+
+
+def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool = True) -> Reading:
+    """What the raw answer says. Never raises, on any text: what cannot be read is a problem, and so missing.
+
+    `complete` False: the answer was cut, and only counts if its JSON happens to be whole.
+    """
+    kind = kind_of(spec)
+    answer, problem = extract(raw, kind.answer(spec), complete=complete)
+    return Reading(None, problem) if answer is None else kind.read(spec, subject, answer)
+
+
+def again(request: ChatRequest, raw: str, problem: str) -> ChatRequest:
+    """The request once more, with the answer that could not be used and the reason why."""
+    told = f"That answer cannot be used: {problem}. Answer the question above again, with the JSON object only."
+    turns = ({"role": "assistant", "content": raw[:_QUOTED]}, {"role": "user", "content": told})
+    return replace(request, messages=(*request.messages, *turns))
+
+
+@lru_cache
+def _schema(answer: type[Answer]) -> dict[str, Any]:
+    return schema(answer)
+
+
+def _record(request: ChatRequest) -> str:
+    """The request as text. The answer's schema is left out: the version's spec determines it."""
+    data = {"messages": request.messages, "sampling": request.sampling.model_dump(mode="json"), "seed": request.seed}
+    return json.dumps(data, ensure_ascii=False, sort_keys=True, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""Kinds of judges, one module per family. `trainer.judges.spec` lists them."""

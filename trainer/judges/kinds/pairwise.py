@@ -1,0 +1,223 @@
+"""Two responses compared, with or without a rubric, in either order (METHODS 2, 4 and 5).
+
+Parsed answers stay as they were said: "A" is the response shown first. `trainer.judges.combine` un-swaps them.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
+
+from pydantic import Field
+
+from trainer.config.fields import knob
+
+from ..answers import Answer, Reading
+from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, Kind, OrderedSpec, prompt_text, system_text
+from ..inputs import InputProblem, JudgeInput
+from ..templates import fenced, numbered
+from .shared import by_number, pick, prompt_of
+
+Scale = Literal["forced", "tie", "five"]
+STRENGTHS = {"A much better": -2, "A": -1, "A better": -1, "tie": 0, "B": 1, "B better": 1, "B much better": 2}
+_SCALE_HELP = "Verdicts the judge may give: A or B; A, B or a tie; or five steps from A much better to B much better"
+
+_SHOWN = """The conversation so far:
+{{conversation}}
+
+Response A:
+{{response_a}}
+
+Response B:
+{{response_b}}
+
+"""
+_FAIR = (
+    "The order of the two is accidental, and who wrote them is not known. Being longer, better formatted or more "
+    "confident is no merit by itself."
+)
+
+
+class PairwiseSpec(OrderedSpec):
+    """Which of two responses is better, with reasons ordered by importance; no rubric is shown."""
+
+    kind: Literal["pairwise"] = "pairwise"
+    scale: Scale = knob("tie", _SCALE_HELP)
+    system: str = system_text(
+        f"You compare two responses to the same conversation and say which serves the person better.\n{DATA_NOTICE}\n"
+        f"{_FAIR}\nFirst collect your reasons, the weightiest first; each names one concrete thing that one response does "
+        f"and what it is worth. Then give the verdict that follows from them.\n{ANSWER_NOTICE}"
+    )
+    prompt: str = prompt_text(_SHOWN + "Which response is better?")
+
+
+class PairwiseRubricSpec(OrderedSpec):
+    """Which of two responses fulfils a rubric better: the gatekeeper first, then every criterion, then the verdict."""
+
+    kind: Literal["pairwise_rubric"] = "pairwise_rubric"
+    scale: Scale = knob("tie", _SCALE_HELP)
+    system: str = system_text(
+        f"You compare two responses to the same conversation by a rubric, and by nothing else.\n{DATA_NOTICE}\n{_FAIR}\n"
+        "Work in this order. First find the gatekeeper: the hard rule of the rubric whose violation would settle the "
+        "comparison, most of all one that the conversation states outright; if the rubric has no hard rule, say 0. Decide "
+        "for each response whether it keeps it. Then go through every criterion by number and decide for each response "
+        "whether it is met. Then give the verdict: a response that breaks the gatekeeper loses to one that keeps it; "
+        "otherwise the criteria decide, weighed by their points; negative points are for faults.\n" + ANSWER_NOTICE
+    )
+    prompt: str = prompt_text(_SHOWN + "Compare the responses by this rubric:\n{{criteria}}")
+
+
+class _TwoWay(Answer):
+    verdict: Literal["A", "B"]
+
+
+class _ThreeWay(Answer):
+    verdict: Literal["A", "B", "tie"]
+
+
+class _FiveWay(Answer):
+    verdict: Literal["A much better", "A better", "tie", "B better", "B much better"]
+
+
+class _Reasoned(Answer):
+    reasons: list[str] = Field(description="The weightiest first")
+
+
+class ForcedAnswer(_TwoWay, _Reasoned):
+    pass
+
+
+class TieAnswer(_ThreeWay, _Reasoned):
+    pass
+
+
+class FiveAnswer(_FiveWay, _Reasoned):
+    pass
+
+
+class Gatekeeper(Answer):
+    number: int = Field(ge=0, description="The criterion's number, or 0 when no hard rule decides")
+    explanation: str
+    a_meets: bool
+    b_meets: bool
+
+
+class BothMet(Answer):
+    number: int
+    explanation: str
+    a_meets: bool
+    b_meets: bool
+
+
+class _Checked(Answer):
+    gatekeeper: Gatekeeper
+    criteria: list[BothMet]
+
+
+class ForcedRubricAnswer(_TwoWay, _Checked):
+    pass
+
+
+class TieRubricAnswer(_ThreeWay, _Checked):
+    pass
+
+
+class FiveRubricAnswer(_FiveWay, _Checked):
+    pass
+
+
+_PLAIN: dict[str, type[Answer]] = {"forced": ForcedAnswer, "tie": TieAnswer, "five": FiveAnswer}
+_RUBRIC: dict[str, type[Answer]] = {"forced": ForcedRubricAnswer, "tie": TieRubricAnswer, "five": FiveRubricAnswer}
+_WORDS = {
+    "forced": '"A" or "B"',
+    "tie": '"A", "B" or "tie"',
+    "five": '"A much better", "A better", "tie", "B better" or "B much better"',
+}
+
+
+def _both_orders(spec: OrderedSpec, given: JudgeInput, values: dict[str, str], more: dict[str, Any]) -> Iterator[Asked]:
+    if len(given.responses) != 2:
+        raise InputProblem(f"a pair needs 2 responses; the input has {len(given.responses)}")
+    (a, text_a), (b, text_b) = given.responses.items()
+    subject = {**given.subject, "example": given.example, "a": a, "b": b, **more}
+    for order in ("given", "swapped") if spec.order == "both" else (spec.order,):
+        first, second = (text_a, text_b) if order == "given" else (text_b, text_a)
+        shown = {"response_a": fenced("response", first), "response_b": fenced("response", second)}
+        yield Asked({**values, **shown}, {**subject, "order": order})
+
+
+def _ask_plain(spec: PairwiseSpec, given: JudgeInput) -> Iterator[Asked]:
+    reference = fenced("reference", given.reference) if given.reference else ""
+    yield from _both_orders(spec, given, {"conversation": prompt_of(given), "reference": reference}, {})
+
+
+def _ask_rubric(spec: PairwiseRubricSpec, given: JudgeInput) -> Iterator[Asked]:
+    if not given.criteria:
+        raise InputProblem("the rubric has no criteria")
+    lines = [f"({c.kind} rule, {c.points:+g} points) {c.text}" for c in given.criteria]
+    values = {"conversation": prompt_of(given), "criteria": fenced("rubric", numbered(lines))}
+    values["reference"] = fenced("reference", given.reference) if given.reference else ""
+    yield from _both_orders(spec, given, values, {"criteria": [criterion.id for criterion in given.criteria]})
+
+
+def _read_plain(spec: PairwiseSpec, subject: Mapping[str, Any], answer: Any) -> Reading:
+    reasons = [reason for reason in answer.reasons if reason.strip()]
+    return Reading({"verdict": answer.verdict, "strength": STRENGTHS[answer.verdict], "reasons": reasons})
+
+
+def _read_rubric(spec: PairwiseRubricSpec, subject: Mapping[str, Any], answer: Any) -> Reading:
+    """The verdict stands on its own; criteria that were passed over are missing, and reason enough to ask again."""
+    ids = subject["criteria"]
+    read = by_number([each.model_dump() for each in answer.criteria], ids, "criterion")
+    keeper = answer.gatekeeper.model_dump()
+    number = keeper.pop("number")
+    problem = read.problem
+    if number > len(ids):
+        problem = "; ".join(filter(None, ["the gatekeeper is no criterion of the rubric", problem]))
+    keeper["criterion"] = ids[number - 1] if 1 <= number <= len(ids) else None
+    parsed = read.parsed or {"items": {}, "missing": list(ids)}
+    return Reading(
+        {"verdict": answer.verdict, "strength": STRENGTHS[answer.verdict], "gatekeeper": keeper, **parsed}, problem
+    )
+
+
+def _plain_format(spec: PairwiseSpec) -> str:
+    return f'{{"reasons": ["the weightiest reason", ...], "verdict": {_WORDS[spec.scale]}}}'
+
+
+def _rubric_format(spec: PairwiseRubricSpec) -> str:
+    met = '"explanation": "one sentence", "a_meets": true or false, "b_meets": true or false'
+    return (
+        f'{{"gatekeeper": {{"number": 1, {met}}}, "criteria": [{{"number": 1, {met}}}, ...], '
+        f'"verdict": {_WORDS[spec.scale]}}}'
+    )
+
+
+KINDS = (
+    Kind(
+        name="pairwise",
+        title="Pairwise",
+        help="Says which of two responses is better, with reasons, without a rubric.",
+        spec=PairwiseSpec,
+        pair=True,
+        variables=pick("conversation", "reference", "response_a", "response_b"),
+        required=("response_a", "response_b"),
+        decides=("verdict",),
+        answer=lambda spec: _PLAIN[spec.scale],
+        answer_format=_plain_format,
+        ask=_ask_plain,
+        read=_read_plain,
+    ),
+    Kind(
+        name="pairwise_rubric",
+        title="Pairwise with rubric",
+        help="Compares two responses by a rubric: gatekeeper first, every criterion for each, then the verdict.",
+        spec=PairwiseRubricSpec,
+        pair=True,
+        variables=pick("conversation", "reference", "response_a", "response_b", "criteria"),
+        required=("response_a", "response_b", "criteria"),
+        decides=("verdict",),
+        answer=lambda spec: _RUBRIC[spec.scale],
+        answer_format=_rubric_format,
+        ask=_ask_rubric,
+        read=_read_rubric,
+    ),
+)

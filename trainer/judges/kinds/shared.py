@@ -1,0 +1,76 @@
+"""What several families need: parts of an input or the reason why they are missing, and answers by item number."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from trainer.contracts import Criterion
+
+from ..answers import Reading
+from ..inputs import InputProblem, JudgeInput
+from ..templates import conversation
+
+VARIABLES = {
+    "conversation": "the prompt: every turn so far",
+    "response": "the response that is judged",
+    "criterion": "the criterion, one statement about a response",
+    "criteria": "the rubric's criteria, numbered",
+    "reference": "the example's reference answer, or empty",
+    "response_a": "the response shown first",
+    "response_b": "the response shown second",
+}
+
+
+def pick(*names: str) -> dict[str, str]:
+    return {name: VARIABLES[name] for name in names}
+
+
+def prompt_of(given: JudgeInput) -> str:
+    if not given.conversation:
+        raise InputProblem("the example has no prompt")
+    return conversation(given.conversation)
+
+
+def judged_criteria(given: JudgeInput) -> tuple[Criterion, ...]:
+    """The criteria that need a judge: those with a verifier are decided by their program alone."""
+    if not given.criteria:
+        raise InputProblem("the rubric has no criteria")
+    return tuple(criterion for criterion in given.criteria if criterion.verifier is None)
+
+
+def responses_of(given: JudgeInput) -> Iterator[tuple[str, str]]:
+    if not given.responses:
+        raise InputProblem("the example has no response")
+    yield from given.responses.items()
+
+
+def texts(found: Sequence[str], what: str) -> Sequence[str]:
+    if not found:
+        raise InputProblem(f"there are no {what}")
+    return found
+
+
+def by_number(items: Sequence[Mapping[str, Any]], keys: Sequence[Any], what: str) -> Reading:
+    """`items` carry a `number` from 1: {"items": {key: item}, "missing": [keys]}.
+
+    Numbers that do not exist and numbers answered twice with different content count as not answered.
+    """
+    found: dict[Any, dict[str, Any]] = {}
+    contradicted, unknown = set(), 0
+    for item in items:
+        rest = {name: value for name, value in item.items() if name != "number"}
+        if not 1 <= item["number"] <= len(keys):
+            unknown += 1
+            continue
+        key = keys[item["number"] - 1]
+        if key in found and found[key] != rest:
+            contradicted.add(key)
+        found.setdefault(key, rest)
+    for key in contradicted:
+        del found[key]
+    missing = [key for key in keys if key not in found]
+    problems = [f"no answer on {what} {keys.index(key) + 1}" for key in missing if key not in contradicted]
+    problems += [f"two answers on {what} {keys.index(key) + 1}" for key in missing if key in contradicted]
+    if unknown:
+        problems.append(f"{unknown} answers on a {what} that was not asked about")
+    problem = "; ".join(problems)
+    return Reading({"items": found, "missing": missing} if found else None, problem)

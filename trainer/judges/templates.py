@@ -1,0 +1,47 @@
+"""Prompt templates: each {{variable}} is replaced once, and what is judged is fenced off as data."""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from trainer.contracts import Message
+
+VARIABLE = re.compile(r"\{\{\s*([a-z][a-z_]*)\s*\}\}")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+
+
+def variables(template: str) -> list[str]:
+    """The names between double braces, each once, in order of appearance."""
+    return list(dict.fromkeys(VARIABLE.findall(template)))
+
+
+def render(template: str, values: Mapping[str, str]) -> str:
+    """The template with every known variable replaced in one pass: braces inside a value stay as they are.
+
+    A name without a value stays too; specs with such names are refused before they are saved.
+    """
+    return VARIABLE.sub(lambda found: values.get(found[1], found[0]), template)
+
+
+def scrub(text: str) -> str:
+    """`text` without what no database stores: NUL and lone surrogates become the replacement character."""
+    return _UNSTORABLE.sub("\ufffd", text)
+
+
+def fenced(tag: str, text: str) -> str:
+    """`text` between a pair of tags that it cannot close: the tag gets a number when the text contains its end."""
+    text = scrub(text)
+    name, number = tag, 1
+    while f"</{name}" in text:
+        number += 1
+        name = f"{tag}-{number}"
+    return f"<{name}>\n{text}\n</{name}>"
+
+
+def conversation(messages: Iterable[Message]) -> str:
+    """The turns so far, each fenced under its role."""
+    return "\n".join(fenced(message.role, message.content) for message in messages)
+
+
+def numbered(texts: Iterable[str]) -> str:
+    """A numbered list, each text on lines of its own: numbers are how answers refer to items."""
+    return "\n".join(f"{number}. {scrub(text)}" for number, text in enumerate(texts, 1))

@@ -1,0 +1,141 @@
+"""Where yes begins: a threshold learned on half of the human verdicts and tried on the other half.
+
+A model leans to yes or to no whatever it is asked, so a margin of 0 is no natural border. Items (a prompt with its
+responses) fall into one half as wholes: verdicts on one response are no independent evidence.
+
+Axes: N verdicts, M those of one half.
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+_DRAWS = 1000
+_Z = 1.96
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A share with its 95% interval; `n` verdicts on `items` independent items."""
+
+    value: float
+    low: float
+    high: float
+    n: int
+    items: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}] n={self.n}"
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A threshold on the margin (met when above) and how it did on verdicts it was not chosen on."""
+
+    model: str
+    digest: str
+    wording: str
+    threshold: float
+    calibrated_on: int
+    accuracy: Measured
+    balanced_accuracy: Measured
+    majority: float
+    """Share of the commoner verdict in the tried half: what a judge that looks at nothing gets. Chance is 0.5."""
+    verdicts: str
+    """Where the human verdicts come from."""
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps(asdict(self), indent=2) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> "Calibration":
+        """Raises ValueError for a file that is no calibration."""
+        try:
+            raw: dict[str, Any] = json.loads(path.read_text())
+            parts = {name: Measured(**raw[name]) for name in ("accuracy", "balanced_accuracy")}
+            return cls(**{**raw, **parts})
+        except (TypeError, KeyError, json.JSONDecodeError) as error:
+            raise ValueError(f"{path}: not a calibration ({error})") from error
+
+
+def calibrate(
+    margins_N: ArrayLike, met_N: Sequence[bool], items_N: Sequence[str], *, seed: int = 0, **named: str
+) -> Calibration:
+    """`named`: model, digest, wording, verdicts. Raises ValueError where a half has only one of the two verdicts."""
+    margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
+    first = halves(items_N, seed)
+    for half, name in ((first, "calibration"), (~first, "other")):
+        if len(set(met[half].tolist())) < 2:
+            raise ValueError(f"the {name} half of the verdicts has not both met and not met; bring more verdicts")
+    threshold = best_threshold(margins[first], met[first])
+    said, truth, of = margins[~first] > threshold, met[~first], items[~first]
+    return Calibration(
+        threshold=threshold,
+        calibrated_on=int(first.sum()),
+        accuracy=resampled(said == truth, np.ones(len(truth)), of, seed),
+        balanced_accuracy=_balanced(said, truth, of, seed),
+        majority=float(max(truth.mean(), 1 - truth.mean())),
+        **named,
+    )
+
+
+def halves(items_N: Sequence[str], seed: int) -> NDArray[np.bool_]:
+    """True for the calibration half, as equal in items as can be; which item goes where follows from names and seed."""
+    names = sorted(set(items_N), key=lambda item: hashlib.sha256(f"{seed}:{item}".encode()).digest())
+    first = set(names[: (len(names) + 1) // 2])
+    return np.array([item in first for item in items_N], dtype=bool)
+
+
+def best_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
+    """The border with the highest balanced accuracy; among equally good ones the middle of the widest gap."""
+    order = np.argsort(margins_M, kind="stable")
+    sorted_M, truth_M = margins_M[order], met_M[order]
+    # border b lies below the b-th smallest margin: everything from there on is called met
+    positives, negatives = truth_M.sum(), (~truth_M).sum()
+    found = np.concatenate([[0], np.cumsum(~truth_M)]) / negatives
+    kept = 1 - np.concatenate([[0], np.cumsum(truth_M)]) / positives
+    edges = np.concatenate([[sorted_M[0] - 1], sorted_M, [sorted_M[-1] + 1]])
+    gaps = np.diff(edges)
+    score = np.where(gaps > 0, (found + kept) / 2, -1)
+    best = np.flatnonzero(score >= score.max() - 1e-12)
+    place = best[np.argmax(gaps[best])]
+    return float((edges[place] + edges[place + 1]) / 2)
+
+
+def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, seed: int = 0) -> Measured:
+    """Weighted mean with a bootstrap interval over items (Efron, 1979); values 0..1.
+
+    Where every verdict has the same value the bootstrap knows no spread: the Wilson interval over items stands instead.
+    """
+    values, weights = np.asarray(values_N, dtype=np.float64), np.asarray(weights_N, dtype=np.float64)
+    _, of_N = np.unique(np.asarray(items_N), return_inverse=True)
+    items = int(of_N.max()) + 1
+    top = np.bincount(of_N, values * weights)
+    bottom = np.bincount(of_N, weights)
+    value = float(top.sum() / bottom.sum())
+    if np.ptp(values) == 0:
+        low, high = wilson(value, items)
+    else:
+        counts = np.random.default_rng(seed).multinomial(items, np.full(items, 1 / items), size=_DRAWS)
+        low, high = np.quantile((counts @ top) / (counts @ bottom), [0.025, 0.975])
+    return Measured(value, float(low), float(high), len(values), items)
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """95% score interval of a share (Wilson, 1927)."""
+    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
+    half = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
+    return float(max(0.0, middle - half)), float(min(1.0, middle + half))
+
+
+def _balanced(said_M: NDArray[np.bool_], truth_M: NDArray[np.bool_], items_M: ArrayLike, seed: int) -> Measured:
+    """Mean of the shares found among met and among not met, as a mean in which both weigh the same."""
+    weights = np.where(truth_M, 0.5 / truth_M.mean(), 0.5 / (1 - truth_M.mean()))
+    return resampled(said_M == truth_M, weights, items_M, seed)

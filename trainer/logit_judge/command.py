@@ -1,0 +1,194 @@
+"""`python -m trainer judge-local` and `judge-calibrate`."""
+
+import argparse
+import json
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TextIO
+
+from .calls import LocalCall, answered, read_calls
+
+_TOGETHER = 64  # calls answered in one go: enough to share a conversation, few enough to lose little when killed
+_WAIT_S = 0.02  # for the next call of a pipe before what has come is answered
+_REPORT_S = 1.0
+
+
+def judge_local(arguments: list[str]) -> int:
+    """Answer calls with a model on this machine. Reads and writes JSON Lines; what OUT already answers is skipped.
+
+    With `-` for IN and OUT it serves a pipe: first a line about itself, then a verdict per call as they come, until the
+    input ends; progress then goes to stderr. Exit status 0: done; 1: no usable model; 2: the input cannot be read.
+    """
+    parser = argparse.ArgumentParser(prog="python -m trainer judge-local", description=judge_local.__doc__)
+    parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
+    parser.add_argument("--calibration", type=Path, help="made by judge-calibrate; else the one shipped for the model")
+    parser.add_argument("--in", dest="calls", required=True, help="calls, JSON Lines, or -")
+    parser.add_argument("--out", dest="verdicts", required=True, help="verdicts, JSON Lines, appended to, or -")
+    options = parser.parse_args(arguments)
+    from trainer.inference.models import ModelInvalid
+
+    try:
+        return _serve(options)
+    except (ModelInvalid, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(f"{options.calls}: {error}", file=sys.stderr)
+        return 2
+
+
+def judge_calibrate(arguments: list[str]) -> int:
+    """Choose where yes begins from human verdicts: lines with conversation, response, criterion, met and item.
+
+    Half of the items choose, the other half tell how good the choice is. Writes and prints the calibration.
+    """
+    parser = argparse.ArgumentParser(prog="python -m trainer judge-calibrate", description=judge_calibrate.__doc__)
+    parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
+    parser.add_argument("--verdicts", type=Path, required=True, help="human verdicts, JSON Lines")
+    parser.add_argument("--out", type=Path, required=True, help="where the calibration goes")
+    parser.add_argument("--seed", type=int, default=0, help="of the halves")
+    options = parser.parse_args(arguments)
+    from trainer.inference.models import ModelInvalid
+
+    try:
+        rows = [json.loads(line) for line in options.verdicts.read_text().splitlines() if line.strip()]
+        found = calibrated(options.model, rows, str(options.verdicts), options.seed)
+    except (ModelInvalid, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except (ValueError, KeyError) as error:
+        print(f"{options.verdicts}: {error!r}", file=sys.stderr)
+        return 2
+    found.save(options.out)
+    print(options.out.read_text(), end="")
+    return 0
+
+
+def calibrated(model: str, rows: list[dict[str, Any]], verdicts: str, seed: int = 0) -> Any:
+    """A `Calibration` from human verdicts. Raises ValueError for rows that cannot be read or all say the same."""
+    from .answering import Answering
+    from .calibration import calibrate
+
+    names = ("conversation", "response", "criterion")
+    lines = (json.dumps({"key": str(n)} | {name: row[name] for name in names}) for n, row in enumerate(rows))
+    calls = list(read_calls(lines))
+    answering = Answering(_directory(model))
+    margins = [verdict["margin"] for verdict in answering.answer(calls)]
+    items = [str(row["item"]) for row in rows]
+    met = [bool(row["met"]) for row in rows]
+    named = {"model": answering.name, "digest": answering.digest, "wording": calls[0].worded, "verdicts": verdicts}
+    return calibrate(margins, met, items, seed=seed, **named)
+
+
+def _serve(options: argparse.Namespace) -> int:
+    from .answering import Answering
+    from .calibration import Calibration
+
+    piped = options.verdicts == "-"
+    known: set[str] = set() if piped else _resume(Path(options.verdicts))
+    calls, total = _input(options.calls, known)
+    answering = Answering(
+        _directory(options.model), Calibration.load(options.calibration) if options.calibration else None
+    )
+    tell = sys.stderr if piped else sys.stdout
+    print(json.dumps(answering.described() | {"total": total, "known": len(known)}), flush=True)
+    with nullcontext(sys.stdout) if piped else Path(options.verdicts).open("a") as out:
+        done, started, reported = 0, time.monotonic(), 0.0
+        for together in _windows(calls):
+            fresh = together if piped else _unanswered(together, known)
+            for verdict in answering.answer(fresh):
+                out.write(json.dumps(verdict) + "\n")
+            out.flush()
+            done += len(fresh)
+            if time.monotonic() - reported > _REPORT_S:
+                reported = time.monotonic()
+                _progress(tell, done, total, started)
+    _progress(tell, done, total, started)
+    return 0
+
+
+def _directory(model: str) -> Path:
+    """Raises ModelInvalid for a hub id that cannot be fetched."""
+    from trainer.inference.models import model_directory
+
+    return Path(model).absolute() if Path(model).exists() else model_directory(model)
+
+
+def _progress(tell: TextIO, done: int, total: int | None, started: float) -> None:
+    rate = done / max(1e-9, time.monotonic() - started)
+    print(json.dumps({"answered": done, "of": total, "per_second": round(rate, 2)}), file=tell, flush=True)
+
+
+def _unanswered(calls: Iterable[LocalCall], known: set[str]) -> list[LocalCall]:
+    """Those with new keys, which are known from here on."""
+    fresh = []
+    for call in calls:
+        if call.key not in known:
+            known.add(call.key)
+            fresh.append(call)
+    return fresh
+
+
+def _input(name: str, known: set[str]) -> tuple[Iterator[LocalCall], int | None]:
+    """The calls and, of a file, how many are to be answered. It is read once before the model is, so that a bad line
+    ends the command at once.
+    """
+    if name == "-":
+        return read_calls(sys.stdin), None
+    with Path(name).open() as lines:
+        total = len({call.key for call in read_calls(lines)} - known)
+    return read_calls(Path(name).open()), total
+
+
+def _resume(verdicts: Path) -> set[str]:
+    """Keys answered already. A last line that a killed process left unfinished is cut off."""
+    if not verdicts.exists():
+        return set()
+    whole = verdicts.read_bytes()
+    kept = whole[: whole.rfind(b"\n") + 1]
+    if len(kept) < len(whole):
+        with verdicts.open("rb+") as file:
+            file.truncate(len(kept))
+    try:
+        return answered(kept.decode().splitlines())
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        raise ValueError(f"{verdicts} holds lines that are no verdicts ({error!r}); give another file") from error
+
+
+def _windows(calls: Iterable[LocalCall]) -> Iterator[list[LocalCall]]:
+    """Calls that are there together, in order. A pipe's next call may depend on verdicts, so nothing is waited for long."""
+    arrived: queue.Queue[LocalCall | Exception | None] = queue.Queue(4 * _TOGETHER)
+
+    def read() -> None:
+        try:
+            for call in calls:
+                arrived.put(call)
+        except ValueError as error:
+            arrived.put(error)
+        arrived.put(None)
+
+    threading.Thread(target=read, daemon=True).start()
+    window: list[LocalCall] = []
+    while True:
+        try:
+            call = arrived.get(timeout=_WAIT_S if window else None)
+        except queue.Empty:
+            yield window
+            window = []
+            continue
+        if isinstance(call, LocalCall):
+            window.append(call)
+            if len(window) == _TOGETHER:
+                yield window
+                window = []
+            continue
+        if window:
+            yield window
+        if call is None:
+            return
+        raise call

@@ -1,0 +1,151 @@
+"""Yes against no for many prompts, each shared beginning computed once.
+
+Prompts that follow one another and begin alike (one conversation, many criteria) form a group. Its common beginning goes
+through the model once and stays in the key-value cache; what differs is laid out as a tree in one row over that cache, so
+that nothing is padded and the cache is not copied per criterion.
+
+Axes: N nodes of a tree, P tokens in the cache, C prompts of a run, V vocabulary.
+"""
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import DynamicCache, PreTrainedModel
+
+from trainer.inference.attention import use_grouped_attention
+from trainer.inference.prefix import PrefixTree, pack
+
+from .words import Words
+
+Tokens = Sequence[int]
+_NODES = 512  # of one forward pass; attention over a tree is quadratic in them
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What the model would say next. `cached_tokens` of the prompt were computed for an earlier prompt."""
+
+    margin: float
+    """log P(yes) - log P(no), all writings of each summed."""
+    mass: float
+    """P(yes) + P(no) among all tokens: how far the model answers the question at all."""
+    prompt_tokens: int
+    cached_tokens: int
+
+    @property
+    def probability(self) -> float:
+        """Of yes, given that the answer is yes or no."""
+        return 1 / (1 + math.exp(-self.margin)) if self.margin > -700 else 0.0
+
+
+class LogitJudge:
+    """A transformers model that is asked and never generates. Raises ValueError where its tokenizer cannot tell yes from no."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: Any) -> None:
+        use_grouped_attention(model)
+        self._model: Any = model.eval().requires_grad_(False)
+        words = Words.of(tokenizer)
+        self._yes, self._no = torch.tensor(words.yes), torch.tensor(words.no)
+        self.longest_prompt = int(model.config.max_position_embeddings)
+        self._opening: Tokens = ()
+        self._opened = DynamicCache()
+
+    @torch.inference_mode()
+    def read(self, prompts: Sequence[Tokens]) -> list[Reading]:
+        """A reading per prompt, in their order. Raises ValueError for a prompt that is empty or longer than the model can see."""
+        for i, prompt in enumerate(prompts):
+            if not 0 < len(prompt) <= self.longest_prompt:
+                raise ValueError(f"prompts[{i}]: {len(prompt)} tokens; the model sees 1 to {self.longest_prompt}")
+        groups = alike(prompts)
+        if len(groups) > 1:
+            self._open(prompts[0][: split(prompts)])
+        return [reading for group in groups for reading in self._read_group([prompts[i] for i in group])]
+
+    def _open(self, tokens: Tokens) -> None:
+        """Keep the beginning of all prompts, such as the instructions to a judge, for the groups that follow."""
+        if list(tokens) != list(self._opening):
+            self._opening, self._opened = tokens, DynamicCache()
+            self._go_through(self._opened, tokens)
+
+    def _read_group(self, prompts: Sequence[Tokens]) -> Iterator[Reading]:
+        """Yields in order: a group is a stretch of the prompts."""
+        shared = split(prompts)
+        opened = len(self._opening) if common(self._opening, prompts[0]) == len(self._opening) <= shared else 0
+        cache = copy.deepcopy(self._opened) if opened else DynamicCache()
+        self._go_through(cache, prompts[0][opened:shared])
+        for run in pack([prompt[shared:] for prompt in prompts], _NODES):
+            logits_CV = self._go_on(cache, [prompts[i][shared:] for i in run])
+            logp_CV = torch.log_softmax(logits_CV.float(), dim=-1)
+            yes_C, no_C = logp_CV[:, self._yes].logsumexp(-1), logp_CV[:, self._no].logsumexp(-1)
+            for i, yes, no in zip(run, yes_C.tolist(), no_C.tolist(), strict=True):
+                cached = shared if i else opened
+                yield Reading(yes - no, math.exp(yes) + math.exp(no), len(prompts[i]), cached)
+
+    def _go_through(self, cache: DynamicCache, tokens: Tokens) -> None:
+        """Add keys and values of `tokens` to the cache, in pieces so that memory grows with its length only."""
+        for start in range(0, len(tokens), _NODES):
+            piece, before = tokens[start : start + _NODES], cache.get_seq_length()
+            seen = torch.ones(len(piece), before + len(piece), dtype=torch.bool).tril(before)
+            self._forward(cache, torch.tensor(piece), before + torch.arange(len(piece)), seen)
+
+    def _go_on(self, cache: DynamicCache, endings: Sequence[Tokens]) -> Tensor:
+        """Next-token logits [C, V] after each ending, all in one pass over the cache, which is left as it was."""
+        tree = PrefixTree.of(endings)
+        before = cache.get_seq_length()
+        N = len(tree.tokens_N)
+        mask_NS = torch.cat([torch.ones(N, before, dtype=torch.bool), tree.mask_NN], dim=1)
+        hidden_ND = self._forward(cache, tree.tokens_N, before + tree.positions_N, mask_NS)
+        cache.crop(-N)
+        last_CD = hidden_ND[torch.stack([path[-1] for path in tree.paths])]
+        logits_CV: Tensor = self._model.get_output_embeddings()(last_CD)
+        return logits_CV
+
+    def _forward(self, cache: DynamicCache, tokens_N: Tensor, positions_N: Tensor, mask_NS: Tensor) -> Tensor:
+        hidden_ND: Tensor = self._model.model(
+            input_ids=tokens_N[None],
+            position_ids=positions_N[None],
+            attention_mask=mask_NS[None, None],
+            past_key_values=cache,
+        ).last_hidden_state[0]
+        return hidden_ND
+
+
+def common(one: Tokens, two: Tokens) -> int:
+    """How many tokens both begin with."""
+    for place, (a, b) in enumerate(zip(one, two, strict=False)):
+        if a != b:
+            return place
+    return min(len(one), len(two))
+
+
+def alike(prompts: Sequence[Tokens]) -> list[list[int]]:
+    """Stretches of prompts that keep a beginning worth caching: each newcomer may cost the group at most half of it.
+
+    All prompts of a template share its first words; without that rule they would be one group that shares only those.
+    """
+    groups: list[list[int]] = []
+    shared = 0
+    for i, prompt in enumerate(prompts):
+        if groups:
+            kept = common(prompts[groups[-1][0]][:shared], prompt)
+            worth = shared if len(groups[-1]) > 1 else shared // 2
+            if 2 * kept >= worth:
+                groups[-1].append(i)
+                shared = kept
+                continue
+        groups.append([i])
+        shared = len(prompt)
+    return groups
+
+
+def split(prompts: Sequence[Tokens]) -> int:
+    """Where a group's cached beginning ends; every prompt keeps a token behind it, whose output is read."""
+    if len(prompts) == 1:
+        return max(0, len(prompts[0]) - _NODES)
+    shared = min(common(prompts[0], prompt) for prompt in prompts)
+    return min(shared, *(len(prompt) - 1 for prompt in prompts))

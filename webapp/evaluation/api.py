@@ -1,0 +1,216 @@
+"""Evaluations over the API. Reading needs the role reviewer, changing anything researcher."""
+
+from typing import Annotated, Any
+
+from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpResponse
+from ninja import File, Header, Path, Query, Router, Status
+from ninja.files import UploadedFile
+from pydantic import Field
+
+from webapp.accounts.access import require
+from webapp.accounts.models import Membership
+from webapp.core.paging import page
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion
+
+from . import access, asking, export, leaders, queries, services, shapes
+from . import schemas as s
+from .models import Evaluation, Recording
+from .recipes import RECIPES
+
+router = Router(tags=["evaluations"])
+EvaluationId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
+Number = Path[Annotated[int, Field(ge=1, lt=2**31)]]
+Key = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same evaluation")]
+
+
+@router.get("/evaluations/recipes", response=s.RecipeList, summary="What an evaluation can find out")
+def recipes(request: HttpRequest) -> dict[str, Any]:
+    access.may_read(require(request))
+    return {"items": list(RECIPES.values()), "next": None}
+
+
+@router.get("/evaluations/recipes/{name}/schema", response=dict[str, Any], summary="JSON Schema of a recipe's config")
+def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
+    access.may_read(require(request))
+    if name not in RECIPES:
+        raise Http404("no such recipe")
+    return RECIPES[name].schema.model_json_schema()
+
+
+@router.get("/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts that were sent in")
+def recordings(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
+    found = page(queries.recordings(access.may_read(require(request)).workspace_id), cursor, limit)
+    return {"items": [shapes.recording(row) for row in found.items], "next": found.next}
+
+
+@router.post("/evaluations/recordings", response={201: s.RecordingOut}, summary="Send recorded verdicts in")
+def store_recording(request: HttpRequest, file: File[UploadedFile]) -> Status[dict[str, Any]]:
+    """JSON lines {"judge", "pair", "group", "label", "given", "swapped"}; null is a missing verdict, `swapped` is the
+    verdict as said. The same file again is the same recording."""
+    membership = access.may_write(require(request))
+    content = file.read(services.MAX_RECORDING + 1)
+    row = services.store_recording(membership, (file.name or "")[:100].replace("\0", ""), content)
+    return Status(201, shapes.recording(row))
+
+
+@router.get("/evaluations", response=s.EvaluationList, summary="Evaluations, newest first")
+def evaluations(
+    request: HttpRequest,
+    cursor: str | None = None,
+    limit: int = 50,
+    state: str | None = None,
+    recipe: str | None = None,
+) -> dict[str, Any]:
+    membership = access.may_read(require(request))
+    found = page(queries.filtered(membership.workspace_id, state=state or "", recipe=recipe or ""), cursor, limit)
+    known = queries.headlines([row.pk for row in found.items])
+    items = [shapes.evaluation(row, headline=known.get(row.pk), full=False) for row in found.items]
+    return {"items": items, "next": found.next}
+
+
+@router.post("/evaluations", response={201: s.EvaluationFull}, summary="Start an evaluation")
+def create(request: HttpRequest, payload: s.EvaluationIn, idempotency_key: Key = None) -> Status[dict[str, Any]]:
+    """422 with every field that is wrong, before anything is queued."""
+    membership = access.may_write(require(request))
+    row = services.create(
+        membership,
+        recipe=payload.recipe,
+        config=payload.config,
+        dataset=_version(membership, payload.dataset),
+        recording=_recording(membership, payload.recording),
+        name=payload.name,
+        key=idempotency_key,
+    )
+    return Status(201, shapes.evaluation(row))
+
+
+@router.get("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="One evaluation with its results")
+def evaluation(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    return shapes.evaluation(_read(request, evaluation_id))
+
+
+@router.patch("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="Rename an evaluation")
+def rename(request: HttpRequest, evaluation_id: EvaluationId, payload: s.RenameIn) -> dict[str, Any]:
+    membership = require(request)
+    return shapes.evaluation(
+        services.rename(membership, access.evaluation_write(membership, evaluation_id), payload.name)
+    )
+
+
+@router.delete("/evaluations/{int:evaluation_id}", response={204: None}, summary="Delete one that is over")
+def delete(request: HttpRequest, evaluation_id: EvaluationId) -> Status[None]:
+    membership = require(request)
+    services.delete(membership, access.evaluation_write(membership, evaluation_id))
+    return Status(204, None)
+
+
+@router.post("/evaluations/{int:evaluation_id}/pause", response=s.EvaluationFull, summary="Pause; nothing is lost")
+def pause(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    return _move(request, evaluation_id, Evaluation.State.PAUSED)
+
+
+@router.post(
+    "/evaluations/{int:evaluation_id}/resume", response=s.EvaluationFull, summary="Go on after a pause or failure"
+)
+def resume(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    return _move(request, evaluation_id, Evaluation.State.QUEUED)
+
+
+@router.post("/evaluations/{int:evaluation_id}/cancel", response=s.EvaluationFull, summary="Cancel for good")
+def cancel(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    return _move(request, evaluation_id, Evaluation.State.CANCELLED)
+
+
+@router.post("/evaluations/{int:evaluation_id}/rerun", response={201: s.EvaluationFull}, summary="The same again")
+def rerun(request: HttpRequest, evaluation_id: EvaluationId, idempotency_key: Key = None) -> Status[dict[str, Any]]:
+    """From its stored config. What a judge has answered before is not asked again."""
+    membership = require(request)
+    row = services.rerun(membership, access.evaluation_write(membership, evaluation_id), idempotency_key)
+    return Status(201, shapes.evaluation(row))
+
+
+@router.get("/evaluations/{int:evaluation_id}/cases", response=s.CaseList, summary="The cases behind a number")
+def cases(
+    request: HttpRequest,
+    evaluation_id: EvaluationId,
+    tag: Annotated[
+        list[str], Query(description="Only cases that carry all of these", max_length=queries.MAX_TAGS)
+    ] = [],  # noqa: B006
+    cursor: str | None = None,
+    limit: int = 50,
+) -> dict[str, Any]:
+    found = queries.cases(_read(request, evaluation_id), tag, cursor, limit)
+    return {"items": [shapes.case(row) for row in found.items], "next": found.next}
+
+
+@router.get("/evaluations/{int:evaluation_id}/cases/{number}", response=s.CaseOut, summary="One case")
+def case(request: HttpRequest, evaluation_id: EvaluationId, number: Number) -> dict[str, Any]:
+    return shapes.case(access.case_read(require(request), evaluation_id, number))
+
+
+@router.get("/evaluations/{int:evaluation_id}/export", summary="Everything in one file", response=dict[str, Any])
+def export_json(request: HttpRequest, evaluation_id: EvaluationId) -> StreamingHttpResponse | HttpResponse:
+    """The evaluation as above with all its `cases`."""
+    return export.as_json(_read(request, evaluation_id))
+
+
+@router.get("/evaluations/{int:evaluation_id}/report", summary="A self-contained HTML report", include_in_schema=True)
+def export_html(request: HttpRequest, evaluation_id: EvaluationId) -> HttpResponse:
+    return export.as_html(_read(request, evaluation_id))
+
+
+@router.post("/evaluations/{int:evaluation_id}/tasks", response={201: s.TasksOut}, summary="Ask people about cases")
+def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.TasksIn) -> Status[dict[str, Any]]:
+    """The examples behind the cases that carry all of `tags` become a dataset and an open project on it."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = asking.make_tasks(
+        membership, row, payload.tags, name=payload.name, kind=payload.kind, overlap=payload.overlap
+    )
+    return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})
+
+
+@router.get("/leaderboards", response=s.BoardList, summary="Benchmarks that something was measured on")
+def leaderboards(request: HttpRequest) -> dict[str, Any]:
+    """The one measured last first. A benchmark is a recipe on data with settings; its rows compare."""
+    found = leaders.boards(access.may_read(require(request)).workspace_id)
+    return {"items": [shapes.board(each) for each in found], "next": None}
+
+
+@router.get("/leaderboards/{benchmark}", response=s.BoardOut, summary="One leaderboard, the best first")
+def leaderboard(request: HttpRequest, benchmark: str) -> dict[str, Any]:
+    found = leaders.board(access.may_read(require(request)).workspace_id, benchmark.replace("\0", ""))
+    if found is None:
+        raise Http404("no such benchmark")
+    return shapes.board(found)
+
+
+def _read(request: HttpRequest, evaluation_id: int) -> Evaluation:
+    return access.evaluation_read(require(request), evaluation_id)
+
+
+def _move(request: HttpRequest, evaluation_id: int, to: str) -> dict[str, Any]:
+    membership = require(request)
+    return shapes.evaluation(services.move(membership, access.evaluation_write(membership, evaluation_id), to))
+
+
+def _version(membership: Membership, choice: s.DatasetIn | None) -> DatasetVersion | None:
+    if choice is None:
+        return None
+    rows = DatasetVersion.objects.filter(dataset__workspace=membership.workspace, dataset_id=choice.id)
+    if choice.version is not None:
+        rows = rows.filter(number=choice.version)
+    found = rows.select_related("dataset").order_by("-number").first()
+    if found is None:
+        raise Invalid("There is no such dataset.", {"dataset": "this workspace has no such dataset or version"})
+    return found
+
+
+def _recording(membership: Membership, recording_id: int | None) -> Recording | None:
+    if recording_id is None:
+        return None
+    found = queries.recordings(membership.workspace_id).filter(id=recording_id).first()
+    if found is None:
+        raise Invalid("There is no such recording.", {"recording": "this workspace has no such recording"})
+    return found

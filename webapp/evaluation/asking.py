@@ -1,0 +1,70 @@
+"""Cases become work for people: where judges disagree with people, with each other or with themselves."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from django.db import transaction
+
+from trainer.contracts import Example
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Project
+from webapp.annotation.services import projects
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets import services as datasets
+
+from . import queries
+from .models import Case, Evaluation
+
+MAX_EXAMPLES = 5_000
+SIDES = ("a", "b", "response")
+
+
+@transaction.atomic
+def make_tasks(
+    membership: Membership, evaluation: Evaluation, tags: Sequence[str], *, name: str, kind: str, overlap: int = 2
+) -> Project:
+    """A dataset of the examples behind the cases that carry all of `tags`, and an open project on it.
+
+    Of each example the responses that the cases are about stay. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
+    `tag`, Conflict where the evaluation has no dataset.
+    """
+    version = evaluation.dataset_version
+    if version is None:
+        raise Conflict("This evaluation has no dataset, so there are no texts to ask people about.", code="no_dataset")
+    wanted = _wanted(evaluation, tags)
+    found = queries.examples_by_key(version, list(wanted))
+    if not found:
+        raise Invalid(
+            "There is nothing to ask about.", {"tag": "no case with these tags names an example of the dataset"}
+        )
+    made = datasets.create_dataset(
+        membership, name, f"From evaluation {evaluation.pk}: {', '.join(tags) or 'all cases'}"
+    )
+    lineage = {"from": "evaluation", "evaluation": evaluation.pk, "tags": list(tags), "version_id": version.pk}
+    listed = datasets.new_version(membership, made, _trimmed(found, wanted), None, lineage)
+    project = projects.create(membership, name=name, kind=kind, dataset=listed, overlap=overlap)
+    return projects.set_state(membership, project, Project.State.OPEN)
+
+
+def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> dict[str, set[str]]:
+    """example key -> ids of the responses its cases name; all of them where a case names none."""
+    rows = Case.objects.filter(evaluation=evaluation, tags__contains=list(tags)).order_by("number")
+    found: dict[str, set[str]] = defaultdict(set)
+    for subject in rows.values_list("subject", flat=True).iterator(chunk_size=1000):
+        if key := subject.get("example"):
+            found[key] |= {subject[side] for side in SIDES if subject.get(side)}
+    if len(found) > MAX_EXAMPLES:
+        reason = f"they name {len(found):,} examples; at most {MAX_EXAMPLES:,} become tasks at once"
+        raise Invalid("Too many cases are chosen.", {"tag": reason})
+    return found
+
+
+def _trimmed(found: dict[str, Example], wanted: dict[str, set[str]]) -> Iterator[Example]:
+    for key, example in found.items():
+        keep = wanted[key] & {response.id for response in example.responses}
+        if not keep:
+            yield example
+            continue
+        responses = tuple(response for response in example.responses if response.id in keep)
+        preferences = tuple(each for each in example.preferences if {each.a, each.b} <= keep)
+        yield example.model_copy(update={"responses": responses, "preferences": preferences})

@@ -1,0 +1,145 @@
+"""Charts drawn on the server: lines and points with their intervals, as SVG whose colours come from the page's classes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+WIDTH, HEIGHT = 560, 300
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
+SERIES = 8
+TICKS = 5
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps values from `low`..`high` to pixels from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        span = (self.high - self.low) or 1.0
+        return self.start + (value - self.low) / span * (self.end - self.start)
+
+    @property
+    def ticks(self) -> list[float]:
+        return [self.low + (self.high - self.low) * i / (TICKS - 1) for i in range(TICKS)]
+
+
+def curve(block: Mapping[str, Any]) -> SafeString:
+    """`block` fits `report.Curve`. A point without a value leaves a gap in its line."""
+    series = block["series"]
+    points = [point for each in series for point in each["points"] if point.get("value") is not None]
+    if not points:
+        return format_html('<p class="soft small">{}</p>', "There is no value to draw.")
+    x = _axis([point["x"] for point in points], LEFT, WIDTH - RIGHT, pad=False)
+    y = _axis(_with_intervals(points), HEIGHT - BOTTOM, TOP)
+    lines = [_line(i % SERIES + 1, each, x, y) for i, each in enumerate(series)]
+    ideal = _diagonal(x, y) if block.get("diagonal") else ""
+    body = format_html("{}{}{}", _frame(block, x, y), ideal, format_html_join("", "{}", ((line,) for line in lines)))
+    return _svg(f"{block['title']}: {block['y']} over {block['x']}", body)
+
+
+def scatter(block: Mapping[str, Any]) -> SafeString:
+    """`block` fits `report.Scatter`. A point that lacks one of its values is not drawn; the table names it."""
+    points = [p for p in block["points"] if p["x"].get("value") is not None and p["y"].get("value") is not None]
+    if not points:
+        return format_html('<p class="soft small">{}</p>', "No point has both values.")
+    x = _axis(_with_intervals([point["x"] for point in points]), LEFT, WIDTH - RIGHT)
+    y = _axis(_with_intervals([point["y"] for point in points]), HEIGHT - BOTTOM, TOP)
+    marks = []
+    for i, point in enumerate(points):
+        marks.append((i % SERIES + 1, _cross(point["x"], point["y"], x, y), point["name"]))
+    drawn = format_html_join(
+        "", '<g class="mark" data-series="{}"><title>{}</title>{}</g>', ((s, n, m) for s, m, n in marks)
+    )
+    return _svg(f"{block['title']}: {block['y']} against {block['x']}", format_html("{}{}", _frame(block, x, y), drawn))
+
+
+def _with_intervals(points: list[Any]) -> list[float]:
+    return [point[name] for point in points for name in ("value", "low", "high") if point.get(name) is not None]
+
+
+def _axis(values: list[float], start: float, end: float, *, pad: bool = True) -> Axis:
+    low, high = min(values), max(values)
+    room = (high - low) * 0.06 or abs(high) * 0.1 or 0.1
+    return Axis(low - room, high + room, start, end) if pad else Axis(low, high if high > low else low + 1, start, end)
+
+
+def _line(colour: int, series: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
+    runs: list[list[str]] = [[]]
+    marks = []
+    for point in series["points"]:
+        if point.get("value") is None:
+            runs.append([])
+            continue
+        px, py = x.at(point["x"]), y.at(point["value"])
+        runs[-1].append(f"{px:.1f},{py:.1f}")
+        marks.append((_bar(px, y, point), f"{px:.1f}", f"{py:.1f}"))
+    paths = format_html_join("", '<polyline points="{}"/>', ((" ".join(run),) for run in runs if len(run) > 1))
+    dots = format_html_join("", '{}<circle cx="{}" cy="{}" r="3"/>', marks)
+    return format_html(
+        '<g class="line" data-series="{}"><title>{}</title>{}{}</g>', colour, series["name"], paths, dots
+    )
+
+
+def _bar(px: float, y: Axis, point: Mapping[str, Any]) -> SafeString | str:
+    if point.get("low") is None or point.get("high") is None:
+        return ""
+    top, bottom = y.at(point["high"]), y.at(point["low"])
+    return format_html(
+        '<line class="interval" x1="{0}" x2="{0}" y1="{1}" y2="{2}"/>', f"{px:.1f}", f"{top:.1f}", f"{bottom:.1f}"
+    )
+
+
+def _cross(across: Mapping[str, Any], up: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
+    px, py = x.at(across["value"]), y.at(up["value"])
+    level: SafeString | str = ""
+    if across.get("low") is not None and across.get("high") is not None:
+        left, right = x.at(across["low"]), x.at(across["high"])
+        level = format_html(
+            '<line class="interval" y1="{0}" y2="{0}" x1="{1}" x2="{2}"/>', f"{py:.1f}", f"{left:.1f}", f"{right:.1f}"
+        )
+    return format_html('{}{}<circle cx="{}" cy="{}" r="4.5"/>', _bar(px, y, up), level, f"{px:.1f}", f"{py:.1f}")
+
+
+def _diagonal(x: Axis, y: Axis) -> SafeString:
+    low, high = max(x.low, y.low), min(x.high, y.high)
+    if low >= high:
+        return mark_safe("")
+    ends = [f"{value:.1f}" for value in (x.at(low), y.at(low), x.at(high), y.at(high))]
+    return format_html('<line class="ideal" x1="{}" y1="{}" x2="{}" y2="{}"/>', *ends)
+
+
+def _frame(block: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
+    across = format_html_join(
+        "",
+        '<text class="tick" x="{}" y="{}" text-anchor="middle">{}</text>',
+        ((f"{x.at(v):.1f}", HEIGHT - BOTTOM + 16, f"{v:.3g}") for v in x.ticks),
+    )
+    up = format_html_join(
+        "",
+        '<line class="rule" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/><text class="tick" x="{3}" y="{2}" dy="4" text-anchor="end">{4}</text>',
+        ((LEFT, WIDTH - RIGHT, f"{y.at(v):.1f}", LEFT - 6, f"{v:.3g}") for v in y.ticks),
+    )
+    names = format_html(
+        '<text class="axis" x="{}" y="{}" text-anchor="middle">{}</text><text class="axis" x="{}" y="{}">{}</text>',
+        (LEFT + WIDTH - RIGHT) // 2,
+        HEIGHT - 6,
+        block["x"],
+        4,
+        TOP - 2,
+        block["y"],
+    )
+    return format_html("{}{}{}", up, across, names)
+
+
+def _svg(label: str, body: SafeString) -> SafeString:
+    return format_html(
+        '<svg class="chart-svg" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>', WIDTH, HEIGHT, label, body
+    )

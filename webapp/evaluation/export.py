@@ -1,0 +1,54 @@
+"""An evaluation as a file: JSON with every case, or one HTML page that needs nothing beside itself."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from django.conf import settings
+from django.http import HttpResponse, StreamingHttpResponse
+from django.template.loader import render_to_string
+
+from . import queries, shapes
+from .models import Evaluation
+from .recipes import RECIPES
+
+STYLE = Path(settings.BASE_DIR) / "webapp" / "static" / "css" / "report.css"
+
+
+def as_json(row: Evaluation) -> StreamingHttpResponse:
+    """One object: the evaluation as the API shows it, and `cases`. Streamed: a case is written when it is read."""
+    response = StreamingHttpResponse(_json(row), content_type="application/json")
+    response["Content-Disposition"] = f'attachment; filename="{_file_name(row)}.json"'
+    return response
+
+
+def _json(row: Evaluation) -> Iterator[str]:
+    head = json.dumps(shapes.evaluation(row), ensure_ascii=False)
+    yield head[:-1] + ', "cases": [\n'
+    for i, case in enumerate(queries.every_case(row)):
+        yield (",\n" if i else "") + json.dumps(shapes.case(case), ensure_ascii=False)
+    yield "\n]}\n"
+
+
+def as_html(row: Evaluation) -> HttpResponse:
+    """Numbers, charts and config; the cases are counted, and left to the JSON."""
+    page = render_to_string(
+        "evaluation/report.html",
+        {
+            "evaluation": row,
+            "recipe": RECIPES.get(row.recipe),
+            "results": row.results,
+            "style": STYLE.read_text(),
+            "config": json.dumps(row.config, indent=2, ensure_ascii=False),
+            "cases": row.cases.count(),
+        },
+    )
+    response = HttpResponse(page, content_type="text/html; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{_file_name(row)}.html"'
+    return response
+
+
+def _file_name(row: Evaluation) -> str:
+    words = re.sub(r"[^a-z0-9]+", "-", row.name.lower().encode("ascii", "ignore").decode()).strip("-")
+    return f"evaluation-{row.pk}{'-' if words else ''}{words[:60]}"

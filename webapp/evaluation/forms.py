@@ -1,0 +1,165 @@
+"""The form that starts an evaluation: the data beside the config, and the config as the recipe's schema draws it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from trainer.config.errors import ConfigInvalid
+from webapp.accounts.models import Membership
+from webapp.core.formtree import Group, Tree
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion
+
+from . import queries, services, sources
+from .models import Evaluation, Recording
+from .recipes import RECIPES
+from .recipes.base import Recipe
+
+MAX_CHOICES = 200
+
+
+@dataclass
+class EvaluationForm:
+    """State of the form between two requests. `dataset`: "<dataset id>:<version number>"; `recording`: an id."""
+
+    membership: Membership
+    recipe: Recipe
+    name: str = ""
+    dataset: str = ""
+    recording: str = ""
+    key: str = field(default_factory=lambda: uuid4().hex)
+    raw: dict[str, Any] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    rerun_of: Evaluation | None = None
+
+    @classmethod
+    def blank(cls, membership: Membership, recipe: str, query: Mapping[str, str]) -> "EvaluationForm":
+        form = cls(membership, RECIPES[recipe])
+        form.raw = form.tree.defaults()
+        form.recording = query.get("recording", "")
+        choices = form.dataset_choices
+        wanted = query.get("dataset", "")
+        if any(value == wanted for value, _ in choices):
+            form.dataset = wanted
+        elif choices and form.recipe.dataset == "must":
+            form.dataset = choices[0][0]
+        return form
+
+    @classmethod
+    def of(cls, membership: Membership, evaluation: Evaluation) -> "EvaluationForm":
+        """Filled in as that evaluation was."""
+        version = evaluation.dataset_version
+        return cls(
+            membership,
+            RECIPES[evaluation.recipe],
+            name=evaluation.name,
+            dataset=f"{version.dataset_id}:{version.number}" if version else "",
+            recording=str(evaluation.recording_id or ""),
+            raw=evaluation.config,
+            rerun_of=evaluation,
+        )
+
+    @classmethod
+    def posted(
+        cls, membership: Membership, recipe: str, post: Mapping[str, str], rerun_of: Evaluation | None = None
+    ) -> "EvaluationForm":
+        """What was typed, changed by the button that was pressed: a list item more or less."""
+        form = cls(membership, RECIPES[recipe], rerun_of=rerun_of)
+        form.name, form.key = post.get("name", ""), post.get("key", "")[:64] or form.key
+        form.dataset, form.recording = post.get("dataset", ""), post.get("recording", "")
+        form.raw = form.tree.read(post)
+        form._press(post.get("action", ""))
+        return form
+
+    @property
+    def tree(self) -> Tree:
+        return Tree(self.recipe.schema.model_json_schema())
+
+    @property
+    def group(self) -> Group:
+        base = self.rerun_of.config if self.rerun_of else None
+        drawn = self.tree.draw(self.raw, self.problems, base)
+        drawn.title = "Settings"
+        drawn.groups.sort(key=lambda group: group.path == "budget")  # what is spent comes after what is asked
+        return sources.fill(self.membership.workspace_id, drawn)
+
+    @property
+    def dataset_choices(self) -> list[tuple[str, str]]:
+        if self.recipe.dataset == "no":
+            return []
+        rows = DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace).select_related("dataset")
+        rows = rows.order_by("dataset__name", "-number")[:MAX_CHOICES]
+        return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
+
+    @property
+    def recording_choices(self) -> list[tuple[str, str]]:
+        if self.recipe.recording == "no":
+            return []
+        rows = queries.recordings(self.membership.workspace_id)[:MAX_CHOICES]
+        return [(str(row.pk), f"{row.name} · {row.rows:,} verdict pairs of {row.judges} judges") for row in rows]
+
+    @property
+    def other_problems(self) -> dict[str, str]:
+        """Problems that no input of the form shows."""
+        shown = {each.path for each in self.group.every_input()} | {"dataset", "recording", "name"}
+        return {path: message for path, message in self.problems.items() if path not in shown}
+
+    def check(self) -> bool:
+        """Fills `problems`; True if it could be started as it stands."""
+        try:
+            services.plan(self.membership, self.recipe.name, self.raw, self._version(), self._recording())
+        except ConfigInvalid as error:
+            self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
+        return not self.problems
+
+    def create(self) -> Evaluation | None:
+        """The evaluation, or None with `problems` filled."""
+        if not self.check():
+            return None
+        try:
+            return services.create(
+                self.membership,
+                recipe=self.recipe.name,
+                config=self.raw,
+                dataset=self._version(),
+                recording=self._recording(),
+                name=self.name,
+                rerun_of=self.rerun_of,
+                key=self.key,
+            )
+        except Invalid as error:
+            self.problems = dict(error.fields) or {"": error.message}
+        return None
+
+    def _version(self) -> DatasetVersion | None:
+        dataset, _, number = self.dataset.partition(":")
+        if not (_id(dataset) and _id(number) and len(number) < 10):
+            return None
+        rows = DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace, dataset_id=int(dataset))
+        return rows.select_related("dataset").filter(number=int(number)).first()
+
+    def _recording(self) -> Recording | None:
+        if not _id(self.recording):
+            return None
+        return queries.recordings(self.membership.workspace_id).filter(pk=int(self.recording)).first()
+
+    def _press(self, action: str) -> None:
+        verb, _, path = action.partition(":")
+        if verb == "add" and isinstance(self.raw.get(path), list):
+            self.raw[path].append(self.tree.item(path))
+        elif verb == "remove":
+            name, _, index = path.rpartition(".")
+            items = self.raw.get(name)
+            if isinstance(items, list) and _id(index) and int(index) < len(items):
+                items.pop(int(index))
+
+
+def _id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 19
+
+
+def _version_label(row: DatasetVersion) -> str:
+    count = row.counts.get("examples")
+    size = f" · {count:,} examples" if isinstance(count, int) else ""
+    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}"

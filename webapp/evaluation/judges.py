@@ -1,0 +1,140 @@
+"""Where evaluations meet judges: which versions a config may name, and the one path by which they are asked."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import QuerySet
+
+from trainer.judges.budget import Budget
+from trainer.judges.calls import expand
+from trainer.judges.chat import EndpointProblem
+from trainer.judges.inputs import InputProblem, JudgeInput
+from webapp.judging import queries, services
+from webapp.judging.models import JudgeVersion, Verdict
+
+from .recipes.base import Judged, JudgeFacts, Spent
+from .sources import SOURCES, Options, Source
+
+MAX_CHOICES = 200
+IDS = 5_000  # verdicts read at a time
+
+
+class Halted(Exception):
+    """The calls ended before the last one: the budget is used up, or the endpoint is gone. Nothing asked is lost."""
+
+
+def versions(workspace_id: int) -> QuerySet[JudgeVersion]:
+    rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id)
+    return rows.select_related("judge", "endpoint")
+
+
+def _options(workspace_id: int, kinds: str) -> Options:
+    rows = versions(workspace_id).filter(judge__kind__in=kinds.split(","), judge__archived_at=None)
+    rows = rows.order_by("judge__name", "-number")[:MAX_CHOICES]
+    return [(str(row.pk), f"{row} · {row.judge.title} · {row.endpoint.name}") for row in rows]
+
+
+def _problem(workspace_id: int, kinds: str, version_id: int) -> str:
+    row = versions(workspace_id).filter(pk=version_id).first()
+    if row is None:
+        return "this workspace has no such judge"
+    if row.judge.kind not in kinds.split(","):
+        return f"{row} is of kind {row.judge.kind}; this needs {kinds.replace(',', ' or ')}"
+    return ""
+
+
+SOURCES["judges"] = Source(_options, _problem)
+
+
+def facts(version: JudgeVersion) -> JudgeFacts:
+    return JudgeFacts(version.pk, version.judge_id, str(version), version.judge.kind, version.spec)
+
+
+def ask(
+    version: JudgeVersion,
+    inputs: Sequence[JudgeInput],
+    *,
+    budget: Budget | None,
+    stop: Callable[[], bool],
+    tell: Callable[[int, int, str], None],
+    unusable: Counter[str],
+) -> list[Judged]:
+    """Asks what nobody asked before and returns every answer, in the order of the inputs.
+
+    `tell(done, total, words)` hears how far it is; `unusable` counts inputs that could not be asked about, by reason.
+    Raises Halted where calls are left to make.
+    """
+    planned = len(inputs) * _calls_each(version, inputs)
+
+    def progress(counts: services.Counts) -> None:
+        done = counts.stored + counts.done + counts.missing + counts.failed
+        tell(done, max(planned, counts.total), _words(counts))
+
+    try:
+        counts = services.judge_calls(version, inputs, budget=budget, stop=stop, progress=progress)
+    except EndpointProblem as problem:
+        raise Halted(problem.message) from problem
+    if counts.halted:
+        raise Halted("" if counts.halted == "stopped" else counts.halted)
+    listed = queries.answers(version, inputs, unusable=unusable)
+    return [
+        Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject)
+        for _, answers in listed
+        for each in answers
+    ]
+
+
+def _calls_each(version: JudgeVersion, inputs: Sequence[JudgeInput]) -> int:
+    """How many calls an input makes, judged by the first that can be asked about."""
+    spec = version.resolved
+    for given in inputs[:20]:
+        try:
+            return len(expand(spec, version.digest, given))
+        except InputProblem:
+            continue
+    return 1
+
+
+def _words(counts: services.Counts) -> str:
+    parts = [(counts.stored, "known already"), (counts.done, "answered"), (counts.missing, "unreadable")]
+    parts.append((counts.failed, "failed"))
+    told = [f"{number:,} {words}" for number, words in parts if number]
+    cost = [f"cost {counts.cost:.4f}"] if counts.cost is not None else []
+    return ", ".join([*told, *cost])
+
+
+def budget_left(config: dict[str, Any] | None, spent_tokens: int, spent_money: Decimal) -> Budget | None:
+    """What is left of the config's budget; None where there is none."""
+    if not config:
+        return None
+    tokens = config.get("tokens")
+    money = config.get("money")
+    return Budget(
+        tokens=None if tokens is None else max(0, tokens - spent_tokens),
+        money=None if money is None else max(Decimal(0), Decimal(str(money)) - spent_money),
+    )
+
+
+def spent(ids: Sequence[int]) -> Spent:
+    """What stored verdicts took and cost."""
+    latencies: list[float] = []
+    tokens: list[int] = []
+    costs: list[Decimal] = []
+    for at in range(0, len(ids), IDS):
+        rows = Verdict.objects.filter(pk__in=ids[at : at + IDS])
+        for latency, prompt, completion, cost in rows.values_list(
+            "latency_ms", "prompt_tokens", "completion_tokens", "cost"
+        ):
+            latencies += [latency / 1000] if latency is not None else []
+            tokens += [prompt + completion] if prompt is not None and completion is not None else []
+            costs += [cost] if cost is not None else []
+    return Spent(latencies, sum(tokens) if tokens else None, float(sum(costs)) if costs else None)
+
+
+def verdicts(workspace_id: int, ids: Sequence[int]) -> list[Verdict]:
+    """Stored verdicts of this workspace, in the order of `ids`."""
+    rows = Verdict.objects.filter(version__judge__workspace_id=workspace_id, pk__in=list(ids)).defer("request")
+    found = {row.pk: row for row in rows.select_related("version__judge")}
+    return [found[each] for each in ids if each in found]

@@ -1,0 +1,100 @@
+"""Evaluations, the cases behind their numbers, and recorded verdicts that were sent in."""
+
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+MAX_NAME = 120
+MAX_TAG = 120
+
+
+class Recording(models.Model):
+    """Verdicts that another program recorded, as the lines of the file that was sent; kept so that an evaluation can be
+    run again. The same content twice is one row."""
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="recordings")
+    name = models.CharField(max_length=MAX_NAME)
+    digest = models.CharField(max_length=64)  # SHA-256 of the file
+    pairs_digest = models.CharField(max_length=64)  # of its pairs, groups and labels: recordings that share it compare
+    rows = models.PositiveIntegerField()
+    judges = models.PositiveIntegerField()
+    content = models.BinaryField()  # zlib
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "digest"], name="one_recording_per_content")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Evaluation(models.Model):
+    """One recipe on one body of data. `config` is complete: it alone, with the data, runs the same again.
+
+    `results` fits `report.Report`. `benchmark` addresses what was frozen: recipe, data and settings without what was
+    tried on them; evaluations that share it stand in one leaderboard.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        RUNNING = "running", "Running"
+        PAUSED = "paused", "Paused"
+        FINISHED = "finished", "Finished"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="evaluations")
+    name = models.CharField(max_length=MAX_NAME)
+    recipe = models.CharField(max_length=16)
+    config = models.JSONField(default=dict)
+    dataset_version = models.ForeignKey(
+        "datasets.DatasetVersion", null=True, blank=True, on_delete=models.PROTECT, related_name="evaluations"
+    )
+    recording = models.ForeignKey(
+        Recording, null=True, blank=True, on_delete=models.PROTECT, related_name="evaluations"
+    )
+    benchmark = models.CharField(max_length=64)
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    problem = models.TextField(blank=True)
+    progress = models.JSONField(default=dict)  # {"phase", "done", "total", and what became of the calls}
+    results = models.JSONField(null=True)
+    rerun_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="reruns")
+    launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  unique where there is one
+    created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    seen_at = models.DateTimeField(auto_now_add=True)  # the worker's last sign of life
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["created_by", "launch_key"],
+                name="one_evaluation_per_key",
+                condition=Q(launch_key__isnull=False),
+            )
+        ]
+        indexes = [
+            models.Index(fields=["workspace", "-id"], name="evaluation_listing"),
+            models.Index(fields=["workspace", "benchmark"], name="evaluation_benchmark"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Case(models.Model):
+    """One thing that a number counts. `tags` say which numbers: the cases of a number are those that carry its tags."""
+
+    evaluation = models.ForeignKey(Evaluation, on_delete=models.CASCADE, related_name="cases", db_index=False)
+    number = models.PositiveIntegerField()
+    subject = models.JSONField()  # {"judge", "example", "a", "b", "response", "criterion", ...}
+    values = models.JSONField()  # what was found, and the ids of the verdicts it rests on
+    tags = ArrayField(models.CharField(max_length=MAX_TAG), default=list)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["evaluation", "number"], name="one_case_per_number")]
+
+    def __str__(self) -> str:
+        return f"case {self.number} of evaluation {self.evaluation_id}"

@@ -1,0 +1,73 @@
+"""What the pages show beyond the rows themselves: filters among the cases, one case in full, the config."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webapp.core.formtree import Tree, shown
+
+from . import judges, queries
+from .models import Case, Evaluation
+from .recipes import RECIPES
+
+MAX_FACETS = 24  # of one kind
+MAX_VERDICTS = 40  # of one case, in full
+
+
+@dataclass(frozen=True)
+class Facet:
+    """One tag: `query` is the list's address with this tag switched."""
+
+    tag: str
+    words: str
+    count: int
+    on: bool
+    query: list[str]
+
+
+def facets(known: Mapping[str, int], chosen: list[str]) -> dict[str, list[Facet]]:
+    """The tags by kind, those without a kind under "found"; chosen ones first, then by number of cases."""
+    grouped: dict[str, list[Facet]] = {}
+    for tag, count in sorted(known.items(), key=lambda item: (item[0] not in chosen, -item[1], item[0])):
+        kind, colon, words = tag.partition(":")
+        on = tag in chosen
+        query = [each for each in chosen if each != tag] if on else [*chosen, tag]
+        mine = grouped.setdefault(kind if colon else "found", [])
+        if len(mine) < MAX_FACETS or on:
+            mine.append(Facet(tag, words if colon else tag, count, on, query))
+    return grouped
+
+
+def case(row: Case) -> dict[str, Any]:
+    """The case with the example it is about, as far as that is known."""
+    evaluation = row.evaluation
+    key = row.subject.get("example", "")
+    example = None
+    if evaluation.dataset_version and key:
+        example = queries.examples_by_key(evaluation.dataset_version, [key]).get(key)
+    responses = list(example.responses) if example else []
+    wanted = [row.subject[side] for side in ("a", "b", "response") if row.subject.get(side)]
+    if wanted:
+        responses = [response for response in responses if response.id in wanted]
+    hidden = {"prompt", "text"}  # shown in full above
+    plain = {n: value for n, value in row.values.items() if not isinstance(value, list | dict) and n not in hidden}
+    return {"case": row, "example": example, "responses": responses, "plain_values": plain} | {
+        "verdicts": judges.verdicts(evaluation.workspace_id, row.values.get("verdicts", [])[:MAX_VERDICTS])
+    }
+
+
+@dataclass(frozen=True)
+class ConfigRow:
+    path: str
+    value: str
+    default: str
+    changed: bool
+
+
+def config_rows(evaluation: Evaluation) -> list[ConfigRow]:
+    """The config by dotted path, with what differs from the recipe's defaults marked."""
+    recipe = RECIPES.get(evaluation.recipe)
+    if recipe is None:
+        return [ConfigRow(path, shown(value), "", False) for path, value in evaluation.config.items()]
+    group = Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {})
+    return [ConfigRow(each.path, each.value, each.default, each.changed) for each in group.every_input()]

@@ -1,0 +1,86 @@
+"""All reads of evaluations. Lists cost the same number of queries whatever their length."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any
+
+from django.db.models import QuerySet
+
+from trainer.contracts import Example
+from webapp.core.paging import Page, page
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion, VersionMember
+from webapp.datasets.queries import stream_canonical
+
+from .models import Case, Evaluation, Recording
+
+MAX_TAGS = 12
+State = Evaluation.State
+
+
+def evaluations(workspace_id: int) -> QuerySet[Evaluation]:
+    rows = Evaluation.objects.filter(workspace_id=workspace_id)
+    return rows.select_related("workspace", "dataset_version__dataset", "created_by", "recording").defer(
+        "recording__content"
+    )
+
+
+def listed(workspace_id: int) -> QuerySet[Evaluation]:
+    """For lists: of the results only the headline is read."""
+    return evaluations(workspace_id).defer("recording__content", "results", "config")
+
+
+def filtered(workspace_id: int, *, state: str = "", recipe: str = "", words: str = "") -> QuerySet[Evaluation]:
+    """Unknown values match nothing rather than everything."""
+    rows = listed(workspace_id)
+    if state:
+        rows = rows.filter(state=state)
+    if recipe:
+        rows = rows.filter(recipe=recipe)
+    return rows.filter(name__icontains=words) if words else rows
+
+
+def headlines(ids: Sequence[int]) -> dict[int, Any]:
+    """evaluation id -> its headline, without reading the rest of the results."""
+    rows = Evaluation.objects.filter(id__in=ids, results__isnull=False)
+    return dict(rows.values_list("id", "results__headline"))
+
+
+def recordings(workspace_id: int) -> QuerySet[Recording]:
+    return Recording.objects.filter(workspace_id=workspace_id).defer("content").order_by("-id")
+
+
+def cases(evaluation: Evaluation, tags: Sequence[str] = (), cursor: str | None = None, limit: int = 50) -> Page[Case]:
+    """The cases that carry all of `tags`, in their order. Raises Invalid at `tag`, `cursor` or `limit`."""
+    if len(tags) > MAX_TAGS or any("\0" in tag for tag in tags):
+        raise Invalid("These tags cannot be looked for.", {"tag": f"at most {MAX_TAGS}, without NUL"})
+    rows = Case.objects.filter(evaluation=evaluation)
+    return page(rows.filter(tags__contains=list(tags)) if tags else rows, cursor, limit, "number")
+
+
+def every_case(evaluation: Evaluation) -> Iterator[Case]:
+    return Case.objects.filter(evaluation=evaluation).order_by("number").iterator(chunk_size=1000)
+
+
+def count_cases(evaluation: Evaluation, tags: Sequence[str]) -> int:
+    return Case.objects.filter(evaluation=evaluation, tags__contains=list(tags)).count()
+
+
+def examples(version: DatasetVersion) -> Iterator[Example]:
+    """The version's examples in its order; memory stays flat."""
+    for _, line in stream_canonical(version):
+        yield Example.model_validate_json(line)
+
+
+def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, Example]:
+    """Those of the examples that the version has, by key."""
+    found: dict[str, Example] = {}
+    wanted = iter(dict.fromkeys(keys))
+    while batch := list(islice(wanted, 500)):
+        members = VersionMember.objects.filter(
+            version=version, example__key__in=batch, example__dataset_id=version.dataset_id
+        )
+        for line in members.values_list("example__canonical", flat=True):
+            example = Example.model_validate_json(line)
+            found[example.key] = example
+    return found

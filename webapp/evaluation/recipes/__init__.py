@@ -1,0 +1,36 @@
+"""Recipes by name. Adding one touches its module and one line here."""
+
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainer.config.errors import ConfigInvalid, FieldProblem
+
+from . import judge_audit, metajudge, policy, rubric_audit, rubricbench
+from .base import Recipe, RecipeConfig
+
+RECIPES: dict[str, Recipe] = {
+    module.RECIPE.name: module.RECIPE for module in (judge_audit, rubricbench, metajudge, policy, rubric_audit)
+}
+
+
+def resolve(name: str, raw: dict[str, Any]) -> RecipeConfig:
+    """The complete config, defaults filled in. Raises ConfigInvalid with every problem, by field."""
+    if name not in RECIPES:
+        raise ConfigInvalid([FieldProblem("recipe", f"unknown recipe {name!r}; known: {', '.join(RECIPES)}")])
+    try:
+        config = RECIPES[name].schema.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigInvalid([_problem(item) for item in error.errors()]) from error
+    if problems := list(config.problems()):
+        raise ConfigInvalid(problems)
+    return config
+
+
+def _problem(item: Any) -> FieldProblem:
+    path = ".".join(str(part) for part in item["loc"])
+    if item["type"] == "extra_forbidden":
+        return FieldProblem(path, "unknown key")
+    if item["type"] == "int_type" and item["input"] in ("", None):
+        return FieldProblem(path, "choose one")
+    return FieldProblem(path, str(item["msg"]).removeprefix("Value error, "))

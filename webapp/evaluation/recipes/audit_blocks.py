@@ -1,0 +1,215 @@
+"""The tables and charts of a judge audit."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from trainer.benchmarks.audit import Audit, by_slice, format_slice, human_range, length_slice, measures, voting_curve
+from trainer.benchmarks.calibration import calibration
+from trainer.benchmarks.compare import keyed_difference, mcnemar
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+
+from .. import report as r
+from .base import Context, tag
+from .pairs import Pair
+
+if TYPE_CHECKING:
+    from .judge_audit import Audited
+
+Audits = Mapping[str, Sequence["Audited"]]
+MEASURES = (
+    ("accuracy_net", "Accuracy", "right on balance over both orders; a missing verdict is wrong"),
+    ("accuracy_given", "As given", "right with the responses in their given order"),
+    ("accuracy_swapped", "Swapped", "right with the responses swapped"),
+    ("accuracy_both", "Both orders", "right in both orders"),
+    ("order_consistency", "Consistent", "verdicts of both orders that agree after un-swapping"),
+    ("first_position_share", "First place", "share of decided verdicts for the response shown first; 50% is unbiased"),
+    ("kappa_orders", "Kappa", "Cohen's kappa between the two orders"),
+)
+LEADS_TO = {
+    "accuracy_net": "wrong",
+    "accuracy_given": "wrong:given",
+    "accuracy_swapped": "wrong:swapped",
+    "accuracy_both": "wrong",
+    "order_consistency": "inconsistent",
+}
+VOTES = (1, 3, 5, 7, 9, 15, 31, 63)
+
+
+def accuracy(found: Estimate, judge: str, *tags: str) -> r.Cell:
+    return r.estimate(found, tag("judge", judge), *tags, "wrong")
+
+
+def coverage(by_judge: Audits, pairs: int) -> list[tuple[str, r.Cell]]:
+    audited = [each for rows in by_judge.values() for each in rows]
+    verdicts = sum((each.case.given is not None) + (each.case.swapped is not None) for each in audited)
+    missing = 2 * len(audited) - verdicts
+    judged = {each.case.pair for each in audited}
+    return [
+        ("Judges", r.count(len(by_judge))),
+        ("Pairs", r.count(len(judged))),
+        ("Verdicts", r.count(verdicts)),
+        ("Missing verdicts", r.count(missing, "missing", tone="warn" if missing else "")),
+        *([("Pairs of the dataset", r.count(pairs))] if pairs > len(judged) else []),
+    ]
+
+
+def judges(measured: Mapping[str, Audit]) -> r.Table:
+    rows = []
+    for judge, found in measured.items():
+        mine = tag("judge", judge)
+        cells = [r.text(judge, mine), r.count(found.n, mine)]
+        for name, _, _ in MEASURES:
+            leads = [LEADS_TO[name]] if name in LEADS_TO else []
+            cells.append(r.estimate(getattr(found, name), mine, *leads, unit="points" if "kappa" in name else "share"))
+        rows.append([*cells, r.count(found.missing["either"], mine, "missing")])
+    columns = [("Judge", ""), ("Pairs", ""), *[(words, help) for _, words, help in MEASURES]]
+    columns.append(("Missing", "pairs without a verdict in at least one order"))
+    note = "A number leads to the cases behind it: an accuracy to those the judge got wrong, consistency to those it changed."
+    return r.Table("Right, and whichever comes first", columns, rows, note)
+
+
+def groups(by_judge: Audits) -> Iterator[r.Table]:
+    names = sorted({each.case.group for rows in by_judge.values() for each in rows} - {""})
+    if len(names) < 2:
+        return
+    rows = []
+    for judge, audited in sorted(by_judge.items()):
+        cells = [r.text(judge, tag("judge", judge))]
+        for group in names:
+            cases = [each.case for each in audited if each.case.group == group]
+            cells.append(accuracy(measures(cases).accuracy_net, judge, tag("group", group)))
+        rows.append(cells)
+    yield r.table("Accuracy by group", ["Judge", *names], rows)
+
+
+def comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
+    """Every judge against the best, on the pairs that both have judged."""
+    first = {_key(each): _right(each) for each in by_judge[best]}
+    rows = []
+    for judge, audited in sorted(by_judge.items()):
+        second = {_key(each): _right(each) for each in audited}
+        common = sorted(first.keys() & second.keys())
+        if judge == best or not common:
+            continue
+        test = mcnemar([first[key] for key in common], [second[key] for key in common])
+        difference = keyed_difference({key: first[key] for key in common}, {key: second[key] for key in common})
+        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference), r.number(test.p)]
+        rows.append([*cells, r.count(test.only_first), r.count(test.only_second)])
+    if rows:
+        columns = ["Judge", "Difference", "p (McNemar)", f"Only {best} right", "Only this one right"]
+        note = f"Accuracy minus that of {best}, paired by pair; the interval is a paired bootstrap, p the exact test."
+        yield r.table(f"Against {best}", columns, rows, note)
+
+
+def _key(each: "Audited") -> tuple[str, str]:
+    return each.case.group, each.case.pair
+
+
+def _right(each: "Audited") -> bool:
+    """On balance over both orders, as the headline counts."""
+    swapped = None if each.case.swapped is None else -each.case.swapped
+    return sum(1 - abs(side - each.case.label) for side in (each.case.given, swapped) if side is not None) > 0
+
+
+def _verdict(each: "Audited") -> int | None:
+    """The verdict as one side: what both orders say, 0 where they differ; the given order's where only that was asked."""
+    given, swapped = each.case.given, None if each.case.swapped is None else -each.case.swapped
+    if given is None or swapped is None:
+        return given if swapped is None else swapped
+    return given if given == swapped else 0
+
+
+def people(by_judge: Audits) -> Iterator[r.Table]:
+    """Is the judge within the human range? Only where pairs have two raters or more."""
+    rows = []
+    for judge, audited in sorted(by_judge.items()):
+        humans = {str(_key(e)): e.pair.raters for e in audited if e.pair and len(e.pair.raters) > 1}
+        if not humans:
+            continue
+        found = human_range({str(_key(e)): _verdict(e) for e in audited}, humans)
+        cells = [r.text(judge, tag("judge", judge)), r.estimate(found.judge), r.estimate(found.humans)]
+        rows.append([*cells, r.estimate(found.difference), r.text(found.place)])
+    if rows:
+        columns = ["Judge", "With a person", "Two people", "Difference", "Place in the human range"]
+        note = "How often the judge says what a random rater says, and two random raters agree, on the same pairs."
+        yield r.table("As good as people are?", columns, rows, note)
+
+
+def slices(pair: Pair) -> list[str]:
+    """Where the pair lies by length and format; only a pair whose label is a side lies anywhere."""
+    if pair.chosen is None or pair.rejected is None:
+        return []
+    chosen, rejected = pair.chosen.text, pair.rejected.text
+    return [length_slice(len(chosen), len(rejected)), format_slice(chosen, rejected)]
+
+
+def bias(by_judge: Audits) -> Iterator[r.Table]:
+    """Accuracy where the worse response is longer, or better formatted: surface that fools a judge."""
+    for title, place in (("By length", 0), ("By format", 1)):
+        found: dict[str, dict[str, Estimate]] = {}
+        for judge, audited in sorted(by_judge.items()):
+            sided = [each for each in audited if each.pair and each.pair.chosen and each.case.label]
+            where = [slices(each.pair)[place] for each in sided if each.pair]
+            if where:
+                found[judge] = by_slice(where, [e.case.label for e in sided], [_verdict(e) for e in sided])
+        names = sorted({name for each in found.values() for name in each})
+        rows = [
+            [r.text(judge, tag("judge", judge)), *[_slice(each, name, judge) for name in names]]
+            for judge, each in found.items()
+        ]
+        if rows:
+            note = "The verdict is what both orders agree on; a pair they disagree on counts as a tie, and so as wrong."
+            yield r.table(f"Accuracy {title.lower()}", ["Judge", *names], rows, note)
+
+
+def _slice(found: Mapping[str, Estimate], name: str, judge: str) -> r.Cell:
+    if name not in found:
+        return r.number(None, why="no pair of this kind")
+    return r.estimate(found[name], tag("judge", judge), f"slice:{name}")
+
+
+def voting(by_judge: Audits) -> Iterator[r.Curve]:
+    series = []
+    for judge, audited in sorted(by_judge.items()):
+        most = max((len(each.samples) for each in audited), default=0)
+        if most > 1:
+            samples = [each.samples for each in audited]
+            curve = voting_curve([e.case.label for e in audited], samples, [k for k in VOTES if k <= most])
+            series.append({"name": judge, "points": [r.point(k, found) for k, found in curve.items()]})
+    if series:
+        note = "Expected accuracy of the majority of k samples in the given order, over all ways to draw them."
+        yield r.Curve("Voting", "samples that vote (k)", "accuracy", series, note)
+
+
+def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
+    """How often a verdict is right, by the share of the pair's votes that stand behind it."""
+    series, rows = [], []
+    for judge, audited in sorted(by_judge.items()):
+        stated = [each.confidence for each in audited]
+        if all(each is None for each in stated):
+            continue
+        found = calibration(stated, [_verdict(each) == each.case.label for each in audited])
+        points = [r.point(each.stated, each.happened) for each in found.bins if each.stated is not None]
+        series.append({"name": judge, "points": points})
+        error, brier = r.estimate(found.error, unit="points"), r.estimate(found.brier, unit="points")
+        rows.append([r.text(judge, tag("judge", judge)), error, brier])
+    if series:
+        note = "A pair's confidence is the share of its votes, over orders and samples, that stand behind its verdict."
+        yield r.Curve("Calibration", "confidence", "right", series, note, diagonal=True)
+        yield r.table("Calibration error", ["Judge", "Expected error", "Brier score"], rows)
+
+
+def spending(by_judge: Audits, context: Context) -> Iterator[r.Table]:
+    rows = []
+    for judge, audited in sorted(by_judge.items()):
+        ids = [verdict for each in audited for verdict in each.verdicts]
+        if not ids:
+            continue
+        spent = context.spent(ids)
+        latency = bootstrap_mean(spent.latencies, len(ids) - len(spent.latencies), "no latency was recorded")
+        cells = [r.text(judge, tag("judge", judge)), r.count(len(ids)), r.estimate(latency, unit="seconds")]
+        cells.append(r.number(spent.tokens, "count", "the endpoint reports no tokens"))
+        rows.append([*cells, r.number(spent.cost, "money", "the endpoint has no prices")])
+    if rows:
+        note = "Of every verdict these numbers rest on, whether it was asked for now or found in the store."
+        yield r.table("Cost and latency", ["Judge", "Verdicts", "Latency", "Tokens", "Cost"], rows, note)

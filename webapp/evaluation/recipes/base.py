@@ -1,0 +1,155 @@
+"""What a recipe is: a config, the data it needs, and a function that judges what is missing and scores the rest."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Protocol
+
+from trainer.config.errors import FieldProblem
+from trainer.config.fields import Section, knob
+from trainer.contracts import CriterionResult, Example
+from trainer.judges.inputs import JudgeInput
+
+from ..models import MAX_TAG
+from ..report import Report
+
+Need = Literal["no", "may", "must"]
+
+
+class Stopped(Exception):
+    """The evaluation was paused or cancelled: everything found so far is kept in the verdict store."""
+
+
+class NothingToScore(ValueError):
+    """The data holds nothing that this recipe could score; the message says what it lacks."""
+
+
+class Budget(Section):
+    """A hard stop: no call leaves once it is reached, and the evaluation pauses with what it has."""
+
+    tokens: int | None = knob(None, "Tokens read and written, together", unit="tokens", ge=1)
+    money: float | None = knob(None, "By the endpoints' price tables", gt=0)
+
+
+class RecipeConfig(Section):
+    """Base of every recipe's config. `tried` names the fields that say what is compared: the others are the benchmark."""
+
+    tried: ClassVar[tuple[str, ...]] = ("judges",)
+
+    budget: Budget | None = knob(None, "Stop before more than this is spent")
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """Combinations of single valid values that cannot work together."""
+        yield from ()
+
+
+@dataclass
+class Found:
+    """A case as a recipe finds it."""
+
+    subject: dict[str, Any]
+    values: dict[str, Any]
+    tags: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Outcome:
+    report: Report
+    cases: list[Found]
+
+
+@dataclass(frozen=True, eq=False)
+class Judged:
+    """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
+
+    `id` is that of the stored verdict; 0 where the question was not asked.
+    """
+
+    id: int
+    parsed: Mapping[str, Any] | None
+    raw: str
+    problem: str
+    subject: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Of stored verdicts: seconds of those with a latency; None where nothing is known of tokens or cost."""
+
+    latencies: list[float]
+    tokens: int | None
+    cost: float | None
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """A response that a run sampled, with the criteria as the run scored them."""
+
+    example: str
+    prompt: str
+    text: str
+    criteria: tuple[CriterionResult, ...]
+    tokens: int | None
+
+
+@dataclass(frozen=True)
+class JudgeFacts:
+    """A judge version; `key` is how cases and reports name it."""
+
+    version: int
+    judge: int
+    key: str
+    kind: str
+    spec: Mapping[str, Any]
+
+
+class Context(Protocol):
+    """What a recipe works with. `config` is the resolved config as JSON reads it."""
+
+    config: Any
+    dataset: str
+
+    def examples(self) -> Iterator[Example]:
+        """Of the dataset version, in its order; empty where there is none."""
+
+    def lines(self) -> Iterator[Any]:
+        """Of the recording, in its order; empty where there is none."""
+
+    def judge_facts(self, version: int) -> JudgeFacts: ...
+
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped."""
+
+    def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
+        """What a run's evaluation sampled at a step, the newest without one."""
+
+    def spent(self, verdicts: Sequence[int]) -> Spent: ...
+
+    def tell(self, phase: str, done: int, total: int) -> None:
+        """How far the work is. Raises Stopped."""
+
+
+def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[FieldProblem]:
+    yield from ()
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`dataset` and `recording` say whether it needs them. `check` finds what is wrong with a config for a
+    choice of data: (config, whether there is a dataset, whether there is a recording)."""
+
+    name: str
+    title: str
+    question: str
+    summary: str
+    icon: str
+    schema: type[RecipeConfig]
+    run: Callable[[Context], Outcome]
+    dataset: Need = "must"
+    recording: Need = "no"
+    check: Callable[[Any, bool, bool], Iterator[FieldProblem]] = _nothing_wrong
+    measure: str = "Accuracy"
+
+
+def tag(kind: str, value: str) -> str:
+    """`kind:value`, short enough to be stored; two values with the same first letters share their cases."""
+    return f"{kind}:{value}"[:MAX_TAG].replace("\0", "")

@@ -1,0 +1,178 @@
+"""Judge audit (METHODS 2): is the judge right, whichever response stands first, and is it as good as people are?"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from trainer.benchmarks.audit import Case, measures
+from trainer.config.errors import FieldProblem
+from trainer.config.fields import Section, knob
+from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
+from trainer.judges.inputs import of_example
+from webapp.judging.audit import parse_case
+
+from .. import report as r
+from . import audit_blocks as blocks
+from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .pairs import Pair, labelled, pair_of
+
+WORDS = {-1: "A", 0: "tie", 1: "B", None: None}
+
+
+class JudgeChoice(Section):
+    version: int = knob(..., "A pairwise judge, at one of its versions", source="judges:pairwise,pairwise_rubric", ge=1)
+
+
+class JudgeAuditConfig(RecipeConfig):
+    """Which judges to audit. Recorded verdicts are chosen beside the dataset; judges chosen here are asked."""
+
+    judges: list[JudgeChoice] = knob([], "Judges to ask about the pairs of the dataset", max_length=8)
+    max_pairs: int | None = knob(None, "Only the first pairs of the dataset; empty: all", unit="pairs", ge=1)
+
+    def problems(self) -> Iterator[FieldProblem]:
+        seen: set[int] = set()
+        for i, each in enumerate(self.judges):
+            if each.version in seen:
+                yield FieldProblem(f"judges.{i}.version", "is listed twice")
+            seen.add(each.version)
+
+
+@dataclass
+class Audited:
+    """One pair judged by one judge. `pair` is the dataset's, where it has one of that key; `samples` are the sides of
+    each vote in the given order."""
+
+    case: Case
+    pair: Pair | None = None
+    verdicts: list[int] = field(default_factory=list)
+    samples: list[int | None] = field(default_factory=list)
+    confidence: float | None = None
+    version: int | None = None
+    judge: int | None = None
+
+
+def run(context: Context) -> Outcome:
+    known = {pair.key: pair for example in context.examples() if (pair := pair_of(example))}
+    by_judge: dict[str, list[Audited]] = defaultdict(list)
+    for each in [*recorded(context, known), *asked(context)]:
+        by_judge[each.case.judge].append(each)
+    if not by_judge:
+        raise NothingToScore("no pair has a label that a verdict could be compared with")
+    measured = {judge: measures([each.case for each in rows]) for judge, rows in sorted(by_judge.items())}
+    best = max(measured, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
+    found = r.Report(
+        headline=r.headline(f"Accuracy of {best}", blocks.accuracy(measured[best].accuracy_net, best)),
+        coverage=blocks.coverage(by_judge, len(known)),
+        blocks=[
+            blocks.judges(measured),
+            *blocks.groups(by_judge),
+            *blocks.comparisons(by_judge, best),
+            *blocks.people(by_judge),
+            *blocks.bias(by_judge),
+            *blocks.voting(by_judge),
+            *blocks.confidence(by_judge),
+            *blocks.spending(by_judge, context),
+        ],
+        entries=[
+            r.Entry(judge, blocks.accuracy(measured[judge].accuracy_net, judge), rows[0].version, rows[0].judge)
+            for judge, rows in by_judge.items()
+        ],
+    )
+    return Outcome(found, [_case(each) for rows in by_judge.values() for each in rows])
+
+
+def recorded(context: Context, known: dict[str, Pair]) -> Iterator[Audited]:
+    """The lines of the recording; lines that cannot be used were refused when it was sent in."""
+    for line in context.lines():
+        case = parse_case(line)
+        yield Audited(case, known.get(case.pair))
+
+
+def asked(context: Context) -> Iterator[Audited]:
+    """The labelled pairs of the dataset, as each of the config's judges sees them."""
+    config = context.config
+    pairs = {pair.key: pair for pair in labelled(context.examples(), config.max_pairs)} if config.judges else {}
+    for choice in config.judges:
+        facts = context.judge_facts(choice.version)
+        inputs = [of_example(pair.example, pair=True) for pair in pairs.values()]
+        answers = context.judge(choice.version, inputs, f"{facts.key} on {len(inputs):,} pairs")
+        verdicts = {key[0]: found for key, found in pair_verdicts(answers).items()}
+        said: dict[str, list[Judged]] = defaultdict(list)
+        for each in answers:
+            said[each.subject["example"]].append(each)
+        for key, pair in pairs.items():
+            yield _audited(facts.key, pair, verdicts.get(key), said[key], facts.version, facts.judge)
+
+
+def _audited(
+    judge: str, pair: Pair, found: PairVerdict | None, said: list[Judged], version: int, judge_id: int
+) -> Audited:
+    given = found.given if found else None
+    swapped = None if found is None or found.swapped is None else -found.swapped
+    case = Case(judge, pair.key, pair.example.domain, pair.label or 0, given, swapped)
+    sides = {each: _side(each) for each in said}
+    decided = [side for side in sides.values() if side is not None]
+    verdict = found.verdict if found else None
+    return Audited(
+        case,
+        pair,
+        verdicts=[each.id for each in said if each.id],
+        samples=[side for each, side in sides.items() if each.subject.get("order") == "given"],
+        confidence=decided.count(verdict) / len(decided) if verdict and len(decided) > 1 else None,
+        version=version,
+        judge=judge_id,
+    )
+
+
+def _side(said: Judged) -> int | None:
+    if said.parsed is None:
+        return None
+    strength = unswapped(said.parsed, said.subject["order"])["strength"]
+    return int((strength > 0) - (strength < 0))
+
+
+def _case(each: Audited) -> Found:
+    case, pair = each.case, each.pair
+    swapped = None if case.swapped is None else -case.swapped
+    votes = sum(1 - abs(verdict - case.label) for verdict in (case.given, swapped) if verdict is not None)
+    tags = [tag("judge", case.judge), "right" if votes > 0 else "wrong"]
+    tags += [tag("group", case.group)] if case.group else []
+    for name, verdict in (("given", case.given), ("swapped", swapped)):
+        outcome = "missing" if verdict is None else "right" if verdict == case.label else "wrong"
+        tags.append(f"{outcome}:{name}")
+    if case.given is None or swapped is None:
+        tags.append("missing")
+    else:
+        tags.append("consistent" if case.given == swapped else "inconsistent")
+    tags += [f"slice:{name}" for name in blocks.slices(pair)] if pair else []
+    subject = {"judge": case.judge, "pair": case.pair, "group": case.group}
+    subject |= {"example": pair.key, "a": pair.a.id, "b": pair.b.id} if pair else {"example": case.pair}
+    values = {
+        "label": WORDS[case.label],
+        "given": WORDS[case.given],
+        "swapped": WORDS[swapped],
+        "votes": votes,
+        "verdicts": each.verdicts,
+    }
+    return Found({key: value for key, value in subject.items() if value}, values, tags)
+
+
+def check(config: JudgeAuditConfig, dataset: bool, recording: bool) -> Iterator[FieldProblem]:
+    if not config.judges and not recording:
+        yield FieldProblem("recording", "choose recorded verdicts, or judges to ask")
+    if config.judges and not dataset:
+        yield FieldProblem("dataset", "choose the dataset whose pairs the judges are asked about")
+
+
+RECIPE = Recipe(
+    name="judge_audit",
+    title="Judge audit",
+    question="Is the judge right, whichever response stands first?",
+    summary="Accuracy in both orders, order consistency and position bias of judges, from recorded verdicts or by asking.",
+    icon="gavel",
+    schema=JudgeAuditConfig,
+    run=run,
+    dataset="may",
+    recording="may",
+    check=check,
+)

@@ -1,0 +1,68 @@
+"""What people said about the pair of an example: its label, and each rater's side. -1 `a`, 0 tie, 1 `b`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from trainer.contracts import Example, Response
+from trainer.judges.combine import majority
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The pair of an example's first comparison. `label` is None where no rater decided or they are evenly split between
+    the two sides."""
+
+    example: Example
+    a: Response
+    b: Response
+    label: int | None
+    raters: dict[str, int]
+
+    @property
+    def key(self) -> str:
+        return self.example.key
+
+    @property
+    def chosen(self) -> Response | None:
+        return None if not self.label else self.a if self.label < 0 else self.b
+
+    @property
+    def rejected(self) -> Response | None:
+        return None if not self.label else self.b if self.label < 0 else self.a
+
+
+def pair_of(example: Example) -> Pair | None:
+    """None where the example has no comparison."""
+    if not example.preferences:
+        return None
+    first = example.preferences[0]
+    responses = {response.id: response for response in example.responses}
+    sides: list[int] = []
+    raters: dict[str, int] = {}
+    for number, each in enumerate(example.preferences):
+        if {each.a, each.b} != {first.a, first.b} or each.strength is None:
+            continue
+        side = (each.strength > 0) - (each.strength < 0)
+        sides.append(side if each.a == first.a else -side)
+        raters[each.rater or f"rater {number + 1}"] = sides[-1]
+    vote = majority(sides)
+    return Pair(example, responses[first.a], responses[first.b], vote.value, raters)
+
+
+def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool = True) -> Iterator[Pair]:
+    """The pairs with a label, at most `most`; without `ties` only those whose label is a side."""
+    count = 0
+    for example in examples:
+        pair = pair_of(example)
+        if pair is None or pair.label is None or (pair.label == 0 and not ties):
+            continue
+        yield pair
+        count += 1
+        if count == most:
+            return
+
+
+def unlabelled(examples: Sequence[Example]) -> int:
+    """Examples with a pair that no label decides."""
+    pairs = [pair_of(example) for example in examples]
+    return sum(pair is not None and pair.label is None for pair in pairs)

@@ -1,0 +1,236 @@
+"""The tables and charts of a policy evaluation."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from trainer.benchmarks import policy as bench
+from trainer.benchmarks.compare import keyed_difference
+from trainer.benchmarks.estimate import Estimate, proportion
+from trainer.benchmarks.ranking import Comparison, bradley_terry
+from trainer.contracts import Rubric
+from trainer.rewards import report_score
+
+from .. import report as r
+from .base import tag
+
+if TYPE_CHECKING:
+    from .policy import Answered
+
+Models = Mapping[str, Sequence["Answered"]]
+Outcomes = Sequence[tuple[str, str, str, int | None]]
+KS = (1, 2, 4, 8, 16, 32, 64)
+MOST_CRITERIA = 60
+MOST_CHANGED = 20
+MOST_DIVERSE = 200  # prompts; Self-BLEU grows with the square of the responses
+
+
+def scores(rows: Sequence["Answered"]) -> dict[str, Estimate]:
+    return bench.rubric_scores([each.value for each in rows], [each.key for each in rows])
+
+
+def coverage(answered: Sequence["Answered"]) -> list[tuple[str, r.Cell]]:
+    lost = sum(each.value is None for each in answered)
+    partial = sum(bool(each.score and each.score.partial) for each in answered)
+    undecided = sum(verdict.met is None for each in answered for verdict in each.verdicts)
+    return [
+        ("Models", r.count(len({each.model for each in answered}))),
+        ("Prompts", r.count(len({each.key for each in answered}))),
+        ("Responses", r.count(len(answered))),
+        ("Without a score", r.count(lost, "no score", tone="warn" if lost else "")),
+        ("Partial scores", r.count(partial, "partial", tone="warn" if partial else "")),
+        ("Undecided criteria", r.count(undecided, "undecided", tone="warn" if undecided else "")),
+    ]
+
+
+def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Table:
+    first = next(iter(by_model))
+    in_tokens = all(each.tokens is not None for rows in by_model.values() for each in rows)
+    rows = []
+    for name, answered in by_model.items():
+        mine = tag("model", name)
+        lengths = [(each.tokens or 0) if in_tokens else len(each.text) for each in answered]
+        length = bench.mean_length(lengths, [each.key for each in answered])
+        cells = [r.text(name, mine), r.count(len(answered), mine)]
+        cells += [r.estimate(found[name][kind], mine) for kind in ("raw", "clipped")]
+        cells.append(r.text("first") if name == first else r.estimate(_difference(by_model[first], answered)))
+        cells += [r.estimate(length, mine, unit="number"), r.estimate(_diversity(answered), mine, unit="points")]
+        rows.append(cells)
+    columns = [
+        ("Model", ""),
+        ("Responses", ""),
+        ("Raw score", "met points over positive points; may be negative"),
+        ("Clipped", "the raw score within 0 and 1"),
+        ("Difference", f"clipped mean of each prompt minus that of {first}, paired by prompt"),
+        ("Length", "tokens" if in_tokens else "characters"),
+        ("Diversity", "1 - Self-BLEU of the responses to a prompt"),
+    ]
+    return r.Table("Rubric scores", columns, rows, "Responses to one prompt are resampled together.")
+
+
+def _diversity(answered: Sequence["Answered"]) -> Estimate:
+    texts: dict[str, list[str]] = defaultdict(list)
+    for each in answered:
+        texts[each.key].append(each.text)
+    return bench.diversity(list(texts.values())[:MOST_DIVERSE])
+
+
+def by_prompt(answered: Sequence["Answered"]) -> dict[str, float | None]:
+    """Mean clipped score of each prompt; None where no response has a score."""
+    found: dict[str, list[float]] = {each.key: [] for each in answered}
+    for each in answered:
+        if each.clipped is not None:
+            found[each.key].append(each.clipped)
+    return {key: sum(values) / len(values) if values else None for key, values in found.items()}
+
+
+def _difference(first: Sequence["Answered"], second: Sequence["Answered"]) -> Estimate:
+    return keyed_difference(by_prompt(first), by_prompt(second))
+
+
+def changed(by_model: Models) -> Iterator[r.Table]:
+    """The prompts whose score changed most between the first model and the last."""
+    if len(by_model) < 2:
+        return
+    names = list(by_model)
+    before, after = by_prompt(by_model[names[0]]), by_prompt(by_model[names[-1]])
+    both = [(key, a, b) for key, a in before.items() if a is not None and (b := after.get(key)) is not None]
+    both.sort(key=lambda each: (-abs(each[2] - each[1]), each[0]))
+    rows = [
+        [r.text(key, tag("example", key)), r.number(a), r.number(b), r.number(b - a)]
+        for key, a, b in both[:MOST_CHANGED]
+        if a != b
+    ]
+    note = f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}."
+    yield r.table("Changed most", ["Prompt", names[0], names[-1], "Change"], rows, note)
+
+
+def split(title: str, by_model: Models, of: Callable[["Answered"], str], kind: str) -> Iterator[r.Table]:
+    values = sorted({of(each) for rows in by_model.values() for each in rows} - {""})
+    if len(values) < 2:
+        return
+    rows = []
+    for value in values:
+        cells = [r.text(value, tag(kind, value))]
+        for name, answered in by_model.items():
+            mine = [each for each in answered if of(each) == value]
+            cells.append(r.estimate(scores(mine)["clipped"], tag("model", name), tag(kind, value)))
+        rows.append(cells)
+    yield r.table(title, [kind.capitalize(), *by_model], rows, "Clipped scores.")
+
+
+def axes(by_model: Models) -> Iterator[r.Table]:
+    """The score on the criteria of one tag alone, as HealthBench's axes; needs the rubrics of the dataset."""
+    names = sorted(
+        {t for rows in by_model.values() for e in rows if e.rubric for c in e.rubric.criteria for t in c.tags}
+    )
+    rows = []
+    for axis in names[:MOST_CRITERIA]:
+        cells = [r.text(axis)]
+        for answered in by_model.values():
+            values, keys = [], []
+            for each in answered:
+                part = _part(each, axis)
+                if part is not None:
+                    values.append(
+                        report_score(
+                            part, [v for v in each.verdicts if v.criterion_id in {c.id for c in part.criteria}]
+                        ).score
+                    )
+                    keys.append(each.key)
+            cells.append(r.estimate(bench.rubric_scores(values, keys)["clipped"]))
+        rows.append(cells)
+    if rows:
+        yield r.table("By axis", ["Axis", *by_model], rows, "Clipped score on the criteria that carry the tag.")
+
+
+def _part(each: "Answered", axis: str) -> Rubric | None:
+    criteria = tuple(c for c in each.rubric.criteria if axis in c.tags) if each.rubric else ()
+    return Rubric(criteria=criteria) if any(criterion.points > 0 for criterion in criteria) else None
+
+
+def criteria(by_model: Models) -> Iterator[r.Table]:
+    """How often each criterion is met; the most frequent ones."""
+    met: dict[str, dict[str, list[bool | None]]] = defaultdict(lambda: defaultdict(list))
+    points: dict[str, float] = {}
+    for name, answered in by_model.items():
+        for each in answered:
+            by_id = {criterion.id: criterion for criterion in each.rubric.criteria} if each.rubric else {}
+            for verdict in each.verdicts:
+                found = by_id[verdict.criterion_id]
+                met[found.text][name].append(verdict.met)
+                points[found.text] = found.points
+    counts = Counter({text: sum(map(len, found.values())) for text, found in met.items()})
+    rows = []
+    for text, _ in counts.most_common(MOST_CRITERIA):
+        cells = [r.text(text), r.number(points[text])]
+        for name in by_model:
+            cells.append(r.estimate(_share(met[text][name]), tag("model", name), tag("not met", text)))
+        rows.append(cells)
+    if rows:
+        left = len(met) - len(rows)
+        more = f" {left:,} rarer criteria are not shown; they are in the cases." if left else ""
+        yield r.table(
+            "By criterion", ["Criterion", "Points", *by_model], rows, f"Share of responses that meet it.{more}"
+        )
+
+
+def _share(found: Sequence[bool | None]) -> Estimate:
+    known = [each for each in found if each is not None]
+    return proportion(sum(known), len(known), len(found) - len(known), "no verdict")
+
+
+def curves(by_model: Models, threshold: float) -> Iterator[r.Curve]:
+    passes, bests = [], []
+    for name, answered in by_model.items():
+        grouped: dict[str, list[float | None]] = defaultdict(list)
+        for each in answered:
+            grouped[each.key].append(each.clipped)
+        known = [[value for value in values if value is not None] for values in grouped.values()]
+        most = max(map(len, known), default=0)
+        ks = [k for k in KS if k <= most]
+        if most > 1:
+            successes = [(len(values), sum(value >= threshold for value in values)) for values in known]
+            found = bench.pass_at_k_curve(successes, ks)
+            passes.append({"name": name, "points": [r.point(k, each) for k, each in found.items()]})
+            found = bench.best_of_n_curve(list(grouped.values()), ks)
+            bests.append({"name": name, "points": [r.point(n, each) for n, each in found.items()]})
+    if passes:
+        note = f"A response counts as a success from a clipped score of {threshold:g}."
+        yield r.Curve("pass@k", "k responses", "prompts with a success", passes, note)
+        yield r.Curve("Best of N", "N responses", "expected best clipped score", bests)
+
+
+def pairs_of(by_model: Models) -> list[tuple[str, str]]:
+    return list(combinations(by_model, 2))
+
+
+def by_scores(by_model: Models) -> list[tuple[str, str, str, int | None]]:
+    """(first, second, prompt, outcome) of every two models on every prompt that both answered."""
+    means = {name: by_prompt(rows) for name, rows in by_model.items()}
+    found = []
+    for a, b in pairs_of(by_model):
+        for key, one in means[a].items():
+            if key in means[b]:
+                two = means[b][key]
+                found.append((a, b, key, None if one is None or two is None else (two > one) - (two < one)))
+    return found
+
+
+def ranking(outcomes: Outcomes, how: str) -> r.Table:
+    found = bradley_terry([Comparison(a, b, side) for a, b, _, side in outcomes], [key for _, _, key, _ in outcomes])
+    rows = []
+    for each in found.items:
+        cells = [
+            r.text(each.item, tag("model", each.item)),
+            r.count(each.wins),
+            r.count(each.ties),
+            r.count(each.losses),
+        ]
+        rows.append(
+            [*cells, r.estimate(each.win_rate, tag("model", each.item)), r.estimate(each.strength, unit="points")]
+        )
+    missing = f" {found.missing:,} comparisons have no outcome." if found.missing else ""
+    note = f"Compared {how}; strengths are Bradley-Terry log odds with mean 0.{missing} {found.problem}".strip()
+    return r.table("Who wins", ["Model", "Won", "Tied", "Lost", "Win rate", "Strength"], rows, note)

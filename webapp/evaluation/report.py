@@ -1,0 +1,107 @@
+"""What an evaluation found, in one shape for all recipes: the page, the HTML report and the JSON export draw it alike.
+
+A report is plain JSON. A cell shows a number with its n, its interval and the number of missing cases, and names the
+tags of the cases behind it. A number that does not exist says why.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Cell = dict[str, Any]
+Unit = Literal["share", "number", "points", "money", "seconds", "count"]
+
+
+def estimate(found: Any, *tags: str, unit: Unit = "share", note: str = "") -> Cell:
+    """A cell from a `trainer.benchmarks` estimate, or from its JSON."""
+    data = found if isinstance(found, dict) else found.json()
+    return {"kind": "estimate", "unit": unit, "tags": list(tags), **data, **({"note": note} if note else {})}
+
+
+def count(value: int, *tags: str, tone: str = "") -> Cell:
+    return {"kind": "count", "value": value, "tags": list(tags), **({"tone": tone} if tone else {})}
+
+
+def number(value: float | None, unit: Unit = "number", why: str = "") -> Cell:
+    """A number that is not an estimate: a setting, a sum. `why` says why it is missing."""
+    return {"kind": "number", "unit": unit, "value": value, **({"undefined": why} if value is None else {})}
+
+
+def text(words: str, *tags: str, href: str = "") -> Cell:
+    return {"kind": "text", "text": words, "tags": list(tags), **({"href": href} if href else {})}
+
+
+@dataclass
+class Table:
+    """`columns`: (words, help). `rows` hold one cell per column; the first names the row."""
+
+    title: str
+    columns: list[tuple[str, str]]
+    rows: list[list[Cell]] = field(default_factory=list)
+    note: str = ""
+    kind: str = "table"
+
+
+@dataclass
+class Curve:
+    """Lines over a common x axis. A point is {"x", "value", "low", "high", "n"}; missing values leave gaps."""
+
+    title: str
+    x: str
+    y: str
+    series: list[dict[str, Any]] = field(default_factory=list)
+    note: str = ""
+    diagonal: bool = False
+    kind: str = "curve"
+
+
+@dataclass
+class Scatter:
+    """One point per judge or model: {"name", "x": cell, "y": cell}."""
+
+    title: str
+    x: str
+    y: str
+    points: list[dict[str, Any]] = field(default_factory=list)
+    note: str = ""
+    kind: str = "scatter"
+
+
+@dataclass
+class Entry:
+    """A row of the leaderboard. `judge_version` or `model` says what was tried."""
+
+    name: str
+    cell: Cell
+    judge_version: int | None = None
+    judge: int | None = None
+
+
+@dataclass
+class Report:
+    """`headline`: {"label", "cell"}. `coverage` counts what the numbers rest on, and what they do not."""
+
+    headline: dict[str, Any]
+    coverage: list[tuple[str, Cell]]
+    blocks: list[Table | Curve | Scatter]
+    entries: list[Entry] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def json(self, tags: dict[str, int]) -> dict[str, Any]:
+        """As stored; `tags` are those of the cases with their numbers."""
+        return {**asdict(self), "tags": tags}
+
+
+def headline(label: str, cell: Cell) -> dict[str, Any]:
+    return {"label": label, "cell": cell}
+
+
+def point(x: float, found: Any) -> dict[str, Any]:
+    """A point of a curve from an estimate."""
+    data = found if isinstance(found, dict) else found.json()
+    return {"x": x, **{name: data.get(name) for name in ("value", "low", "high", "n", "undefined")}}
+
+
+def table(title: str, columns: Sequence[str | tuple[str, str]], rows: Iterable[list[Cell]], note: str = "") -> Table:
+    heads = [(column, "") if isinstance(column, str) else column for column in columns]
+    return Table(title, heads, list(rows), note)

@@ -1,0 +1,243 @@
+"""Carries an evaluation to its end on one worker at a time.
+
+A recipe starts from the beginning each time: whatever judges have answered is in the verdict store, so a worker that was
+killed, or an evaluation that was paused, goes on from where it was without asking anything twice.
+"""
+
+import json
+import logging
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from decimal import Decimal
+from time import monotonic
+from typing import Any
+
+from django.db import connection, transaction
+from django.utils import timezone
+
+from trainer.config.errors import ConfigInvalid
+from trainer.contracts import Example
+from trainer.judges.budget import Budget
+from trainer.judges.inputs import JudgeInput
+from webapp.core import audit
+from webapp.core.problems import Problem
+from webapp.core.views import DATABASE_AWAY
+from webapp.judging.lines import LineProblem
+from webapp.judging.models import JudgeVersion
+
+from . import judges, queries, services, sources
+from .models import Case, Evaluation
+from .recipes import RECIPES, resolve
+from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Rollout, Spent, Stopped
+
+logger = logging.getLogger(__name__)
+State = Evaluation.State
+LOCK = 7_305  # namespace of its advisory locks
+TELL_EVERY_S = 1.0
+BATCH = 1_000
+
+
+@contextmanager
+def claimed(evaluation_id: int) -> Iterator[Evaluation | None]:
+    """The evaluation, while this connection holds its lock; None if it is over, paused, or somebody else has it.
+
+    The lock goes with the connection, so it tells a dead worker from a slow one better than any clock.
+    """
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [LOCK, evaluation_id])
+        if not cursor.fetchone()[0]:
+            yield None
+            return
+    try:
+        rows = Evaluation.objects.filter(id=evaluation_id, state__in=(State.QUEUED, State.RUNNING))
+        yield rows.select_related("workspace", "dataset_version__dataset", "created_by").first()
+    finally:
+        if connection.is_usable():
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCK, evaluation_id])
+
+
+def run(evaluation_id: int) -> None:
+    """Raises what is no fault of the evaluation (database away): it stays running and is taken up again."""
+    while True:
+        with claimed(evaluation_id) as evaluation:
+            if evaluation is None:
+                return
+            _carry_out(evaluation)
+        # paused and resumed while we were leaving: the resumed one's worker found us at it and went away
+        if not Evaluation.objects.filter(id=evaluation_id, state=State.QUEUED).exists():
+            return
+
+
+def _carry_out(evaluation: Evaluation) -> None:
+    work = Work(evaluation)
+    try:
+        work.begin()
+        outcome = RECIPES[evaluation.recipe].run(work)
+        outcome.report.notes += [f"{count:,} inputs: {why}" for why, count in work.unusable.items()]
+        _finish(evaluation, outcome)
+    except Stopped:
+        return
+    except judges.Halted as halted:
+        _pause(evaluation, str(halted))
+    except DATABASE_AWAY:
+        raise
+    except (NothingToScore, LineProblem, ConfigInvalid, Problem) as problem:
+        _fail(evaluation, str(problem))
+    except Exception:
+        # a mistake of ours would otherwise be taken up again and again, for ever
+        logger.exception("evaluation %s failed", evaluation.pk)
+        _fail(evaluation, "Something broke on our side while it was scored; the server's log says what.")
+
+
+@transaction.atomic
+def _finish(evaluation: Evaluation, outcome: Outcome) -> None:
+    """Results and cases appear together, and only if nobody cancelled it in the last moment."""
+    tags: dict[str, int] = {}
+    for found in outcome.cases:
+        found.tags = list(dict.fromkeys(found.tags))
+        for each in found.tags:
+            tags[each] = tags.get(each, 0) + 1
+    evaluation.results = outcome.report.json(tags)
+    evaluation.ended_at = timezone.now()
+    moved = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(
+        state=State.FINISHED, results=evaluation.results, ended_at=evaluation.ended_at, problem=""
+    )
+    if not moved:
+        return
+    Case.objects.filter(evaluation=evaluation).delete()  # of a resumed one that had failed while it wrote them
+    Case.objects.bulk_create(_rows(evaluation, outcome.cases), batch_size=BATCH)
+    evaluation.state = State.FINISHED
+    audit.record(
+        evaluation.workspace, evaluation.created_by, "evaluation.finished", evaluation, cases=len(outcome.cases)
+    )
+    services.tell(evaluation)
+
+
+def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
+    for number, each in enumerate(found, 1):
+        yield Case(evaluation=evaluation, number=number, subject=each.subject, values=each.values, tags=each.tags)
+
+
+@transaction.atomic
+def _pause(evaluation: Evaluation, why: str) -> None:
+    """By itself: what was asked is kept, and resuming goes on behind it."""
+    told = f"{why} What was answered is kept; resume it, or run it again with other settings."
+    if Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(state=State.PAUSED, problem=told):
+        evaluation.state, evaluation.problem = State.PAUSED, told
+        audit.record(evaluation.workspace, None, "evaluation.paused", evaluation, reason=why)
+        services.tell(evaluation)
+
+
+@transaction.atomic
+def _fail(evaluation: Evaluation, why: str) -> None:
+    moved = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(
+        state=State.FAILED, problem=why, ended_at=timezone.now()
+    )
+    if moved:
+        evaluation.state, evaluation.problem = State.FAILED, why
+        audit.record(evaluation.workspace, evaluation.created_by, "evaluation.failed", evaluation, reason=why)
+        services.tell(evaluation)
+
+
+class Work:
+    """A recipe's context: data in, verdicts asked for, progress out."""
+
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.evaluation = evaluation
+        self.config: Any = resolve(evaluation.recipe, evaluation.config)
+        self.dataset = str(evaluation.dataset_version or "")
+        self.unusable: Counter[str] = Counter()
+        self._known: dict[int, JudgeVersion] = {}
+        self._spent_tokens, self._spent_money = 0, Decimal(0)
+        self._told = 0.0
+
+    def begin(self) -> None:
+        now = timezone.now()
+        rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
+        if not rows.update(state=State.RUNNING, seen_at=now, progress={}, started_at=self.evaluation.started_at or now):
+            raise Stopped
+        self.evaluation.state, self.evaluation.progress = State.RUNNING, {}
+        services.tell(self.evaluation)
+
+    def examples(self) -> Iterator[Example]:
+        if self.evaluation.dataset_version:
+            yield from queries.examples(self.evaluation.dataset_version)
+
+    def lines(self) -> Iterator[Any]:
+        recording = self.evaluation.recording
+        if recording:
+            for line in zlib.decompress(recording.content).decode("utf-8-sig").split("\n"):
+                if line.strip():
+                    yield json.loads(line)
+
+    def judge_facts(self, version: int) -> JudgeFacts:
+        return judges.facts(self._version(version))
+
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+        budget = self._budget()
+        unusable: Counter[str] = Counter()
+        row = self._version(version)
+        try:
+            found = judges.ask(
+                row,
+                inputs,
+                budget=budget,
+                stop=self._stop,
+                tell=lambda done, total, words: self._note(phase, done, total, words),
+                unusable=unusable,
+            )
+        except judges.Halted as halted:
+            if not str(halted):
+                raise Stopped from halted
+            raise
+        finally:
+            if budget:
+                self._spent_tokens += budget.spent_tokens
+                self._spent_money += budget.spent_money
+        for reason, count in unusable.items():
+            self.unusable[f"{row} could not be asked: {reason}"] += count
+        return found
+
+    def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
+        for provide in sources.ROLLOUTS:
+            yield from provide(self.evaluation.workspace_id, run, step)
+
+    def spent(self, verdicts: Sequence[int]) -> Spent:
+        return judges.spent(verdicts)
+
+    def _version(self, version: int) -> JudgeVersion:
+        if version not in self._known:
+            self._known[version] = judges.versions(self.evaluation.workspace_id).get(pk=version)
+        return self._known[version]
+
+    def _budget(self) -> Budget | None:
+        return judges.budget_left(self.evaluation.config.get("budget"), self._spent_tokens, self._spent_money)
+
+    def _stop(self) -> bool:
+        """Asked several times a second; looks once a second."""
+        if monotonic() - self._told < TELL_EVERY_S:
+            return False
+        self._told = monotonic()
+        services.tell(self.evaluation)
+        return self.stopped()
+
+    def _note(self, phase: str, done: int, total: int, words: str) -> None:
+        self.evaluation.progress = {"phase": phase, "done": done, "total": total, "counts": words}
+
+    def tell(self, phase: str, done: int, total: int) -> None:
+        if monotonic() - self._told < TELL_EVERY_S:
+            return
+        self._told = monotonic()
+        self.evaluation.progress = {"phase": phase, "done": done, "total": total}
+        if self.stopped():
+            raise Stopped
+        services.tell(self.evaluation)
+
+    def stopped(self) -> bool:
+        """Also the worker's sign of life. Resumed before we noticed the pause: we are the ones who go on."""
+        rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
+        alive = rows.update(state=State.RUNNING, seen_at=timezone.now(), progress=self.evaluation.progress)
+        return not alive

@@ -1,0 +1,153 @@
+"""The bodies of the evaluations API, as OpenAPI shows them."""
+
+from typing import Annotated, Any
+
+from ninja import Schema
+from pydantic import ConfigDict, Field
+
+Id = Annotated[int, Field(ge=1, lt=2**63)]
+
+
+class DatasetIn(Schema):
+    """One version of a dataset; without `version` the newest."""
+
+    id: Id
+    version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
+
+
+class DatasetOut(Schema):
+    id: int
+    name: str
+    version_id: int
+    version: int
+
+
+class RecordingRef(Schema):
+    id: int
+    name: str
+
+
+class EvaluationOut(Schema):
+    id: int
+    name: str
+    recipe: str
+    state: str
+    problem: str
+    progress: dict[str, Any]
+    dataset: DatasetOut | None
+    recording: RecordingRef | None
+    benchmark: str
+    rerun_of: int | None
+    headline: dict[str, Any] | None = Field(description='{"label", "cell"}: the one number; null until it is finished')
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+
+
+class EvaluationFull(EvaluationOut):
+    config: dict[str, Any]
+    results: dict[str, Any] | None
+
+
+class EvaluationList(Schema):
+    items: list[EvaluationOut]
+    next: str | None
+
+
+class EvaluationIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={"example": {"recipe": "judge_audit", "config": {}, "recording": 1, "name": "JudgeBench"}},
+    )
+
+    recipe: str
+    config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
+    dataset: DatasetIn | None = None
+    recording: Id | None = Field(None, description="Recorded verdicts, by id")
+    name: str = ""
+
+
+class RenameIn(Schema):
+    name: str
+
+
+class CaseOut(Schema):
+    number: int
+    subject: dict[str, Any]
+    values: dict[str, Any]
+    tags: list[str]
+
+
+class CaseList(Schema):
+    items: list[CaseOut]
+    next: str | None
+
+
+class RecordingOut(Schema):
+    id: int
+    name: str
+    digest: str
+    rows: int
+    judges: int
+    created_at: str
+
+
+class RecordingList(Schema):
+    items: list[RecordingOut]
+    next: str | None
+
+
+class RecipeOut(Schema):
+    name: str
+    title: str
+    question: str
+    summary: str
+    dataset: str = Field(description="no, may or must: whether it needs one")
+    recording: str
+
+
+class RecipeList(Schema):
+    items: list[RecipeOut]
+    next: str | None
+
+
+class TasksIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"tags": ["judge:Strict v2", "inconsistent"], "name": "Hard pairs", "overlap": 3}
+        },
+    )
+
+    tags: list[str] = Field(default_factory=list, max_length=12)
+    name: str
+    kind: str = Field("pairwise", description="A kind of annotation task")
+    overlap: Annotated[int, Field(ge=1, le=50)] = 2
+
+
+class TasksOut(Schema):
+    project: int
+    dataset: int
+
+
+class BoardRow(Schema):
+    name: str
+    cell: dict[str, Any]
+    evaluation: int
+    judge: int | None
+    judge_version: int | None
+
+
+class BoardOut(Schema):
+    benchmark: str
+    recipe: str
+    measure: str
+    settings: dict[str, Any]
+    dataset: DatasetOut | None
+    evaluations: int
+    rows: list[BoardRow]
+
+
+class BoardList(Schema):
+    items: list[BoardOut]
+    next: str | None

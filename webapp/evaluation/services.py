@@ -1,0 +1,263 @@
+"""All that people do to evaluations. Each function checks, changes rows, audits, and tells pages and workers after commit."""
+
+import hashlib
+import json
+import zlib
+from datetime import timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from trainer.config.errors import ConfigInvalid, FieldProblem
+from webapp.accounts.models import Membership
+from webapp.core import audit, broadcast
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+from webapp.datasets import services as datasets
+from webapp.datasets.models import DatasetVersion
+from webapp.judging.audit import parse_case, repeated
+from webapp.judging.lines import LineProblem
+
+from . import queries, recordings, sources
+from .models import MAX_NAME, Evaluation, Recording
+from .recipes import RECIPES, resolve
+from .recipes.base import RecipeConfig
+
+State = Evaluation.State
+# target -> the states it may be reached from by a person
+MOVES: dict[str, tuple[str, ...]] = {
+    State.PAUSED: (State.QUEUED, State.RUNNING),
+    State.QUEUED: (State.PAUSED, State.FAILED),
+    State.CANCELLED: (State.QUEUED, State.RUNNING, State.PAUSED),
+}
+OVER = (State.FINISHED, State.FAILED, State.CANCELLED)
+QUIET_S = 120  # a worker tells of itself every second; after this long it is presumed dead
+MAX_RECORDING = 50_000_000  # bytes
+MAX_ROWS = 200_000
+
+
+def create(
+    membership: Membership,
+    *,
+    recipe: str,
+    config: dict[str, Any],
+    dataset: DatasetVersion | None = None,
+    recording: Recording | None = None,
+    name: str = "",
+    rerun_of: Evaluation | None = None,
+    key: str | None = None,
+) -> Evaluation:
+    """A queued evaluation; the version it looks at is frozen with it. The same `key` makes one, however often it is sent.
+
+    Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`.
+    """
+    if key and (earlier := _made(membership, key)):
+        return earlier
+    resolved = plan(membership, recipe, config, dataset, recording)
+    stored = resolved.model_dump(mode="json")
+    title = _name(name or _title(recipe, dataset, recording))
+    try:
+        with transaction.atomic():
+            row = Evaluation.objects.create(
+                workspace=membership.workspace,
+                name=title,
+                recipe=recipe,
+                config=stored,
+                dataset_version=dataset and datasets.freeze(membership, dataset),
+                recording=recording,
+                benchmark=benchmark(recipe, resolved, dataset, recording),
+                rerun_of=rerun_of,
+                launch_key=key or None,
+                created_by=membership.user,
+            )
+            audit.record(membership, membership.user, "evaluation.created", row, recipe=recipe, name=title)
+            tell(row)
+            enqueue("workers.evaluation.run", row.pk)
+    except IntegrityError:  # two requests with one key at the same moment: the other one made it
+        if key and (earlier := _made(membership, key)):
+            return earlier
+        raise
+    return row
+
+
+def _made(membership: Membership, key: str) -> Evaluation | None:
+    rows = queries.evaluations(membership.workspace_id)
+    return rows.filter(created_by=membership.user, launch_key=key).first()
+
+
+def plan(
+    membership: Membership,
+    recipe: str,
+    raw: dict[str, Any],
+    dataset: DatasetVersion | None,
+    recording: Recording | None,
+) -> RecipeConfig:
+    """The complete config. Raises ConfigInvalid with every field that is wrong; nothing is written."""
+    config = resolve(recipe, raw)
+    chosen = RECIPES[recipe]
+    found = list(
+        sources.problems(membership.workspace_id, chosen.schema.model_json_schema(), config.model_dump(mode="json"))
+    )
+    if chosen.dataset == "must" and dataset is None:
+        found.append(FieldProblem("dataset", "choose a dataset"))
+    if chosen.recording == "must" and recording is None:
+        found.append(FieldProblem("recording", "choose recorded verdicts"))
+    if chosen.recording == "no" and recording is not None:
+        found.append(FieldProblem("recording", f"{chosen.title!r} does not use recorded verdicts"))
+    found += chosen.check(config, dataset is not None, recording is not None)
+    if found:
+        raise ConfigInvalid(found)
+    return config
+
+
+def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None, recording: Recording | None) -> str:
+    """The address of what stays the same while judges or models are compared: recipe, data, settings."""
+    frozen = config.model_dump(mode="json", exclude={*config.tried, "budget"})
+    data = {"dataset": dataset and dataset.digest, "pairs": recording and recording.pairs_digest}
+    text = json.dumps([recipe, frozen, data], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
+    """Pauses, resumes (`queued`) or cancels. Asking for the state it is in changes nothing; Conflict where no way leads."""
+    if to not in MOVES:
+        raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(MOVES)}"})
+    with transaction.atomic():
+        fields: dict[str, Any] = {"state": to, "seen_at": timezone.now()}
+        fields |= {"problem": ""} if to == State.QUEUED else {}
+        fields |= {"ended_at": timezone.now()} if to == State.CANCELLED else {"ended_at": None}
+        moved = Evaluation.objects.filter(pk=evaluation.pk, state__in=MOVES[to]).update(**fields)
+        before = evaluation.state
+        evaluation.refresh_from_db(fields=["state", "problem", "ended_at"])
+        if moved:
+            audit.record(membership, membership.user, f"evaluation.{to}", evaluation, before=before)
+            tell(evaluation)
+            if to == State.QUEUED:
+                enqueue("workers.evaluation.run", evaluation.pk)
+        elif evaluation.state != to and not (to == State.QUEUED and evaluation.state == State.RUNNING):
+            raise Conflict(f"An evaluation that is {evaluation.state} cannot become {to}.", code="no_such_move")
+    return evaluation
+
+
+@transaction.atomic
+def rename(membership: Membership, evaluation: Evaluation, name: str) -> Evaluation:
+    """Raises Invalid at `name`."""
+    evaluation.name = _name(name)
+    evaluation.save(update_fields=["name"])
+    audit.record(membership, membership.user, "evaluation.renamed", evaluation, name=evaluation.name)
+    return evaluation
+
+
+@transaction.atomic
+def delete(membership: Membership, evaluation: Evaluation) -> None:
+    """Removes it with its cases; verdicts stay in their store. Conflict while it is under way."""
+    if not Evaluation.objects.select_for_update().filter(pk=evaluation.pk, state__in=OVER).exists():
+        raise Conflict("It is still under way; cancel it first.", code="under_way")
+    audit.record(membership, membership.user, "evaluation.deleted", evaluation, name=evaluation.name)
+    evaluation.delete()
+
+
+def rerun(membership: Membership, evaluation: Evaluation, key: str | None = None) -> Evaluation:
+    """The same again from its stored config. What judges have said is not asked again."""
+    return create(
+        membership,
+        recipe=evaluation.recipe,
+        config=evaluation.config,
+        dataset=evaluation.dataset_version,
+        recording=evaluation.recording,
+        name=evaluation.name,
+        rerun_of=evaluation,
+        key=key,
+    )
+
+
+def store_recording(membership: Membership, name: str, content: bytes) -> Recording:
+    """Keeps recorded verdicts of any format that `recordings` knows. Raises Invalid at `file`, naming lines.
+
+    The same content again is the recording that is there already.
+    """
+    if len(content) > MAX_RECORDING:
+        raise Invalid("The file is too large.", {"file": f"is larger than {MAX_RECORDING // 10**6} MB"})
+    digest = hashlib.sha256(content).hexdigest()
+    known = Recording.objects.filter(workspace=membership.workspace, digest=digest).first()
+    if known:
+        return known
+    lines = recordings.as_lines(name, content)
+    rows, judges, pairs_digest = _read(lines)
+    with transaction.atomic():
+        row, made = Recording.objects.get_or_create(
+            workspace=membership.workspace,
+            digest=digest,
+            defaults={
+                "name": _name(name or "verdicts"),
+                "rows": rows,
+                "judges": judges,
+                "pairs_digest": pairs_digest,
+                "content": zlib.compress(lines),
+                "created_by": membership.user,
+            },
+        )
+        if made:
+            audit.record(membership, membership.user, "recording.stored", row, rows=rows, judges=judges)
+    return row
+
+
+def _read(content: bytes) -> tuple[int, int, str]:
+    """(lines, judges, digest of the pairs). Raises Invalid with the first lines that cannot be used."""
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Invalid("The file is not text.", {"file": f"is not UTF-8: {error.reason}"}) from error
+    problems: list[tuple[int, str]] = []
+    cases = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            cases.append((number, parse_case(json.loads(line))))
+        except (ValueError, RecursionError) as error:
+            problems.append((number, str(error) if isinstance(error, LineProblem) else f"not JSON: {error}"))
+    rows = len(cases) + len(problems)
+    if rows == 0 or rows > MAX_ROWS:
+        raise Invalid(
+            "The file holds no verdicts." if not rows else "The file is too long.", {"file": f"has {rows:,} lines"}
+        )
+    recordings.refuse([f"line {number}: {why}" for number, why in sorted([*problems, *repeated(cases)])])
+    pairs = sorted({(case.pair, case.group, case.label) for _, case in cases})
+    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+    return rows, len({case.judge for _, case in cases}), digest
+
+
+def requeue_lost() -> int:
+    """Queues again what no worker has told of for a while; the claim keeps a live one from running twice."""
+    quiet = timezone.now() - timedelta(seconds=QUIET_S)
+    waiting = [State.QUEUED, State.RUNNING]
+    lost = list(Evaluation.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
+    for evaluation_id in lost:
+        enqueue("workers.evaluation.run", evaluation_id)
+    Evaluation.objects.filter(id__in=lost).update(seen_at=timezone.now())
+    return len(lost)
+
+
+def tell(evaluation: Evaluation) -> None:
+    """Open pages hear of a new state or progress; what it found they load themselves."""
+    message: dict[str, object] = {
+        "type": "evaluation",
+        "id": evaluation.pk,
+        "state": evaluation.state,
+        "progress": evaluation.progress,
+    }
+    broadcast.send(f"workspace.{evaluation.workspace_id}", message)
+
+
+def _title(recipe: str, dataset: DatasetVersion | None, recording: Recording | None) -> str:
+    about = dataset.dataset.name if dataset else recording.name if recording else ""
+    return f"{RECIPES[recipe].title}{' · ' if about else ''}{about}"[:MAX_NAME]
+
+
+def _name(text: str) -> str:
+    text = " ".join(text.split())
+    if not text or len(text) > MAX_NAME or "\0" in text:
+        raise Invalid("The name is not usable.", {"name": f"must have 1 to {MAX_NAME} characters"})
+    return text

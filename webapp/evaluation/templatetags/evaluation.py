@@ -1,0 +1,184 @@
+"""Cells, curves and scatters of a report, as HTML that needs neither scripts nor inline styles."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+from urllib.parse import urlencode
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString, mark_safe
+
+from .. import drawing
+from ..models import Evaluation
+
+register = template.Library()
+DASH = "–"
+
+
+@register.simple_tag
+def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
+    """A number with its interval, n and missing cases, linked to the cases behind it where there is an evaluation."""
+    if shown["kind"] == "text":
+        return _linked(shown["text"], shown, evaluation, "row-link" if shown.get("tags") else "")
+    value = amount(shown.get("value"), shown.get("unit", "count"))
+    if shown.get("value") is None:
+        return format_html(
+            '<span class="missing">{}</span><small class="muted">{}</small>', DASH, shown.get("undefined", "not known")
+        )
+    number = _linked(value, shown, evaluation, f"value {shown.get('tone', '')}".strip())
+    note = format_html("<small>{}</small>", shown["note"]) if shown.get("note") else ""
+    if shown["kind"] != "estimate":
+        return format_html("{}{}", number, note)
+    return format_html("{}{}{}", number, _interval(shown), note)
+
+
+def _interval(shown: Mapping[str, Any]) -> SafeString:
+    unit = shown.get("unit", "share")
+    low, high = shown.get("low"), shown.get("high")
+    between = shown.get("interval", "no interval") if low is None else f"{_bare(low, unit)} to {_bare(high, unit)}"
+    missing = shown.get("missing") or 0
+    lost = format_html('<span class="warn">{} missing</span>', f"{missing:,}") if missing else ""
+    n = f"n {shown.get('n', 0):,}"
+    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, lost)
+
+
+def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None, css: str) -> SafeString:
+    if shown.get("href") and evaluation:
+        return format_html('<a class="{}" href="{}">{}</a>', css, shown["href"], words)
+    if shown.get("tags") and evaluation:
+        href = cases_url(evaluation, shown["tags"])
+        return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
+    return format_html('<span class="{}">{}</span>', css, words)
+
+
+@register.simple_tag
+def cases_url(evaluation: Evaluation, tags: Iterable[str]) -> str:
+    """The cases of `evaluation` that carry all of `tags`."""
+    query = urlencode([("tag", each) for each in tags])
+    return reverse("evaluation_cases", args=[evaluation.pk]) + (f"?{query}" if query else "")
+
+
+@register.simple_tag
+def tags_query(tags: Iterable[str]) -> str:
+    return urlencode([("tag", each) for each in tags])
+
+
+@register.filter
+def amount(value: float | None, unit: str = "number") -> str:
+    """A value in its unit, as people read it; a dash where it is missing."""
+    if value is None:
+        return DASH
+    if unit == "share":
+        return f"{value:.1%}"
+    if unit == "count":
+        return f"{value:,.0f}"
+    if unit == "money":
+        return f"{value:,.4f}"
+    if unit == "seconds":
+        return f"{value:,.2f} s"
+    return f"{value:,.3f}"
+
+
+def _bare(value: float, unit: str) -> str:
+    return f"{value * 100:.1f}" if unit == "share" else amount(value, unit).removesuffix(" s")
+
+
+@register.simple_tag
+def curve(block: Mapping[str, Any]) -> SafeString:
+    """A line chart with intervals as bars."""
+    return drawing.curve(block)
+
+
+@register.simple_tag
+def scatter(block: Mapping[str, Any]) -> SafeString:
+    """Named points with intervals in both directions."""
+    return drawing.scatter(block)
+
+
+@register.simple_tag
+def legend(block: Mapping[str, Any]) -> SafeString:
+    """The names of a chart's series beside their colours."""
+    names = [each["name"] for each in block.get("series") or block.get("points") or []]
+    rows = ((i % drawing.SERIES + 1, name) for i, name in enumerate(names))
+    return format_html_join(
+        "", '<span class="legend-item"><span class="swatch" data-series="{}"></span>{}</span>', rows
+    )
+
+
+ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "criterion", "criterion id")
+
+
+@register.simple_tag
+def subject(about: Mapping[str, Any]) -> SafeString:
+    """What a case is about, in two lines: who, and what."""
+    who = about.get("judge") or about.get("model") or ""
+    what = [str(about[name]) for name in ("pair", "example") if about.get(name)][:1]
+    what += [str(about[name]) for name in ("response", "criterion") if about.get(name)]
+    first, second = (who, " · ".join(what)) if who else (" · ".join(what[1:]) or what[0], what[0])
+    return format_html(
+        '<span class="case-who">{}</span><small class="muted truncate case-what">{}</small>', first, second
+    )
+
+
+@register.simple_tag
+def facts_of(about: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The parts of a subject in the order people read them, each once: a pair is often called as its example."""
+    known = [(name, about[name]) for name in ABOUT if name in about]
+    rest = [(name, value) for name, value in about.items() if name not in ABOUT]
+    same = about.get("pair") == about.get("example")
+    return [(name, value) for name, value in known + rest if not (same and name == "pair")]
+
+
+@register.simple_tag
+def found(values: Mapping[str, Any]) -> SafeString:
+    """The plain values of a case in one line."""
+    hidden = {"prompt", "text"}  # of rollouts: far too long for a line
+    shown = [(n, value) for n, value in values.items() if not isinstance(value, list | dict) and n not in hidden]
+    return format_html_join(
+        " ", '<span class="pair-fact"><span class="muted">{}</span> {}</span>', ((n, value_of(v)) for n, v in shown)
+    )
+
+
+@register.simple_tag
+def matrix(grid: Mapping[str, Any]) -> list[tuple[str, list[tuple[float, bool]]]]:
+    """A matching matrix by rows: (words of the row, [(score, whether it is in the matching)])."""
+    matched = {tuple(pair) for pair in grid["matched"]}
+    return [
+        (words, [(score, (h, m) in matched) for m, score in enumerate(scores)])
+        for h, (words, scores) in enumerate(zip(grid["rows"], grid["scores"], strict=True))
+    ]
+
+
+@register.simple_tag
+def value_of(value: Any) -> SafeString | str:
+    """One value of a case; a missing one says so."""
+    if value is None:
+        return format_html('<span class="missing">{}</span>', "missing")
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+TONES = {"wrong": "bad", "right": "good", "inconsistent": "warn", "missing": "warn", "undecided": "warn"}
+TONES |= {"not matched": "warn", "no score": "warn", "right, other reasons": "warn", "hurt": "bad", "helped": "good"}
+
+
+@register.simple_tag
+def plain_tag(tag: str) -> SafeString:
+    kind, _, words = tag.partition(":")
+    return format_html(
+        '<span class="chip" data-tone="{}">{}</span>', TONES.get(kind, ""), words and f"{kind}: {words}" or kind
+    )
+
+
+@register.filter
+def telling(tags: Iterable[str]) -> list[str]:
+    """The tags that say how a case came out; the others only say where it belongs."""
+    return [tag for tag in tags if tag in TONES]
+
+
+@register.simple_tag
+def report_style(style: str) -> SafeString:
+    """The style sheet of the downloaded report, which has no server to ask for one."""
+    return mark_safe(f"<style>\n{style}</style>")  # noqa: S308  a file of ours

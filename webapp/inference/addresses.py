@@ -1,0 +1,43 @@
+"""Where a chat endpoint may be: see webapp.core.destinations."""
+
+from collections.abc import Callable
+
+from django.conf import settings
+
+from webapp.core import destinations
+from webapp.core.destinations import Fence, Refused
+from webapp.core.problems import Invalid
+
+
+def checked(url: str) -> str:
+    """The base address in its normal form, without the path of the chat call. Raises Invalid at `url`."""
+    try:
+        parsed = destinations.parse(url, instead_of_password="the key has a field of its own")  # noqa: S106 - words
+        if parsed.query:
+            raise Refused("must end before the question mark: it is a base address, such as https://host/v1")
+        _fence().addresses(parsed.raw_host.decode(), destinations.port(parsed), parsed.scheme)
+    except Refused as reason:
+        raise Invalid("The address cannot be used.", {"url": str(reason)}) from reason
+    return str(parsed).rstrip("/").removesuffix("/chat/completions")
+
+
+def same_origin(one: str, other: str) -> bool:
+    """Whether a key given for one address may go to the other."""
+    first, second = (destinations.parse(url, instead_of_password="") for url in (one, other))
+    ports = destinations.port(first), destinations.port(second)
+    return (first.scheme, first.host, ports[0]) == (second.scheme, second.host, ports[1])
+
+
+def refuse(url: str) -> Callable[[str], str]:
+    """For the client of `url`: why an IP address may not be connected to, asked at that moment; empty if it may."""
+    scheme = url.partition(":")[0]
+    return lambda address: _fence().closed(address, scheme)
+
+
+def _fence() -> Fence:
+    return Fence(settings.ENDPOINT_NETWORKS, "ENDPOINT_NETWORKS")
+
+
+def host(url: str) -> str:
+    """Host and port, for lists and the audit log."""
+    return str(destinations.parse(url, instead_of_password="").netloc.decode())

@@ -1,0 +1,124 @@
+"""What a chat endpoint answers to one tiny request, and what it can do beyond that.
+
+Every finding is yes, no, or not known with the reason: an endpoint that reports nothing of its cache may well have one.
+"""
+
+import dataclasses
+import json
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from trainer.judges.chat import ChatRequest, EndpointProblem, Target
+from trainer.judges.client import ChatClient
+from trainer.judges.sampling import Sampling
+from trainer.judges.templates import scrub
+
+TRIES = 1  # beyond the first: who looks at a page wants an answer soon
+PATIENCE_S = 30.0
+NEW_TOKENS_FIELD = "max_completion_tokens"
+# as asked, the reply would be a word; only who enforces the schema writes the object
+SCHEMA = {
+    "type": "object",
+    "properties": {"count": {"type": "integer"}, "colour": {"type": "string", "enum": ["blue", "green"]}},
+    "required": ["count", "colour"],
+    "additionalProperties": False,
+}
+# hosted caches begin at 1,024 tokens; about twice that, whatever the tokenizer
+LONG = " ".join(f"Line {number} of a list that is only here to be long." for number in range(200))
+Finding = dict[str, Any]
+
+
+async def test(target: Target) -> Finding:
+    """Asks for one word. Raises EndpointProblem."""
+    async with ChatClient(_patient(target)) as client:
+        reply = await client.chat(_asking("Reply with the single word ready.", 32))
+    return {
+        "text": scrub(reply.text[:500]),
+        "latency_ms": round(1000 * reply.latency_s),
+        "attempts": reply.attempts,
+        "finish_reason": scrub(reply.finish_reason[:40]),
+        "prompt_tokens": reply.prompt_tokens,
+        "completion_tokens": reply.completion_tokens,
+    }
+
+
+async def probe(target: Target) -> Finding:
+    """`logprobs`, `schema` and `prefix_cache`, each true, false or None; `reasons` says what was seen.
+
+    About 6,000 tokens in five or six requests. Raises EndpointProblem where not even a plain request is answered.
+    """
+    target = _patient(target)
+    tokens_field = await _tokens_field(target)
+    found: Finding = {"tokens_field": tokens_field}
+    reasons: dict[str, str] = {}
+    async with ChatClient(dataclasses.replace(target, tokens_field=tokens_field, supports_schema=True)) as client:
+        for name, find in FINDERS.items():
+            try:
+                found[name], reasons[name] = await find(client)
+            except EndpointProblem as problem:
+                refused = problem.code == "refused"
+                found[name] = False if refused else None
+                reasons[name] = problem.message[:300]
+    return {**found, "reasons": reasons}
+
+
+async def _tokens_field(target: Target) -> str:
+    """The name under which the endpoint takes the longest reply: newer hosted models refuse the old one."""
+    for name in ("max_tokens", NEW_TOKENS_FIELD):
+        async with ChatClient(dataclasses.replace(target, tokens_field=name)) as client:
+            try:
+                await client.chat(_asking("Reply with the single word ready.", 32))
+                return name
+            except EndpointProblem as problem:
+                if NEW_TOKENS_FIELD not in problem.message or name == NEW_TOKENS_FIELD:
+                    raise
+    raise AssertionError("unreachable: the second round returns or raises")
+
+
+async def _logprobs(client: ChatClient) -> tuple[bool, str]:
+    body = client.body(_asking("Reply with the single word ready.", 8))
+    answer, _ = await client.post({**body, "logprobs": True, "top_logprobs": 2})
+    try:
+        first = json.loads(answer)["choices"][0]["logprobs"]["content"][0]["logprob"]
+        return isinstance(first, int | float), "tokens come with their log-probabilities"
+    except (ValueError, KeyError, IndexError, TypeError):
+        return False, "the parameter is taken, but no log-probabilities come back"
+
+
+async def _schema(client: ChatClient) -> tuple[bool, str]:
+    reply = await client.chat(dataclasses.replace(_asking("Greet me with one word.", 64), schema=SCHEMA))
+    try:
+        given = json.loads(reply.text)
+        good = set(given) == {"count", "colour"} and given["colour"] in ("blue", "green")
+    except (ValueError, TypeError):
+        good = False
+    return good, "the reply follows the schema" if good else "the schema is taken, but the reply does not follow it"
+
+
+async def _prefix_cache(client: ChatClient) -> tuple[bool | None, str]:
+    first = await client.chat(_asking(f"{LONG}\n\nHow many lines are there?", 8))
+    second = await client.chat(_asking(f"{LONG}\n\nWhat is the first line?", 8))
+    if second.cached_tokens is None:
+        return None, "the endpoint does not report cached tokens"
+    if second.cached_tokens:
+        return True, f"{second.cached_tokens:,} of {second.prompt_tokens or 0:,} prompt tokens came from the cache"
+    if first.cached_tokens is None:
+        return None, "cached tokens are not reported every time"
+    return False, "a repeated beginning of a prompt is computed again"
+
+
+FINDERS: dict[str, Callable[[ChatClient], Awaitable[tuple[bool | None, str]]]] = {
+    "logprobs": _logprobs,
+    "schema": _schema,
+    "prefix_cache": _prefix_cache,
+}
+
+
+def _asking(text: str, max_tokens: int) -> ChatRequest:
+    return ChatRequest(({"role": "user", "content": text},), Sampling(max_tokens=max_tokens))
+
+
+def _patient(target: Target) -> Target:
+    return dataclasses.replace(
+        target, retries=min(target.retries, TRIES), timeout_s=min(target.timeout_s, PATIENCE_S), prices=None
+    )

@@ -1,0 +1,79 @@
+"""Testing and probing endpoints: asked for on a page or over the API, carried out by a worker."""
+
+import asyncio
+from datetime import timedelta
+
+from django.db import transaction
+from django.utils import timezone
+
+from trainer.judges.chat import EndpointProblem
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Problem
+from webapp.core.tasks import enqueue
+from webapp.inference import probing
+from webapp.inference.models import Endpoint, EndpointCheck
+
+from .endpoints import endpoint_target, note_troubles
+
+KEPT = 20  # checks per endpoint
+PATIENCE = timedelta(minutes=5)  # more than any check takes; who is silent for longer has lost its worker
+State = EndpointCheck.State
+
+
+@transaction.atomic
+def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> EndpointCheck:
+    """Queues a test or a probe. While one waits or runs, it is that one.
+
+    Raises Conflict for an endpoint that is archived or has nobody to ask.
+    """
+    if endpoint.kind != Endpoint.Kind.CHAT:
+        raise Conflict("Only chat APIs can be tested: the others answer from here.", "not_chat")
+    if endpoint.archived_at is not None:
+        raise Conflict("The endpoint is archived. Restore it first.", "archived")
+    Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)  # two clicks make one check
+    give_up_lost(endpoint)
+    waiting = endpoint.checks.filter(kind=kind, state__in=(State.QUEUED, State.RUNNING)).first()
+    if waiting is not None:
+        return waiting
+    made = EndpointCheck.objects.create(endpoint=endpoint, kind=kind)
+    old = endpoint.checks.order_by("-id").values_list("id", flat=True)[KEPT:]
+    EndpointCheck.objects.filter(id__in=list(old)).delete()
+    audit.record(membership, membership.user, "endpoint.checked", endpoint, kind=kind)
+    enqueue("workers.endpoints.check", made.pk)
+    return made
+
+
+def give_up_lost(endpoint: Endpoint) -> None:
+    """A check whose task or worker was lost says so instead of waiting for ever."""
+    late = endpoint.checks.filter(state__in=(State.QUEUED, State.RUNNING), created_at__lt=timezone.now() - PATIENCE)
+    late.update(state=State.FAILED, problem="No worker finished it in time. Try again.", finished_at=timezone.now())
+
+
+def carry_out(check_id: int) -> None:
+    """Called by a worker; whoever turns `queued` into `running` does it."""
+    if not EndpointCheck.objects.filter(id=check_id, state=State.QUEUED).update(state=State.RUNNING):
+        return
+    check = EndpointCheck.objects.select_related("endpoint").get(id=check_id)
+    try:
+        _finish(check)
+    except Problem as problem:
+        check.state, check.problem = State.FAILED, problem.message
+    except EndpointProblem as problem:
+        check.state, check.code, check.problem = State.FAILED, problem.code, problem.message
+        note_troubles(check.endpoint, [problem])
+    check.finished_at = timezone.now()
+    check.save(update_fields=["state", "result", "code", "problem", "finished_at"])
+
+
+def _finish(check: EndpointCheck) -> None:
+    endpoint = check.endpoint
+    target = endpoint_target(endpoint)
+    if check.kind == EndpointCheck.Kind.TEST:
+        check.result = asyncio.run(probing.test(target))
+    else:
+        check.result = asyncio.run(probing.probe(target))
+        # only if it still is the one that was probed
+        same = Endpoint.objects.filter(pk=endpoint.pk, url=endpoint.url, model=endpoint.model)
+        same.update(capabilities=check.result)
+    check.state = State.FINISHED

@@ -1,0 +1,105 @@
+"""Writes of the model registry."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import ProtectedError
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+from webapp.inference.models import RegisteredModel
+
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
+MAX_JSON_BYTES = 20_000_000
+
+
+def register(membership: Membership, *, name: str, source: str, path: str, description: str = "") -> RegisteredModel:
+    """Adds a local directory or a hub id under a name. Raises Invalid at `name`, `source` or `path`.
+
+    A local directory must hold what training needs: config.json, safetensors weights and a tokenizer with a chat
+    template. A hub id is only checked for its form: the machine that trains fetches it, and it may not be this one.
+    """
+    name = named(name, "model")
+    if source == RegisteredModel.Source.LOCAL:
+        path = str(Path(path).expanduser())
+        facts = inspect(Path(path))
+    elif source == RegisteredModel.Source.HUB:
+        if not HUB_ID.fullmatch(path):
+            raise Invalid("This is not a hub id.", {"path": "must look like owner/name"})
+        facts = {}
+    else:
+        raise Invalid("The source is not known.", {"source": "must be local or hub"})
+    return _add(membership, name=name, source=source, path=path, description=description, facts=facts)
+
+
+def _add(membership: Membership, **fields: Any) -> RegisteredModel:
+    try:
+        with transaction.atomic():
+            model = RegisteredModel.objects.create(workspace=membership.workspace, **fields)
+            audit.record(membership, membership.user, "model.registered", model, name=model.name, source=model.source)
+    except IntegrityError as error:
+        raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error
+    return model
+
+
+def inspect(folder: Path) -> dict[str, Any]:
+    """What the directory says of itself. Raises Invalid at `path` with the first thing that is missing."""
+    if not folder.is_absolute():
+        raise Invalid("The directory cannot be used.", {"path": "must be an absolute path"})
+    if not folder.is_dir():
+        raise Invalid("The directory cannot be used.", {"path": f"{folder} is not a directory the server can read"})
+    config = _json(folder, "config.json")
+    weights = sorted(folder.glob("*.safetensors"))
+    if not weights:
+        raise Invalid("The directory cannot be used.", {"path": "holds no *.safetensors weights"})
+    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
+        raise Invalid("The directory cannot be used.", {"path": "holds no tokenizer (tokenizer.json)"})
+    if not (folder / "chat_template.jinja").is_file() and not _json(folder, "tokenizer_config.json").get(
+        "chat_template"
+    ):
+        reason = "its tokenizer has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)"
+        raise Invalid("The directory cannot be used.", {"path": reason})
+    known = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings")
+    facts = {key: config[key] for key in known if isinstance(config.get(key), int | str)}
+    architectures = config.get("architectures")
+    if isinstance(architectures, list) and architectures:
+        facts["architecture"] = str(architectures[0])
+    return {**facts, "weight_bytes": sum(file.stat().st_size for file in weights)}
+
+
+def _json(folder: Path, name: str) -> dict[str, Any]:
+    path = folder / name
+    try:
+        if path.stat().st_size > MAX_JSON_BYTES:
+            raise ValueError("too large")
+        found = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(found, dict):
+            raise ValueError("not an object")
+    except FileNotFoundError as error:
+        raise Invalid("The directory cannot be used.", {"path": f"holds no {name}"}) from error
+    except (OSError, ValueError) as error:
+        raise Invalid("The directory cannot be used.", {"path": f"its {name} cannot be read: {error}"}) from error
+    return found
+
+
+def delete(membership: Membership, model: RegisteredModel) -> None:
+    """Takes the model off the list; its files stay. Raises Conflict while runs or endpoints refer to it."""
+    try:
+        with transaction.atomic():
+            audit.record(membership, membership.user, "model.deleted", model, name=model.name)
+            model.delete()
+    except ProtectedError as error:
+        reason = "Runs start from this model, or an endpoint answers with it, so it stays on the list."
+        raise Conflict(reason, code="in_use") from error
+
+
+def named(name: str, thing: str) -> str:
+    """`name` without needless blanks. Raises Invalid at `name`."""
+    name = " ".join(name.split())
+    if not name or len(name) > 120:
+        raise Invalid(f"The {thing} needs a name.", {"name": "must have 1 to 120 characters"})
+    return name

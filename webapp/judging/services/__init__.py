@@ -1,0 +1,20 @@
+"""All writes to judges, verdicts and trials, one module per concern."""
+
+from .calls import Counts, judge_calls
+from .judges import archive, create_judge, fix_examples, new_version, rename, restore
+from .store import store
+from .trials import start_comparison, start_trial
+
+__all__ = [
+    "Counts",
+    "archive",
+    "create_judge",
+    "fix_examples",
+    "judge_calls",
+    "new_version",
+    "rename",
+    "restore",
+    "start_comparison",
+    "start_trial",
+    "store",
+]

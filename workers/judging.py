@@ -1,0 +1,15 @@
+"""The queue of judges: trials of drafts and of versions."""
+
+from celery import shared_task
+
+from webapp.judging.services import trials, trying
+
+
+@shared_task(name="workers.judging.run_trial")
+def run_trial(trial_id: int) -> None:
+    trying.run_trial(trial_id)
+
+
+@shared_task(name="workers.judging.requeue_lost")
+def requeue_lost() -> None:
+    trials.requeue_lost()
