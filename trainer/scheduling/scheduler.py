@@ -1,6 +1,7 @@
 """The schedule of a run: events in, decisions out."""
 
 import heapq
+import math
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -60,6 +61,7 @@ class Scheduler:
         self._workers: dict[str, _Worker] = {}
         self._roomy: list[tuple[int, str]] = []
         self._learner_waits = self._holding = False
+        self._ticked = math.inf
         self._out: list[Decision] = []
 
     @property
@@ -190,6 +192,11 @@ class Scheduler:
 
     def _tick(self, event: Tick, now: float) -> None:
         limit = self._rules.heartbeat_s
+        asleep, self._ticked = now - self._ticked, now
+        if asleep > limit / 2:
+            # It was us who were not there to hear them: a suspended machine must not cost all its workers.
+            for worker in self._workers.values():
+                worker.seen += asleep
         for name in [name for name, worker in self._workers.items() if now - worker.seen > limit]:
             worker = self._workers[name]
             doing = f"while sampling {len(worker.running)} responses" if worker.running else "while idle"

@@ -105,7 +105,7 @@ def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_pa
     make_async(async_config(AHEAD), tmp_path / "calm").run()
     loop = make_async(async_config(AHEAD | {"heartbeat_s": 1.5}), tmp_path / "hung", hangs=(2,))
     loop.run()
-    line, *_ = [line for line in logs(tmp_path / "hung") if "hangs" in line]
+    (line,) = [line for line in logs(tmp_path / "hung") if "hangs" in line]
     assert "no sign of life" in line and "while sampling 4 responses" in line
     assert learned(tmp_path / "hung") == learned(tmp_path / "calm")
 

@@ -163,6 +163,14 @@ def test_a_silent_worker_is_replaced_and_the_reason_says_what_it_was_doing() -> 
     assert [start.sample for start in again if isinstance(start, Start)] == [start.sample for start in starts]
 
 
+def test_workers_are_not_blamed_for_a_time_in_which_nobody_listened() -> None:
+    scheduler, _ = _waiting_learner("sync", heartbeat_s=10.0)
+    scheduler.handle(Tick(), 1.0)
+    assert scheduler.handle(Tick(), 300.0) == [], "the machine was suspended"
+    assert scheduler.handle(Tick(), 304.0) == [] and scheduler.handle(Tick(), 308.0) == []
+    assert isinstance(scheduler.handle(Tick(), 310.0)[0], Replace)
+
+
 def test_whole_groups_start_together_and_only_where_there_is_room() -> None:
     scheduler = Scheduler(rules("urb", whole_groups=True), Source())
     starts = [*scheduler.handle(WorkerJoined("a", 6), 0.0), *scheduler.handle(WorkerJoined("b", 2), 0.0)]

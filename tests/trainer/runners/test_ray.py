@@ -1,0 +1,112 @@
+"""Asynchronous runs on real Ray actors: killed and frozen workers leave no trace in what is learned."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainer.loops.conftest import events_of, metrics_of
+from trainer.runners import AsyncPolicyLoop
+
+from .conftest import async_config
+from .test_loop import learned, logs, trained_on
+
+pytestmark = pytest.mark.stack
+
+RUNNER = {"ahead": 3, "max_staleness": 2}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    """Workers have one thread each; with more here the reference would be summed in another order."""
+    import ray
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    ray.shutdown()
+
+
+@pytest.fixture
+def make_on_ray(make_loop: Callable[..., Any], tiny_dir: Path) -> Callable[..., AsyncPolicyLoop]:
+    from trainer.runners.ray_fleet import RayFleet
+
+    def make(config: Any, run_dir: Path) -> AsyncPolicyLoop:
+        return AsyncPolicyLoop(make_loop(config, run_dir).parts, RayFleet(config, tiny_dir))
+
+    return make
+
+
+def disturb(loop: AsyncPolicyLoop, number: signal.Signals, kind: str) -> None:
+    """Once the second step is through, send the signal to the first worker of that kind that is up."""
+
+    def wait_and_send() -> None:
+        fleet: Any = loop._conductor._fleet
+        while loop.step < 2:
+            time.sleep(0.01)
+        victims = [pid for name, pid in sorted(fleet.pids().items()) if name.startswith(kind)]
+        os.kill(victims[0], number)
+
+    threading.Thread(target=wait_and_send, daemon=True).start()
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "said"),
+    [
+        (signal.SIGCONT, "rollout", ""),
+        (signal.SIGKILL, "rollout", "was lost and is replaced"),
+        (signal.SIGKILL, "reward", "was lost and is replaced"),
+        (signal.SIGSTOP, "rollout", "hangs and is replaced: no sign of life"),
+    ],
+    ids=["nothing happens", "a sampler is killed", "a scorer is killed", "a sampler freezes"],
+)
+def test_killed_and_frozen_workers_leave_no_trace_in_what_is_learned(
+    number: signal.Signals,
+    kind: str,
+    said: str,
+    make_on_ray: Callable[..., AsyncPolicyLoop],
+    make_async: Callable[..., AsyncPolicyLoop],
+    tmp_path: Path,
+) -> None:
+    steps = {"steps": 8, "evaluation": {"every": 0}}
+    make_async(async_config(RUNNER, **steps), tmp_path / "inside").run()
+    runner = RUNNER | ({"heartbeat_s": 20.0} if number == signal.SIGSTOP else {})
+    loop = make_on_ray(async_config(runner, **steps), tmp_path / "ray")
+    disturb(loop, number, kind)
+    loop.run()
+    assert learned(tmp_path / "ray") == learned(tmp_path / "inside")
+    assert trained_on(tmp_path / "ray") == trained_on(tmp_path / "inside")
+    assert not said or any(line.startswith(f"{kind}-") and said in line for line in logs(tmp_path / "ray"))
+
+
+def test_a_run_from_a_shell_starts_its_own_workers(tiny_dir: Path, examples_file: Path, tmp_path: Path) -> None:
+    import json
+    import subprocess
+    import sys
+
+    from tests.trainer.loops.conftest import SMALL
+
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(SMALL | {"steps": 3, "runner": {"kind": "async", "workers": 1}}))
+    files = [
+        "--config",
+        str(config),
+        "--data",
+        str(examples_file),
+        "--model",
+        str(tiny_dir),
+        "--out",
+        str(tmp_path / "o"),
+    ]
+    command = [sys.executable, "-m", "trainer", "run", *files]
+    done = subprocess.run(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert {step for step, key in metrics_of(tmp_path / "o") if key == "async/staleness"} == {1, 2, 3}
+    assert any(e.data.kind == "state" and e.data.state == "finished" for e in events_of(tmp_path / "o"))

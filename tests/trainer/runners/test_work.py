@@ -1,0 +1,122 @@
+"""Weights that arrive and prove it, rewards that fail, responses put together from segments."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from trainer.config.policy import RewardComponent, Rollout
+from trainer.contracts import Example
+from trainer.inference.local import LocalSampler
+from trainer.inference.models import load_model, load_tokenizer
+from trainer.inference.sampling import SampleRequest, SampleResult
+from trainer.rollouts import PromptPlan, Reward
+from trainer.runners.responses import Responses, saved
+from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, ScoreJob, digest_of
+from trainer.scheduling import SampleId, Span, Start
+
+SAMPLE = SampleId(7, 1)
+
+
+def test_a_single_bit_changes_the_digest() -> None:
+    weights = {"a": torch.zeros(3), "b": torch.ones(2, dtype=torch.bfloat16)}
+    assert digest_of(weights) == digest_of(dict(reversed(weights.items())))
+    for name, other in (("a", torch.tensor([0.0, -0.0, 0.0])), ("a", torch.zeros(3, 1)), ("b", torch.ones(2))):
+        assert digest_of(weights | {name: other}) != digest_of(weights)
+
+
+def test_a_worker_fetches_a_version_once_and_reads_back_what_was_pushed(tiny_dir: Path) -> None:
+    worker = RolloutWorker(LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir)))
+    name = "model.layers.0.mlp.up_proj.weight"
+    pushed = {name: torch.randn(128, 64, generator=torch.Generator().manual_seed(0))}
+    fetched: list[int] = []
+
+    def fetch(version: int) -> dict[str, torch.Tensor]:
+        fetched.append(version)
+        return pushed
+
+    job = SampleJob(1, (Key(SAMPLE, 1),), (SampleRequest((1, 2, 3), 4, seed=5),), version=3)
+    first, second = worker.sample(job, fetch), worker.sample(job, fetch)
+    assert fetched == [3] and first == second
+    assert first.digest == digest_of(pushed) and first.results[0].version == 3
+    assert worker.progress > 0
+
+
+def test_a_reward_that_raises_is_missing_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, examples: list[Example]
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise ZeroDivisionError("no words")
+
+    monkeypatch.setattr("trainer.runners.work.RewardFunction.__call__", broken)
+    result = SampleResult((1,), (0.0,), "text", "stop", 0)
+    rubric = examples[0].rubric
+    assert rubric is not None
+    worker = RewardWorker((RewardComponent(),), 8)
+    (reward,) = worker.score(ScoreJob(1, (Key(SAMPLE, 1),), rubric, (result,)))
+    assert reward.total is None and reward.excluded == "the reward failed: ZeroDivisionError: no words"
+
+
+@pytest.fixture
+def responses() -> Callable[[], Responses]:
+    def plans(number: int) -> list[PromptPlan]:
+        return [PromptPlan(f"row-{number}", 0, i, "hi", (5,), (5, 6), seed=i) for i in range(2)]
+
+    def make() -> Responses:
+        return Responses(Rollout(max_new_tokens=5), 2, plans, lambda tokens: " ".join(map(str, tokens)))
+
+    return make
+
+
+def segment(*tokens: int, version: int, reason: Any = "length") -> SampleResult:
+    return SampleResult(tokens, tuple(-0.5 for _ in tokens), "piece", reason, version)
+
+
+def test_a_response_is_put_together_from_its_segments(responses: Callable[[], Responses]) -> None:
+    found, key = responses(), Key(SAMPLE, 1)
+    found.begin(Start("w", *key, version=0))
+    assert found.request(key).prompt_tokens == (5, 6) and found.request(key).max_new_tokens == 2
+    assert found.add(key, segment(10, 11, version=0)) is None
+    seeds = {found.request(key).seed, 1}
+    assert found.add(key, segment(12, 13, version=0)) is None
+    request = found.request(key)
+    assert request.prompt_tokens == (5, 6, 10, 11, 12, 13) and request.max_new_tokens == 1
+    assert request.seed not in seeds
+    whole = found.add(key, segment(14, version=1))
+    assert whole is not None and whole.result.text == "10 11 12 13 14" and whole.result.finish_reason == "length"
+    assert whole.spans == (Span(0, 0, 4), Span(1, 4, 5)) and whole.result.version == 0
+
+
+def test_what_is_put_off_goes_on_and_a_lost_attempt_takes_only_its_own_tokens(
+    responses: Callable[[], Responses],
+) -> None:
+    found = responses()
+    found.begin(Start("w", SAMPLE, 1, version=0))
+    found.add(Key(SAMPLE, 1), segment(10, 11, version=0))
+    spans = found.put_off(Key(SAMPLE, 1))
+    for attempt in (2, 3):
+        found.begin(Start("w", SAMPLE, attempt, version=1, spans=spans))
+        assert found.request(Key(SAMPLE, attempt)).prompt_tokens == (5, 6, 10, 11)
+        found.add(Key(SAMPLE, attempt), segment(12, 13, version=1))
+        if attempt == 2:
+            found.lose(Key(SAMPLE, attempt))
+
+
+def test_saved_responses_come_back(responses: Callable[[], Responses]) -> None:
+    first, done, waiting = responses(), Key(SampleId(7, 0), 1), Key(SAMPLE, 1)
+    for key in (done, waiting):
+        first.begin(Start("w", *key, version=0))
+        first.add(key, segment(10, 11, version=0, reason="stop" if key == done else "length"))
+    first.scored(done, Reward(0.1 + 0.2, {"rubric": 0.3}, (), 0.3, 0.3))
+    spans = first.put_off(waiting)
+    state = json.loads(json.dumps(saved(*first.snapshot())))
+    again = responses()
+    again.load(state)
+    assert again.snapshot() == first.snapshot()
+    again.begin(Start("w", SAMPLE, 2, version=0, spans=spans))
+    assert again.request(Key(SAMPLE, 2)).prompt_tokens == (5, 6, 10, 11)
+    (taken,) = again.taken(7, [0], group=3)
+    assert taken.plan.group == 3 and taken.reward.total == 0.1 + 0.2
