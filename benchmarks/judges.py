@@ -1,6 +1,6 @@
 """Judging through an endpoint: `python -m benchmarks.judges [--peer PYTHON]`, or `make bench-judges`.
 
-Starts a Postgres, and a chat server that answers each request after 200 ms and counts hits in its prefix cache. Client,
+Starts a Postgres, a Redis and a web process, and a chat server that answers each request after 200 ms and counts hits in its prefix cache. Client,
 server and database share the machine's cores.
 
 - Verdicts per second, stored in the database, beside a bare loop of the same HTTP library with the same requests that
@@ -32,8 +32,8 @@ import aiohttp
 import httpx
 
 from benchmarks.chatserver import ChatServer
+from benchmarks.ingest import services
 from benchmarks.machine import describe
-from webapp.localstack.postgres import Postgres
 
 IN_FLIGHT = 200
 LATENCY_MS = 200
@@ -82,9 +82,13 @@ def main() -> None:
     machine = describe()
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
         var = Path(folder)
-        with database(var), chat_server(var) as url:
+        os.environ["ENDPOINT_NETWORKS"] = "127.0.0.0/8"
+        with services(var) as web, chat_server(var) as url:
+            import django
+
+            django.setup()
             found = ours_and_bare(url)
-            found |= evaluation_page(url)
+            found |= evaluation_page(web, url)
             found |= against_autorubric(url, var, options.peer)
     print(machine)
     report(found)
@@ -101,32 +105,6 @@ def report(found: dict[str, dict[str, Any]]) -> None:
 def result(ours: float, peer: float | None, unit: str) -> dict[str, Any]:
     ratio = None if not peer else round(ours / peer, 3)
     return {"ours": round(ours, 2), "peer": peer and round(peer, 2), "unit": unit, "ratio": ratio}
-
-
-@contextlib.contextmanager
-def database(var: Path) -> Iterator[None]:
-    var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
-    postgres = Postgres(var)
-    postgres.start()
-    os.environ.update(
-        DJANGO_SETTINGS_MODULE="webapp.settings",
-        TOUCHSTONE_VAR=str(var),
-        DATABASE_URL=postgres.url(),
-        REDIS_URL="redis://127.0.0.1:1/0",  # nobody listens: nothing here is queued or broadcast
-        ENDPOINT_NETWORKS="127.0.0.0/8",
-        LOG_LEVEL="ERROR",
-    )
-    try:
-        subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
-        import django
-
-        django.setup()
-        yield
-    finally:
-        from django.db import connections
-
-        connections.close_all()
-        postgres.stop()
 
 
 @contextlib.contextmanager
@@ -281,8 +259,8 @@ def judged(version: Any, inputs: list[Any], draw: int = 0) -> None:
         raise RuntimeError(f"not every call brought a verdict: {counts}")
 
 
-def evaluation_page(url: str) -> dict[str, dict[str, Any]]:
-    """The slowest page of an audit of a pairwise judge, in the middle of many readings."""
+def evaluation_page(web: str, url: str) -> dict[str, dict[str, Any]]:
+    """The slowest page of an audit of a pairwise judge over HTTP, in the middle of many readings."""
     from django.test import Client
 
     from webapp.datasets import services as datasets
@@ -300,13 +278,18 @@ def evaluation_page(url: str) -> dict[str, dict[str, Any]]:
     stored = Verdict.objects.filter(version=version).count()
     if row.state != "finished" or stored != 2 * PAIRS:
         raise RuntimeError(f"the evaluation is {row.state} ({row.problem}) with {stored} verdicts")
-    client = Client()
-    client.force_login(owner.user, backend="django.contrib.auth.backends.ModelBackend")
-    slowest = max(median(_reads(client, f"/evaluations/{row.pk}{page}")) for page in ("", "/cases", "/config"))
+    session = Client()
+    session.force_login(owner.user, backend="django.contrib.auth.backends.ModelBackend")
+    with httpx.Client(base_url=web, cookies={"sessionid": session.cookies["sessionid"].value}, timeout=60) as client:
+        client.get("/evaluations")  # what the process loads on its first page is not what is measured
+        took = {page: _reads(client, f"/evaluations/{row.pk}{page}") for page in ("", "/cases", "/config")}
+    for page, each in took.items():
+        print(f"evaluation{page}: first {each[0]:.0f} ms, median {median(each):.0f} ms", flush=True)
+    slowest = max(median(each) for each in took.values())
     return {"judges_evaluation_page": result(slowest, None, f"ms with {stored:,} verdicts")}
 
 
-def _reads(client: Any, path: str) -> list[float]:
+def _reads(client: httpx.Client, path: str) -> list[float]:
     took = []
     for _ in range(PAGE_READS):
         started = time.perf_counter()

@@ -129,10 +129,10 @@ def accuracy(options: argparse.Namespace) -> None:
     print(HEAD)
     rows: list[Row] = [verifiers(options.shared, options.seed)]
     print(rows[0], flush=True)
-    calibration = logit(answering, options.shared, options.sample, options.seed, rows)
     for row in matcher(options.shared, options.seed):
         rows.append(row)
         print(row, flush=True)
+    calibration = logit(answering, options.shared, options.sample, options.seed, rows)
     print(f"threshold on the margin: {calibration.threshold:.3f}, balanced accuracy {calibration.balanced_accuracy}")
     if options.save:
         calibration.save(options.save)

@@ -21,6 +21,9 @@ def page(open_page, cast):
 def look(page, name):
     if SHOTS:
         page.screenshot(path=f"{SHOTS}/{name}.png", full_page=True)
+        page.emulate_media(color_scheme="dark")
+        page.screenshot(path=f"{SHOTS}/{name}-dark.png")
+        page.emulate_media(color_scheme="light")
 
 
 def test_a_judge_is_tried_and_saved(page, endpoint, examples, chat_server, eager):  # noqa: F811

@@ -33,8 +33,8 @@ class LocalCall(Record):
     reply: Literal["yes_no", "text"] = "yes_no"
     temperature: float = Field(default=0.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
-    max_tokens: int = Field(default=256, ge=1, le=8192)
-    seed: int = Field(default=0, ge=0)
+    max_tokens: int = Field(default=256, ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**64)
 
     @model_validator(mode="after")
     def _one_question(self) -> Self:

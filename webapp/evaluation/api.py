@@ -13,7 +13,7 @@ from webapp.core.paging import page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
-from . import access, export, queries, services, shapes
+from . import access, asking, export, leaders, queries, services, shapes
 from . import schemas as s
 from .models import Evaluation, Recording
 from .recipes import RECIPES
@@ -158,6 +158,32 @@ def export_json(request: HttpRequest, evaluation_id: EvaluationId) -> StreamingH
 @router.get("/evaluations/{int:evaluation_id}/report", summary="A self-contained HTML report", include_in_schema=True)
 def export_html(request: HttpRequest, evaluation_id: EvaluationId) -> HttpResponse:
     return export.as_html(_read(request, evaluation_id))
+
+
+@router.post("/evaluations/{int:evaluation_id}/tasks", response={201: s.TasksOut}, summary="Ask people about cases")
+def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.TasksIn) -> Status[dict[str, Any]]:
+    """The examples behind the cases that carry all of `tags` become a dataset and an open project on it."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = asking.make_tasks(
+        membership, row, payload.tags, name=payload.name, kind=payload.kind, overlap=payload.overlap
+    )
+    return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})
+
+
+@router.get("/leaderboards", response=s.BoardList, summary="Benchmarks that something was measured on")
+def leaderboards(request: HttpRequest) -> dict[str, Any]:
+    """The one measured last first. A benchmark is a recipe on data with settings; its rows compare."""
+    found = leaders.boards(access.may_read(require(request)).workspace_id)
+    return {"items": [shapes.board(each) for each in found], "next": None}
+
+
+@router.get("/leaderboards/{benchmark}", response=s.BoardOut, summary="One leaderboard, the best first")
+def leaderboard(request: HttpRequest, benchmark: str) -> dict[str, Any]:
+    found = leaders.board(access.may_read(require(request)).workspace_id, benchmark.replace("\0", ""))
+    if found is None:
+        raise Http404("no such benchmark")
+    return shapes.board(found)
 
 
 def _read(request: HttpRequest, evaluation_id: int) -> Evaluation:

@@ -79,7 +79,10 @@ class EvaluationForm:
     @property
     def group(self) -> Group:
         base = self.rerun_of.config if self.rerun_of else None
-        return sources.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base))
+        drawn = self.tree.draw(self.raw, self.problems, base)
+        drawn.title = "Settings"
+        drawn.groups.sort(key=lambda group: group.path == "budget")  # what is spent comes after what is asked
+        return sources.fill(self.membership.workspace_id, drawn)
 
     @property
     def dataset_choices(self) -> list[tuple[str, str]]:

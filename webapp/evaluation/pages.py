@@ -49,7 +49,8 @@ def case(row: Case) -> dict[str, Any]:
     wanted = [row.subject[side] for side in ("a", "b", "response") if row.subject.get(side)]
     if wanted:
         responses = [response for response in responses if response.id in wanted]
-    plain = {name: value for name, value in row.values.items() if not isinstance(value, list | dict)}
+    hidden = {"prompt", "text"}  # shown in full above
+    plain = {n: value for n, value in row.values.items() if not isinstance(value, list | dict) and n not in hidden}
     return {"case": row, "example": example, "responses": responses, "plain_values": plain} | {
         "verdicts": judges.verdicts(evaluation.workspace_id, row.values.get("verdicts", [])[:MAX_VERDICTS])
     }

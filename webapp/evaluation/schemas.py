@@ -109,3 +109,45 @@ class RecipeOut(Schema):
 class RecipeList(Schema):
     items: list[RecipeOut]
     next: str | None
+
+
+class TasksIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"tags": ["judge:Strict v2", "inconsistent"], "name": "Hard pairs", "overlap": 3}
+        },
+    )
+
+    tags: list[str] = Field(default_factory=list, max_length=12)
+    name: str
+    kind: str = Field("pairwise", description="A kind of annotation task")
+    overlap: Annotated[int, Field(ge=1, le=50)] = 2
+
+
+class TasksOut(Schema):
+    project: int
+    dataset: int
+
+
+class BoardRow(Schema):
+    name: str
+    cell: dict[str, Any]
+    evaluation: int
+    judge: int | None
+    judge_version: int | None
+
+
+class BoardOut(Schema):
+    benchmark: str
+    recipe: str
+    measure: str
+    settings: dict[str, Any]
+    dataset: DatasetOut | None
+    evaluations: int
+    rows: list[BoardRow]
+
+
+class BoardList(Schema):
+    items: list[BoardOut]
+    next: str | None

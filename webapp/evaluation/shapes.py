@@ -2,12 +2,20 @@
 
 from typing import Any
 
+from .leaders import Board
 from .models import Case, Evaluation, Recording
+
+
+def _dataset(row: Evaluation) -> dict[str, Any] | None:
+    version = row.dataset_version
+    if version is None:
+        return None
+    name = version.dataset.name
+    return {"id": version.dataset_id, "name": name, "version_id": version.pk, "version": version.number}
 
 
 def evaluation(row: Evaluation, *, headline: Any = None, full: bool = True) -> dict[str, Any]:
     """The Evaluation object of the API; lists leave out config and results."""
-    version = row.dataset_version
     shown = {
         "id": row.pk,
         "name": row.name,
@@ -15,13 +23,7 @@ def evaluation(row: Evaluation, *, headline: Any = None, full: bool = True) -> d
         "state": row.state,
         "problem": row.problem,
         "progress": row.progress,
-        "dataset": version
-        and {
-            "id": version.dataset_id,
-            "name": version.dataset.name,
-            "version_id": version.pk,
-            "version": version.number,
-        },
+        "dataset": _dataset(row),
         "recording": row.recording and {"id": row.recording_id, "name": row.recording.name},
         "benchmark": row.benchmark,
         "rerun_of": row.rerun_of_id,
@@ -47,4 +49,25 @@ def recording(row: Recording) -> dict[str, Any]:
         "rows": row.rows,
         "judges": row.judges,
         "created_at": row.created_at.isoformat(),
+    }
+
+
+def board(found: Board) -> dict[str, Any]:
+    return {
+        "benchmark": found.benchmark,
+        "recipe": found.recipe.name,
+        "measure": found.recipe.measure,
+        "settings": found.settings,
+        "dataset": _dataset(found.newest),
+        "evaluations": found.evaluations,
+        "rows": [
+            {
+                "name": row.name,
+                "cell": row.cell,
+                "evaluation": row.evaluation.pk,
+                "judge": row.judge,
+                "judge_version": row.judge_version,
+            }
+            for row in found.rows
+        ],
     }

@@ -19,7 +19,7 @@ from .models import Endpoint, EndpointCheck
 
 KINDS = {
     Endpoint.Kind.CHAT: "An OpenAI-compatible chat API: vLLM, SGLang, llama.cpp or a hosted provider.",
-    Endpoint.Kind.LOCAL: "A registered model, loaded by a job on the Ray cluster.",
+    Endpoint.Kind.LOCAL: "A registered model, loaded by the worker in a process of its own.",
     Endpoint.Kind.RECORDED: "Replays outputs that you upload: for audits of judges that are not at hand, and for tests.",
 }
 

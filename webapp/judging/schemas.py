@@ -138,9 +138,9 @@ class VerdictList(Schema):
 class ExtraIn(Schema):
     """Inputs that examples do not have: a rubric to match or improve, a judge's reasons, a rationale, a verdict."""
 
-    generated: list[Text] = Field([], max_length=100)
-    model_reasons: list[Text] = Field([], max_length=100)
-    rationale: str = Field("", max_length=20_000)
+    generated: list[Text] = Field(default=[], max_length=100)
+    model_reasons: list[Text] = Field(default=[], max_length=100)
+    rationale: str = Field(default="", max_length=20_000)
     verdict: Text = ""
 
 

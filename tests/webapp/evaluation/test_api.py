@@ -77,3 +77,18 @@ def test_roles(cast, finished):
             assert client.post(f"{path}/{verb}").status_code == status, verb
         assert client.delete(path).status_code == status
     assert Evaluation.objects.count() == 1
+
+
+def test_cases_become_tasks_and_evaluations_a_leaderboard(api, finished):
+    body = {"tags": ["judge:hasty", "inconsistent"], "name": "Hard pairs", "overlap": 3}
+    made = api.post(f"/evaluations/{finished.pk}/tasks", body)
+    assert made.status_code == 201
+    project = api.get(f"/projects/{made.json()['project']}").json()
+    assert (project["state"], project["overlap"]) == ("open", 3)
+    refused = api.post(f"/evaluations/{finished.pk}/tasks", {"tags": ["no such"], "name": "None"})
+    assert refused.json()["error"]["fields"][0]["path"] == "tag"
+    board = api.get(f"/leaderboards/{finished.benchmark}").json()
+    assert [row["name"] for row in board["rows"]] == ["good", "hasty"]
+    assert board["settings"] == {"max_pairs": None} and board["dataset"]["name"] == "pairs"
+    assert api.get("/leaderboards").json()["items"] == [board]
+    assert api.get("/leaderboards/none").status_code == 404

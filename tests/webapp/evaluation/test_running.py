@@ -36,7 +36,7 @@ def test_both_judges_get_their_numbers_by_hand(finished):
     )  # p0: right and wrong cancel; p1 alike; p2 right; p3 right once, else missing
     assert hasty["Both orders"]["value"] == 0.25
     assert (hasty["Consistent"]["value"], hasty["Consistent"]["n"]) == (pytest.approx(1 / 3), 3)
-    assert hasty["None given"]["value"] == 1
+    assert hasty["Missing"]["value"] == 1
     assert good["Accuracy"]["low"] < 1.0 == good["Accuracy"]["high"]
 
 
@@ -51,7 +51,7 @@ def test_every_number_leads_to_its_cases(finished):
     assert {case.subject["pair"] for case in wrong} == {"p0", "p1"}
     changed = Case.objects.filter(evaluation=finished, tags__contains=hasty["Consistent"]["tags"])
     assert {case.subject["pair"] for case in changed} == {"p0", "p1"}
-    missing = Case.objects.filter(evaluation=finished, tags__contains=hasty["None given"]["tags"])
+    missing = Case.objects.filter(evaluation=finished, tags__contains=hasty["Missing"]["tags"])
     assert [case.values["given"] for case in missing] == [None]
     assert finished.results["tags"]["judge:hasty"] == 4
 

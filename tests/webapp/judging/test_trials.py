@@ -6,9 +6,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from webapp.core.problems import Conflict, Invalid
-from webapp.inference import services as inference
-from webapp.inference.models import RegisteredModel
+from webapp.core.problems import Invalid
 from webapp.judging import services
 from webapp.judging.models import Trial, Verdict
 from webapp.judging.services.trials import Extra, requeue_lost
@@ -133,10 +131,6 @@ def test_what_cannot_be_tried_is_refused_before_it_is_queued(cast, version, endp
         services.start_trial(cast.researcher, spec={"kind": "criterion"}, endpoint=endpoint, examples=[])
     with pytest.raises(Invalid):
         services.start_comparison(cast.researcher, version.judge, before=version, after=version)
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    local = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
-    with pytest.raises(Conflict):
-        services.start_trial(cast.researcher, spec={"kind": "criterion"}, endpoint=local, examples=ids(examples))
     assert not Trial.objects.exists()
 
 

@@ -13,6 +13,7 @@ from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
 from .. import access, explore, known, queries, services
+from ..curation.structure import rubric_hints
 from ..filters import CHOICES, SLICES, Filters, parse, query, words
 from ..models import DatasetVersion
 
@@ -134,6 +135,7 @@ def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
         "row": row,
         "record": record,
         "preferences": preferences,
+        "hints": rubric_hints(record.rubric),
         "meta": record.model_dump(mode="json")["meta"],
         "appearances": appearances,
         "here": here,

@@ -49,7 +49,7 @@ def coverage(by_judge: Audits, pairs: int) -> list[tuple[str, r.Cell]]:
         ("Pairs", r.count(len(judged))),
         ("Verdicts", r.count(verdicts)),
         ("Missing verdicts", r.count(missing, "missing", tone="warn" if missing else "")),
-        *([("Pairs of the dataset", r.count(pairs))] if pairs else []),
+        *([("Pairs of the dataset", r.count(pairs))] if pairs > len(judged) else []),
     ]
 
 
@@ -61,10 +61,9 @@ def judges(measured: Mapping[str, Audit]) -> r.Table:
         for name, _, _ in MEASURES:
             leads = [LEADS_TO[name]] if name in LEADS_TO else []
             cells.append(r.estimate(getattr(found, name), mine, *leads, unit="points" if "kappa" in name else "share"))
-        cells += [r.count(found.missing[order], mine, f"missing:{order}") for order in ("given", "swapped")]
-        rows.append(cells)
+        rows.append([*cells, r.count(found.missing["either"], mine, "missing")])
     columns = [("Judge", ""), ("Pairs", ""), *[(words, help) for _, words, help in MEASURES]]
-    columns += [("None given", "pairs without a verdict in the given order"), ("None swapped", "in the swapped order")]
+    columns.append(("Missing", "pairs without a verdict in at least one order"))
     note = "A number leads to the cases behind it: an accuracy to those the judge got wrong, consistency to those it changed."
     return r.Table("Right, and whichever comes first", columns, rows, note)
 

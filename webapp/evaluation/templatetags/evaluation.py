@@ -38,8 +38,9 @@ def _interval(shown: Mapping[str, Any]) -> SafeString:
     low, high = shown.get("low"), shown.get("high")
     between = shown.get("interval", "no interval") if low is None else f"{_bare(low, unit)} to {_bare(high, unit)}"
     missing = shown.get("missing") or 0
-    lost = format_html('<span class="warn"> · {} missing</span>', f"{missing:,}") if missing else ""
-    return format_html('<small class="muted">{} · n {}{}</small>', between, f"{shown.get('n', 0):,}", lost)
+    lost = format_html('<span class="warn">{} missing</span>', f"{missing:,}") if missing else ""
+    n = f"n {shown.get('n', 0):,}"
+    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, lost)
 
 
 def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None, css: str) -> SafeString:
@@ -105,22 +106,48 @@ def legend(block: Mapping[str, Any]) -> SafeString:
     )
 
 
+ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "criterion", "criterion id")
+
+
 @register.simple_tag
 def subject(about: Mapping[str, Any]) -> SafeString:
-    """What a case is about, in one line: who judged what."""
-    parts = [str(about[name]) for name in ("judge", "model") if about.get(name)]
-    parts += [str(about[name]) for name in ("pair", "example") if about.get(name)][:1]
-    parts += [str(about[name]) for name in ("response", "criterion") if about.get(name)]
-    return format_html_join(" · ", "<span>{}</span>", ((part,) for part in parts))
+    """What a case is about, in two lines: who, and what."""
+    who = about.get("judge") or about.get("model") or ""
+    what = [str(about[name]) for name in ("pair", "example") if about.get(name)][:1]
+    what += [str(about[name]) for name in ("response", "criterion") if about.get(name)]
+    first, second = (who, " · ".join(what)) if who else (" · ".join(what[1:]) or what[0], what[0])
+    return format_html(
+        '<span class="case-who">{}</span><small class="muted truncate case-what">{}</small>', first, second
+    )
+
+
+@register.simple_tag
+def facts_of(about: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    """The parts of a subject in the order people read them, each once: a pair is often called as its example."""
+    known = [(name, about[name]) for name in ABOUT if name in about]
+    rest = [(name, value) for name, value in about.items() if name not in ABOUT]
+    same = about.get("pair") == about.get("example")
+    return [(name, value) for name, value in known + rest if not (same and name == "pair")]
 
 
 @register.simple_tag
 def found(values: Mapping[str, Any]) -> SafeString:
     """The plain values of a case in one line."""
-    shown = [(name, value) for name, value in values.items() if not isinstance(value, list | dict)]
+    hidden = {"prompt", "text"}  # of rollouts: far too long for a line
+    shown = [(n, value) for n, value in values.items() if not isinstance(value, list | dict) and n not in hidden]
     return format_html_join(
         " ", '<span class="pair-fact"><span class="muted">{}</span> {}</span>', ((n, value_of(v)) for n, v in shown)
     )
+
+
+@register.simple_tag
+def matrix(grid: Mapping[str, Any]) -> list[tuple[str, list[tuple[float, bool]]]]:
+    """A matching matrix by rows: (words of the row, [(score, whether it is in the matching)])."""
+    matched = {tuple(pair) for pair in grid["matched"]}
+    return [
+        (words, [(score, (h, m) in matched) for m, score in enumerate(scores)])
+        for h, (words, scores) in enumerate(zip(grid["rows"], grid["scores"], strict=True))
+    ]
 
 
 @register.simple_tag
@@ -133,7 +160,8 @@ def value_of(value: Any) -> SafeString | str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-TONES = {"wrong": "bad", "right": "good", "inconsistent": "warn", "missing": "warn"}
+TONES = {"wrong": "bad", "right": "good", "inconsistent": "warn", "missing": "warn", "undecided": "warn"}
+TONES |= {"not matched": "warn", "no score": "warn", "right, other reasons": "warn", "hurt": "bad", "helped": "good"}
 
 
 @register.simple_tag
@@ -142,6 +170,12 @@ def plain_tag(tag: str) -> SafeString:
     return format_html(
         '<span class="chip" data-tone="{}">{}</span>', TONES.get(kind, ""), words and f"{kind}: {words}" or kind
     )
+
+
+@register.filter
+def telling(tags: Iterable[str]) -> list[str]:
+    """The tags that say how a case came out; the others only say where it belongs."""
+    return [tag for tag in tags if tag in TONES]
 
 
 @register.simple_tag

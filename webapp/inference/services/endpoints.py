@@ -5,10 +5,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypedDict, Unpack
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from trainer.judges.chat import EndpointProblem, Prices, Target
+from trainer.judges.local import LocalTarget
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
@@ -194,8 +196,7 @@ def endpoint_target(endpoint: Endpoint) -> Target:
     Raises Conflict for an endpoint that is archived or answers otherwise than over HTTP, EndpointProblem "refused"
     where the key cannot be read any more.
     """
-    if endpoint.archived_at is not None:
-        raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")
+    _in_use(endpoint)
     if endpoint.kind != Kind.CHAT:
         raise Conflict(f"The endpoint {endpoint.name} is no chat API but of kind {endpoint.kind}.", "not_chat")
     try:
@@ -216,6 +217,25 @@ def endpoint_target(endpoint: Endpoint) -> Target:
         tokens_field=endpoint.capabilities.get("tokens_field", "max_tokens"),
         refuse=addresses.refuse(endpoint.url),
     )
+
+
+def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarget:
+    """How to ask an endpoint of kind local, in a process that the worker starts. See LocalTarget for the arguments.
+
+    Raises Conflict for an endpoint that is archived or of another kind.
+    """
+    _in_use(endpoint)
+    model = endpoint.registered_model
+    if endpoint.kind != Kind.LOCAL or model is None:
+        raise Conflict(f"The endpoint {endpoint.name} has no weights here: it is of kind {endpoint.kind}.", "not_local")
+    return LocalTarget(
+        settings.JUDGE_COMMAND, str(settings.BASE_DIR), model.path, yes_no, wording=wording, prices=prices(endpoint)
+    )
+
+
+def _in_use(endpoint: Endpoint) -> None:
+    if endpoint.archived_at is not None:
+        raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")
 
 
 def prices(endpoint: Endpoint) -> Prices | None:

@@ -42,7 +42,7 @@ def test_asked_in_both_orders_the_numbers_are_those_worked_by_hand():
     assert (found["Accuracy"]["value"], found["Accuracy"]["n"]) == (0.5, 4)
     assert (found["Consistent"]["value"], found["Consistent"]["n"]) == (pytest.approx(1 / 3), 3)
     assert found["First place"]["value"] == pytest.approx(6 / 7)
-    assert found["None given"]["value"] == 1 and context.asked == {1: 8}
+    assert found["Missing"]["value"] == 1 and context.asked == {1: 8}
     assert {case.subject["pair"] for case in carrying(cases, found["Accuracy"]["tags"])} == {"p0", "p1"}
     assert report["entries"][0]["judge_version"] == 1
     assert len(cases[0].values["verdicts"]) == 2

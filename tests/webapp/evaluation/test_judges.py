@@ -1,0 +1,129 @@
+"""Evaluations that ask judges: what is stored is not asked again, whatever interrupted the last time."""
+
+import json
+
+import pytest
+
+from trainer.judges.calls import expand
+from trainer.judges.inputs import of_example
+from webapp.evaluation import judges, running, services
+from webapp.evaluation.models import Evaluation
+from webapp.inference import services as inference
+from webapp.inference.models import RecordedOutput
+from webapp.judging import services as judging
+from webapp.judging.models import Verdict
+
+from .conftest import make_examples
+
+pytestmark = pytest.mark.django_db
+State = Evaluation.State
+
+
+@pytest.fixture
+def judge(cast):
+    """Replays: right in both orders about all pairs but p3, on which its answer to the swapped order cannot be read."""
+    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="tape")
+    spec = {"kind": "pairwise", "order": "both", "retries": 0}
+    version = judging.create_judge(cast.researcher, name="Taped", spec=spec, endpoint=endpoint)
+    outputs = []
+    for i, example in enumerate(make_examples()):
+        for call in expand(version.resolved, version.digest, of_example(example, pair=True)):
+            better = "A" if (i % 2 == 0) == (call.subject["order"] == "given") else "B"
+            unreadable = i == 3 and call.subject["order"] == "swapped"
+            text = "I cannot say." if unreadable else json.dumps({"reasons": ["it is right"], "verdict": better})
+            outputs.append(RecordedOutput(endpoint=endpoint, key=call.key, text=text))
+    RecordedOutput.objects.bulk_create(outputs)
+    return version
+
+
+def audit_of(cast, version, judge, **config) -> Evaluation:
+    config = {"judges": [{"version": judge.pk}], **config}
+    return services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+
+
+def test_a_judge_is_asked_and_each_case_opens_down_to_the_raw_text(cast, version, judge, as_researcher):
+    row = audit_of(cast, version, judge)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FINISHED, row.problem
+    cell = row.results["headline"]["cell"]
+    assert (cell["value"], cell["n"], cell["missing"]) == (1.0, 4, 1)  # p3 is right in the one order that can be read
+    case = row.cases.get(subject__pair="p3")
+    page = as_researcher.get(f"/evaluations/{row.pk}/cases/{case.number}").content.decode()
+    assert "I cannot say." in page and "it is right" in page
+    assert row.results["entries"][0]["judge_version"] == judge.pk
+    assert str(judge) in as_researcher.get(f"/leaderboards/{row.benchmark}").content.decode()
+
+
+def test_run_again_it_asks_nothing_and_finds_the_same(cast, version, judge):
+    first, second = audit_of(cast, version, judge), audit_of(cast, version, judge)
+    running.run(first.pk)
+    before = Verdict.objects.count()
+    running.run(second.pk)
+    first.refresh_from_db()
+    second.refresh_from_db()
+    assert Verdict.objects.count() == before == 8 and second.results == first.results
+
+
+def test_killed_between_two_answers_it_goes_on_behind_the_last(cast, version, judge, monkeypatch):
+    row = audit_of(cast, version, judge)
+
+    class Killed(BaseException):
+        """What no handler catches: the process is gone."""
+
+    real = judging.judge_calls
+
+    def dying(version, inputs, **kwargs):
+        real(version, inputs[:2], **kwargs)
+        raise Killed
+
+    monkeypatch.setattr(judges.services, "judge_calls", dying)
+    with pytest.raises(Killed):
+        running.run(row.pk)
+    monkeypatch.undo()
+    stored = set(Verdict.objects.values_list("pk", flat=True))
+    assert len(stored) == 4
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FINISHED and stored < set(Verdict.objects.values_list("pk", flat=True))
+
+
+def test_where_calls_are_left_it_pauses_and_says_why(cast, version, judge, monkeypatch):
+    row = audit_of(cast, version, judge)
+    halted = judging.Counts(total=8, done=2, halted="The budget is used up: 10 of 10 tokens.")
+    monkeypatch.setattr(judges.services, "judge_calls", lambda *args, **kwargs: halted)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.PAUSED and row.problem.startswith("The budget is used up")
+    monkeypatch.undo()
+    services.move(cast.researcher, row, State.QUEUED)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == State.FINISHED and row.problem == ""
+
+
+def test_a_judge_of_another_kind_or_workspace_is_refused_at_its_field(cast, version, judge):
+    from trainer.config.errors import ConfigInvalid
+
+    for chosen in (judge.pk + 999, criterion_judge(cast).pk):
+        with pytest.raises(ConfigInvalid) as refused:
+            services.create(
+                cast.researcher, recipe="judge_audit", config={"judges": [{"version": chosen}]}, dataset=version
+            )
+        assert [problem.path for problem in refused.value.problems] == ["judges.0.version"]
+    with pytest.raises(ConfigInvalid):
+        services.create(
+            cast.outsider, recipe="judge_audit", config={"judges": [{"version": judge.pk}]}, dataset=version
+        )
+
+
+def criterion_judge(cast):
+    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="other tape")
+    return judging.create_judge(cast.researcher, name="Criteria", spec={"kind": "criterion"}, endpoint=endpoint)
+
+
+def test_the_form_offers_the_judges_that_fit(cast, judge, as_researcher):
+    criterion_judge(cast)
+    data = {"judges.__count": "0", "action": "add:judges"}
+    page = as_researcher.post("/evaluations/new?recipe=judge_audit", data).content.decode()
+    assert "Taped v1" in page and "Criteria v1" not in page

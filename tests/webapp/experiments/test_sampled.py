@@ -1,0 +1,64 @@
+"""What runs have sampled, as evaluations see it."""
+
+import pytest
+
+from trainer.contracts import CriterionResult, RolloutRecord, Verdict
+from webapp.evaluation import running, services
+from webapp.evaluation.sources import SOURCES
+from webapp.experiments import sampled
+from webapp.experiments.models import Rollout
+
+pytestmark = pytest.mark.django_db
+
+
+def add(run, step: int, index: int, met: bool, phase: str = "eval") -> None:
+    verdict = Verdict(criterion_id="c1", met=met)
+    record = RolloutRecord(
+        phase=phase,
+        example_key="e3",
+        group=0,
+        index=index,
+        prompt="user: ?",
+        response=f"answer {index} of step {step}",
+        finish_reason="stop",
+        criteria=(CriterionResult(text="Names a colour", points=3, kind="hard", verdict=verdict),),
+    )
+    Rollout.objects.create(
+        run=run, step=step, phase=phase, group=0, index=index, example_key="e3", content=record.model_dump(mode="json")
+    )
+
+
+def test_the_newest_evaluation_unless_a_step_is_named(cast, run):
+    add(run, 0, 0, met=False)
+    add(run, 4, 0, met=True)
+    add(run, 5, 0, met=True, phase="train")
+    newest = list(sampled.responses(cast.workspace.pk, run.pk, None))
+    assert [each.text for each in newest] == ["answer 0 of step 4"]
+    assert [each.text for each in sampled.responses(cast.workspace.pk, run.pk, 0)] == ["answer 0 of step 0"]
+    assert list(sampled.responses(cast.outsider.workspace.pk, run.pk, None)) == []
+
+
+def test_only_runs_with_evaluations_of_this_workspace_are_offered(cast, run):
+    source = SOURCES["runs"]
+    assert source.options(cast.workspace.pk, "") == []
+    assert "sampled nothing" in source.problem(cast.workspace.pk, "", run.pk)
+    add(run, 4, 0, met=True)
+    assert [value for value, _ in source.options(cast.workspace.pk, "")] == [str(run.pk)]
+    assert source.problem(cast.workspace.pk, "", run.pk) == ""
+    assert source.problem(cast.outsider.workspace.pk, "", run.pk) == "this workspace has no such run"
+
+
+def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher):
+    for index in range(2):
+        add(run, 0, index, met=index == 0)
+        add(run, 4, index, met=True)
+    config = {"responses": [{"run": run.pk, "step": 0}, {"run": run.pk, "step": 4}]}
+    row = services.create(cast.researcher, recipe="policy", config=config)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == "finished", row.problem
+    assert row.results["headline"]["cell"]["value"] == 1.0
+    page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
+    assert "Changed most" in page and "50.0%" in page
+    case = as_researcher.get(f"/evaluations/{row.pk}/cases/1").content.decode()
+    assert "answer 0 of step 0" in case and "Names a colour" in case
