@@ -51,7 +51,7 @@ def test_the_same_records_again_change_nothing(cast, data) -> None:
 def test_every_judge_stands_for_itself_and_is_asked_in_its_orders_only(cast, data) -> None:
     records = [Pairwise("one", "e0", A, A, orders="given"), Pairwise("other", "e0", A, None, orders="given")]
     one, other = keep_recorded(cast.researcher, data, records)
-    assert (one.version.judge.name, other.version.judge.name) == ("one", "other")
+    assert (one.judge, one.version.judge.name, other.version.judge.name) == ("one", "one", "other")
     assert (one.counts.done, other.counts.missing) == (1, 1)
     assert Verdict.objects.get(version=other.version).raw == "null"
 
@@ -72,6 +72,12 @@ def test_a_record_that_says_something_else_than_the_kept_one_is_refused(cast, da
     keep_recorded(cast.researcher, data, RECORDS[:1])
     with pytest.raises(Invalid, match="Nothing was added"):
         keep_recorded(cast.researcher, data, [Pairwise("elsewhere", "e0", A, B, B)])
+
+
+def test_a_judge_of_other_pairs_is_counted_and_not_made(cast, data) -> None:
+    [kept] = keep_recorded(cast.researcher, data, RECORDS[2:])
+    assert (kept.judge, kept.version, kept.pairs, kept.unmatched) == ("elsewhere", None, 1, 1)
+    assert not Judge.objects.exists()
 
 
 def test_the_command_keeps_them_where_a_dataset_is_named(cast, data, tmp_path) -> None:

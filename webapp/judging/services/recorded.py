@@ -29,12 +29,13 @@ NOTHING = "null"  # what stands for a verdict that was never given: read as miss
 
 @dataclass(frozen=True)
 class Kept:
-    """`unmatched`: pairs without an example of that key, or whose example lacks what a pairwise judge is shown.
+    """`version` is None where no pair is matched: such a judge is not made.
 
-    `doubled`: verdicts on a question whose content another pair has as well; the first stands.
+    `unmatched`: pairs without an example of that key, or whose example lacks what a pairwise judge is shown. `doubled`: verdicts on a question whose content another pair has as well; the first stands.
     """
 
-    version: JudgeVersion
+    judge: str
+    version: JudgeVersion | None
     pairs: int
     unmatched: int
     doubled: int
@@ -55,12 +56,15 @@ def keep_recorded(membership: Membership, data: DatasetVersion, records: Iterabl
 
 
 def _keep(membership: Membership, data: DatasetVersion, judge: str, pairs: dict[str, Pairwise]) -> Kept:
+    found = list(_inputs(data, pairs))
+    if not found:
+        return Kept(judge, None, len(pairs), len(pairs), 0, Counts())
     both = any(record.orders == "both" for record in pairs.values())
     version = _version(membership, judge[:MAX_NAME], "both" if both else "given")
     outputs: dict[str, str] = {}
     inputs: list[JudgeInput] = []
     doubled = 0
-    for given in _inputs(data, pairs):
+    for given in found:
         try:
             calls = expand(version.resolved, version.digest, given)
         except InputProblem:
@@ -71,7 +75,7 @@ def _keep(membership: Membership, data: DatasetVersion, judge: str, pairs: dict[
             doubled += outputs.setdefault(call.key, text) != text
     _add(membership, version.endpoint, outputs)
     counts = judge_calls(version, inputs)
-    return Kept(version, len(pairs), len(pairs) - len(inputs), doubled, counts)
+    return Kept(judge, version, len(pairs), len(pairs) - len(inputs), doubled, counts)
 
 
 def _version(membership: Membership, name: str, order: str) -> JudgeVersion:

@@ -65,8 +65,8 @@ def _keep(owner: Membership, data: DatasetVersion, records: list[Record]) -> lis
         raise CommandError(f"{problem.message} {fields}".strip()) from problem
     return [
         {
-            "judge": each.version.judge.name,
-            "version": each.version.pk,
+            "judge": each.judge,
+            "version": each.version and each.version.pk,
             "pairs": each.pairs,
             "unmatched": each.unmatched,
             "doubled": each.doubled,
