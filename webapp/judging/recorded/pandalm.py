@@ -51,7 +51,7 @@ def _verdict(row: Row, judge: str, pair: str, people: Row) -> Pairwise:
     given = _side(said)
     return Pairwise(
         judge=judge,
-        pair=pair,
+        pair=f"pandalm-{pair}",  # as the importer of the data set calls it
         label=_majority(list(humans.values())),
         given=given,
         orders="given",

@@ -2,15 +2,18 @@
 
 from .calls import Counts, judge_calls
 from .judges import archive, create_judge, fix_examples, new_version, rename, restore
+from .recorded import Kept, keep_recorded
 from .store import store
 from .trials import start_comparison, start_trial
 
 __all__ = [
     "Counts",
+    "Kept",
     "archive",
     "create_judge",
     "fix_examples",
     "judge_calls",
+    "keep_recorded",
     "new_version",
     "rename",
     "restore",

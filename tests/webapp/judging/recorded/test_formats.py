@@ -142,6 +142,7 @@ def test_pandalm_takes_its_labels_from_the_test_set_beside_it(tmp_path: Path) ->
         (B, None, "garbage", "given"),
         (None, TIE, "", "given"),  # not in the test set
     ]
+    assert found[0].pair == "pandalm-0"
     assert found[0].humans == {"annotator1": A, "annotator2": A, "annotator3": B} and found[0].reason == "because"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.accounts.models import Membership, Role
+from webapp.accounts.owners import acting_owner
 from webapp.core.problems import Invalid
 from webapp.datasets import queries, services
 from webapp.datasets.importers import REGISTRY
@@ -31,7 +31,7 @@ class Command(BaseCommand):
             raise CommandError(f"{options['file']}: there is no such file or folder.")
         try:
             job = services.start_import(
-                _owner(options["workspace"]),
+                acting_owner(options["workspace"]),
                 options["file"],
                 name=options["name"],
                 format=options["format"],
@@ -55,19 +55,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not column:
         raise CommandError(f"--map {text}: write FIELD=COLUMN, such as prompt=question.")
     return field, column
-
-
-def _owner(slug: str | None) -> Membership:
-    """On whose behalf: an owner of the workspace; without `slug` the only workspace, or the demo's."""
-    owners = Membership.objects.filter(role=Role.OWNER).select_related("user", "workspace").order_by("id")
-    if slug:
-        owners = owners.filter(workspace__slug=slug)
-    slugs = list(dict.fromkeys(owner.workspace.slug for owner in owners))
-    if not slugs:
-        raise CommandError(
-            f"There is no workspace {slug!r}." if slug else "There is no workspace yet; run make run once."
-        )
-    if len(slugs) > 1 and "demo" not in slugs:
-        raise CommandError(f"There are several workspaces; choose one with --workspace: {', '.join(slugs)}.")
-    chosen = slugs[0] if len(slugs) == 1 else "demo"
-    return next(owner for owner in owners if owner.workspace.slug == chosen)

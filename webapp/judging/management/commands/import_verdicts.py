@@ -8,10 +8,15 @@ from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 
+from webapp.accounts.models import Membership
+from webapp.accounts.owners import acting_owner
 from webapp.core.jsonlines import MAX_TOLD
+from webapp.core.problems import Problem
 from webapp.datasets.importers.bundle import Bundle
+from webapp.datasets.models import DatasetVersion
 from webapp.judging.recorded import REGISTRY, Pairwise, Record, RowProblem, UnknownFormat, detect, read
 from webapp.judging.recorded.report import report
+from webapp.judging.services import keep_recorded
 
 AUTO = "auto"
 
@@ -25,19 +30,50 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
         parser.add_argument("--format", choices=[AUTO, *REGISTRY], default=AUTO)
+        parser.add_argument("--dataset", help="keep the verdicts, on the pairs of this dataset's newest version")
+        parser.add_argument("--workspace", help="slug; needed only with --dataset, where there are several")
 
-    def handle(self, *args: Any, file: Path, format: str, **options: Any) -> None:
+    def handle(self, *args: Any, file: Path, format: str, dataset: str | None, **options: Any) -> None:
+        data = _newest(owner := acting_owner(options["workspace"]), dataset) if dataset else None
         try:
             chosen = detect(Bundle(file)) if format == AUTO else REGISTRY[format]
             seen = _Seen(file)
-            found = report(seen.records(read(file, chosen)))
+            records = list(seen.records(read(file, chosen)))
         except UnknownFormat as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{file}: cannot be read: {error.strerror or error}") from error
         seen.refuse()
-        told = {"format": chosen.name, "files": len(seen.files), "records": seen.count, **found}
+        told = {"format": chosen.name, "files": len(seen.files), "records": seen.count, **report(records)}
+        if data is not None:
+            told["kept"] = _keep(owner, data, records)
         self.stdout.write(json.dumps(told, ensure_ascii=False, allow_nan=False))
+
+
+def _newest(owner: Membership, name: str) -> DatasetVersion:
+    found = DatasetVersion.objects.filter(dataset__workspace=owner.workspace, dataset__name=name).order_by("-number")
+    if (version := found.first()) is None:
+        raise CommandError(f"There is no dataset {name!r} in workspace {owner.workspace.slug!r}.")
+    return version
+
+
+def _keep(owner: Membership, data: DatasetVersion, records: list[Record]) -> list[dict[str, Any]]:
+    try:
+        kept = keep_recorded(owner, data, (each for each in records if isinstance(each, Pairwise)))
+    except Problem as problem:
+        fields = "; ".join(f"{field}: {reason}" for field, reason in problem.fields.items())
+        raise CommandError(f"{problem.message} {fields}".strip()) from problem
+    return [
+        {
+            "judge": each.judge,
+            "version": each.version and each.version.pk,
+            "pairs": each.pairs,
+            "unmatched": each.unmatched,
+            "doubled": each.doubled,
+            **{name: getattr(each.counts, name) for name in ("total", "stored", "done", "missing", "failed")},
+        }
+        for each in kept
+    ]
 
 
 class _Seen:
