@@ -9,10 +9,10 @@ INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench screenshot clean
+.PHONY: help setup run test lint format bench bench-judges screenshot clean
 
 help:  ## Show this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(INSTALLED)  ## Install everything into .venv and the browser libraries beside the pages
 	@$(PY) scripts/vendor.py
@@ -48,6 +48,9 @@ format: setup  ## Bring the code into its one format
 
 bench: setup  ## Measure launch, ingest, datasets, sampling and training; prints a table and one JSON line
 	$(PY) -m benchmarks
+
+bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
+	$(PY) -m benchmarks judges
 
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot

@@ -60,7 +60,10 @@ class Person:
         while status == 200 and queue["items"] and time.monotonic() < until:
             seat = queue["items"][0]
             if think:
-                await asyncio.sleep(min(draw.expovariate(1 / think), until - time.monotonic() + 0.01))
+                thinking = draw.expovariate(1 / think)
+                if time.monotonic() + thinking >= until:
+                    return  # still thinking when the time is over: not all at once as the last thing of all
+                await asyncio.sleep(thinking)
             started = time.perf_counter()
             body = {"content": ANSWER, "revision": seat["draft_revision"], "seconds": 12.5, "hold": 2}
             status, reply = await self.post(f"/assignments/{seat['id']}/submit", body)

@@ -14,6 +14,7 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -131,12 +132,14 @@ class ChatServer:
             self._count(-1)
 
     async def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
-        prompt, cached = self._cached(_prompt(body))
+        prompt, cached = self.fill_cache(body)
         text = self.answer(body)
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or 1_000_000
-        written = min(-(-len(text.encode()) // TOKEN_BYTES), limit)
-        reason = "stop" if len(text.encode()) <= limit * TOKEN_BYTES else "length"
-        text = text.encode()[: limit * TOKEN_BYTES].decode("utf-8", "ignore")
+        encoded = text.encode("utf-8", "surrogatepass")
+        written, reason = -(-len(encoded) // TOKEN_BYTES), "stop"
+        if written > limit:
+            written, reason = limit, "length"
+            text = encoded[: limit * TOKEN_BYTES].decode("utf-8", "ignore")
         self.completion_tokens += written
         await asyncio.sleep(self.latency_s + (prompt - cached) * self.prefill_s + written * self.decode_s)
         choice: dict[str, Any] = {
@@ -155,8 +158,9 @@ class ChatServer:
             usage["prompt_tokens_details"] = {"cached_tokens": cached}
         return {"id": "x", "object": "chat.completion", "model": body.get("model"), "choices": [choice], "usage": usage}
 
-    def _cached(self, prompt: bytes) -> tuple[int, int]:
-        """(tokens, those of them in the cache); from now on all whole blocks are in it."""
+    def fill_cache(self, body: dict[str, Any]) -> tuple[int, int]:
+        """(tokens of the prompt, those of them in the cache); from now on all its whole blocks are in it."""
+        prompt = _prompt(body)
         seen, before, hits, hit = self._blocks, 0, 0, True
         for start in range(0, len(prompt) - BLOCK_BYTES + 1, BLOCK_BYTES):
             before = hash((before, prompt[start : start + BLOCK_BYTES]))
@@ -219,7 +223,7 @@ _BODIES = {"not_json": "<html>It works!</html>", "wrong_shape": '{"result": "fin
 
 
 def _prompt(body: dict[str, Any]) -> bytes:
-    return "".join(f"<{m['role']}>{m['content']}" for m in body["messages"]).encode()
+    return "".join(f"<{m['role']}>{m['content']}" for m in body["messages"]).encode("utf-8", "surrogatepass")
 
 
 def _error(status: int, code: str, message: str) -> web.Response:
@@ -233,8 +237,13 @@ def main() -> None:
     parser.add_argument("--prefill-us", type=float, default=0.0, help="per prompt token that is not cached")
     parser.add_argument("--decode-us", type=float, default=0.0, help="per token written")
     parser.add_argument("--fault", choices=FAULTS)
+    parser.add_argument("--answers", type=Path, help="JSON object: model name -> what it says")
     options = parser.parse_args()
     asyncio.run(_serve(options))
+
+
+def _spoken(answers: dict[str, str]) -> Answer:
+    return lambda body: answers.get(body["model"]) or verdict(body)
 
 
 async def _serve(options: argparse.Namespace) -> None:
@@ -243,6 +252,7 @@ async def _serve(options: argparse.Namespace) -> None:
         prefill_s=options.prefill_us / 1e6,
         decode_s=options.decode_us / 1e6,
         port=options.port,
+        answer=_spoken(json.loads(options.answers.read_text())) if options.answers else verdict,
     )
     server.fault = options.fault
     async with server:

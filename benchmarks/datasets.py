@@ -121,7 +121,7 @@ def write(path: Path, rows: int) -> list[str]:
 
 
 def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[float]]:
-    from webapp.datasets import queries
+    from webapp.datasets import explore, queries
     from webapp.datasets.models import DatasetVersion
 
     assert isinstance(version, DatasetVersion)  # noqa: S101  imported late
@@ -146,7 +146,7 @@ def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[f
         "held-out common word deep": lambda: queries.examples(
             version, queries.Filters(text=draw.choice(common), split="heldout"), str(draw.randrange(rows))
         ),
-        "count of a rare word": lambda: queries.count_up_to(version, queries.Filters(text=draw.choice(rare))),
+        "count of a rare word": lambda: explore.count(version, queries.Filters(text=draw.choice(rare))),
     }
     return {name: [timed(read) for _ in range(READS)] for name, read in kinds.items()}
 

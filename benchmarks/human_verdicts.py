@@ -58,10 +58,10 @@ def _pandalm(shared: Path) -> tuple[list[Pair], int]:
     pairs = []
     for row in rows:
         [(label, votes)] = Counter(row[f"annotator{n}"] for n in (1, 2, 3)).most_common(1)
-        if votes > 1 and label:
+        if votes > 1 and label:  # a few responses are numbers or truth values
             asked = _user(f"{row['instruction']}\n\n{row['input']}".strip())
             criterion = "The answer does what was asked, correctly and completely."
-            pairs.append(Pair(asked, (row["response1"], row["response2"]), label - 1, criterion))
+            pairs.append(Pair(asked, (str(row["response1"]), str(row["response2"])), label - 1, criterion))
     return pairs, len(rows) - len(pairs)
 
 

@@ -1,9 +1,9 @@
 """Events ingested per second: `python -m benchmarks.ingest`.
 
-Starts a Postgres, a Redis and one web process of its own in a temporary folder and posts to it over HTTP as training
-processes do: batches of 200 events, each batch after the acknowledgement of the one before. A step is what the policy
-recipe sends: one event with 24 metrics and two histograms, one of progress, one log line. Client, server, database and
-broker share the machine's cores.
+Starts a Postgres, a Redis and a web server of its own, as `manage.py up` starts them, in a temporary folder and posts to
+it over HTTP as training processes do: batches of 200 events, each batch after the acknowledgement of the one before. A
+step is what the policy recipe sends: one event with 24 metrics and two histograms, one of progress, one log line. Client,
+server, database and broker share the machine's cores.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def services(var: Path) -> Iterator[str]:
-    """The address of a fresh web process; everything it needs is stopped and forgotten at the end."""
+    """The address of a fresh web server; everything it needs is stopped and forgotten at the end."""
     var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
     postgres, redis, port = Postgres(var), Redis(var), free_port(0)
     postgres.start()
@@ -59,9 +59,9 @@ def services(var: Path) -> Iterator[str]:
     )
     try:
         subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
-        args = ["-m", "uvicorn", "webapp.asgi:application", "--port", str(port), "--lifespan", "off", "--no-access-log"]
-        args += ["--timeout-keep-alive", "75"]
-        web = subprocess.Popen([sys.executable, *args, "--log-level", "warning"])
+        from webapp.localstack.stack import web_server  # needs the settings, and they the variables above
+
+        web = subprocess.Popen([sys.executable, *web_server("127.0.0.1", port)])
         try:
             yield _when_up(f"http://127.0.0.1:{port}")
         finally:

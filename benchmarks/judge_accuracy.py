@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from benchmarks.human_verdicts import SOURCES, Pair
 from trainer.contracts import VerifierSpec
 from trainer.inference.embeddings import BACKGROUND, LIFT, Embedder
+from trainer.judges.local import wording
 from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calibration import Calibration, Measured, calibrate, halves, resampled
-from trainer.logit_judge.calls import OWN_WORDING, LocalCall
+from trainer.logit_judge.calls import USUAL, LocalCall
 from trainer.rewards.alignment import background
 from trainer.rewards.verifiers import verify
 
@@ -156,7 +157,7 @@ def logit(answering: Answering, shared: Path, most: int, seed: int, rows: list[R
         print(rows[-1], flush=True)
         if source.name in PEOPLE:
             judged.add(source.name, pairs, scores)
-    named = {"model": answering.name, "digest": answering.digest, "question": OWN_WORDING}
+    named = {"model": answering.name, "digest": answering.digest, "wording": wording(USUAL)}
     described = (
         f"preferences of people on {', '.join(PEOPLE)}, {most} pairs of each at most: preferred = met, other = not met"
     )
@@ -209,7 +210,7 @@ def matcher(shared: Path, seed: int) -> Iterable[Row]:
     embed = Embedder()
     for kind in ("items", "reasons"):
         values, same, items = lifts(embed, kind)
-        named = {"model": "all-MiniLM-L6-v2", "digest": "", "question": kind, "verdicts": "same_or_not.jsonl"}
+        named = {"model": "all-MiniLM-L6-v2", "digest": "", "wording": kind, "verdicts": "same_or_not.jsonl"}
         found = calibrate(values, same, items, seed=seed, **named)
         note = f"best lift {found.threshold:.3f} on the other half, shipped {LIFT[kind]:.2f}"
         tried = ~halves(items, seed)

@@ -27,6 +27,7 @@ from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import SampleRequest
+from trainer.judges.local import ONE_WORD
 from trainer.logit_judge.answering import Answering
 from trainer.logit_judge.calls import criterion_messages
 from trainer.logit_judge.judge import LogitJudge
@@ -35,8 +36,7 @@ SHARED = Path(os.environ.get("TOUCHSTONE_SHARED", Path(__file__).parents[2] / "s
 DEMO = Path(__file__).parents[1] / "demo"
 CRITERIA = 10  # of an answer
 ANSWERS = 2  # judged in a round
-WITH_REASON, ONE_WORD = 48, 3  # new tokens at most
-_REASON = "Give your reason in one sentence, then the verdict."
+WITH_REASON, WORD = 48, 3  # new tokens at most
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,9 @@ class Case:
     response: str
     criteria: tuple[str, ...]
 
-    def asked(self, extra: str = "") -> list[tuple[Message, ...]]:
-        return [criterion_messages(self.conversation, self.response, f"{text} {extra}") for text in self.criteria]
+    def asked(self, extra: str) -> list[tuple[Message, ...]]:
+        every = (criterion_messages(self.conversation, self.response, text) for text in self.criteria)
+        return [(*before, Message(role=last.role, content=last.content + extra)) for *before, last in every]
 
 
 def cases() -> list[Case]:
@@ -104,10 +105,10 @@ def speed(model: Path, rounds: int) -> list[Side]:
 
     whole = ANSWERS * CRITERIA
     sides = [
-        Side("logit judge", logit.read, "", whole),
-        Side("generate, reason and verdict", generate(WITH_REASON), _REASON, 2),
-        Side("generate, one word", generate(ONE_WORD), "", 4),
-        Side("our sampler, reason and verdict", sampled, _REASON, whole),
+        Side("logit judge", logit.read, ONE_WORD, whole),
+        Side("generate, reason and verdict", generate(WITH_REASON), "", 2),
+        Side("generate, one word", generate(WORD), ONE_WORD, 4),
+        Side("our sampler, reason and verdict", sampled, "", whole),
     ]
     made = cases()
     for number in range(rounds + 1):
@@ -128,10 +129,10 @@ def accuracy(options: argparse.Namespace) -> None:
     print(HEAD)
     rows: list[Row] = [verifiers(options.shared, options.seed)]
     print(rows[0], flush=True)
-    calibration = logit(answering, options.shared, options.sample, options.seed, rows)
     for row in matcher(options.shared, options.seed):
         rows.append(row)
         print(row, flush=True)
+    calibration = logit(answering, options.shared, options.sample, options.seed, rows)
     print(f"threshold on the margin: {calibration.threshold:.3f}, balanced accuracy {calibration.balanced_accuracy}")
     if options.save:
         calibration.save(options.save)
@@ -158,7 +159,7 @@ def main() -> None:
     sides = speed(options.model, options.rounds)
     print(f"{describe()}, torch {torch.__version__} with {torch.get_num_threads()} threads")
     print(
-        f"{options.model.name}, float32, {CRITERIA} criteria to an answer, at most {WITH_REASON} or {ONE_WORD} new tokens"
+        f"{options.model.name}, float32, {CRITERIA} criteria to an answer, at most {WITH_REASON} or {WORD} new tokens"
     )
     ours, peer = sides[0].rate, sides[1].rate
     for side in sides:

@@ -55,11 +55,15 @@ def models(arguments: list[str]) -> int:
 def _run(config: PolicyConfig, options: argparse.Namespace) -> int:
     from trainer.loops.run import run_policy
     from trainer.monitors import Console, RunMonitor, Spool
+    from trainer.runners import loop_for
 
     monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: monitor.request_stop())
-    ended_well = run_policy(config, options.data, options.model, options.out, monitor, options.resume, options.teacher)
+    loop_of = loop_for(config, options.model)
+    ended_well = run_policy(
+        config, options.data, options.model, options.out, monitor, options.resume, options.teacher, loop_of
+    )
     monitor.close()
     return 0 if ended_well else 1
 

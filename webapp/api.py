@@ -25,6 +25,7 @@ from webapp.experiments.api import router as experiments
 from webapp.experiments.ingest import router as ingest
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
+from webapp.judging.api import router as judges
 from webapp.webhooks.api import router as webhooks
 
 logger = logging.getLogger(__name__)
@@ -164,5 +165,5 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 _catch(_unstorable, DataError)
 _catch(_away, *DATABASE_AWAY)
-for router in (*annotation, accounts, webhooks, datasets, models, endpoints, evaluations, experiments, ingest):
+for router in (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest):
     api.add_router("", router)

@@ -1,4 +1,4 @@
-"""What the command palette finds beyond the pages: runs, projects, datasets and models by name."""
+"""What the command palette finds beyond the pages: runs, projects, datasets, judges and models by name."""
 
 from django.db.models import Q
 from django.http import HttpRequest, JsonResponse
@@ -12,6 +12,7 @@ from webapp.annotation.queries import mine
 from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
 from webapp.inference.models import RegisteredModel
+from webapp.judging.models import Judge
 
 MOST_OF_A_KIND = 6
 LONGEST_QUERY = 100  # characters; no name is longer than 120
@@ -32,7 +33,7 @@ def search(request: HttpRequest) -> JsonResponse:
     if not membership.may(Role.REVIEWER):
         return JsonResponse({"items": _work(membership, words)})
     workspace_id = membership.workspace.pk
-    kinds = (_runs, _projects, _datasets, _models)
+    kinds = (_runs, _projects, _datasets, _judges, _models)
     return JsonResponse({"items": [item for kind in kinds for item in kind(workspace_id, words)]})
 
 
@@ -79,6 +80,11 @@ def _work(membership: Membership, words: list[str]) -> list[dict[str, str]]:
 def _datasets(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
     rows = Dataset.objects.filter(_every(words, "name"), workspace_id=workspace_id).order_by("-id")[:MOST_OF_A_KIND]
     return [_item("dataset", row.name, "dataset", reverse("dataset", args=[row.pk])) for row in rows]
+
+
+def _judges(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
+    rows = Judge.objects.filter(_every(words, "name"), workspace_id=workspace_id, archived_at=None).order_by("-id")
+    return [_item("judge", row.name, row.title, reverse("judge", args=[row.pk])) for row in rows[:MOST_OF_A_KIND]]
 
 
 def _models(workspace_id: int, words: list[str]) -> list[dict[str, str]]:

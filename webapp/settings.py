@@ -214,11 +214,14 @@ TRAINER_COMMAND = ENV.trainer_command or (
 )
 # Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
+# So is a judge with local weights; see trainer.judges.local.
+JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.redis.RedisCache", "LOCATION": REDIS_URL}}
-CELERY_BROKER_URL = REDIS_URL if ENV.redis_url else f"redis+socket://{REDIS_SOCKET}"
+CACHES = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION": REDIS_URL}}
+# Celery has other words for a socket than the Redis client
+CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
 
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 # A request that finds the broker away must not wait for it: the row it wrote is found by upkeep.
@@ -236,6 +239,7 @@ CELERY_BEAT_SCHEDULE = {
     },
     "make lost tasks": {"task": "workers.annotation.make_waiting", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost imports": {"task": "workers.imports.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
+    "take up lost measuring": {"task": "workers.review.take_up_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost curation": {"task": "workers.curation.requeue_lost", "schedule": 30.0, "options": {"expires": 30.0}},
     "take up lost evaluations": {
         "task": "workers.evaluation.requeue_lost",

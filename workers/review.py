@@ -6,7 +6,7 @@ from celery import shared_task
 
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
-from webapp.annotation.services import matching, publish, review, standing
+from webapp.annotation.services import matching, publish, review, standing, upkeep
 
 
 @shared_task(name="workers.review.measure")
@@ -17,6 +17,11 @@ def measure(project_id: int) -> None:
 @shared_task(name="workers.review.match")
 def match(project_id: int) -> None:
     matching.match(project_id)
+
+
+@shared_task(name="workers.review.take_up_lost")
+def take_up_lost() -> None:
+    upkeep.take_up_lost()
 
 
 @shared_task(name="workers.review.accept_majority")

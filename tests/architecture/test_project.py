@@ -55,9 +55,18 @@ def test_a_bad_value_stops_start_up_with_its_name(tmp_path):
 def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, settings):
     known = {name for name in eager.tasks if name.startswith("workers.")}
     started = {entry["task"] for entry in settings.CELERY_BEAT_SCHEDULE.values()}
-    rounds = {"upkeep.watch_runs", "imports.requeue_lost", "curation.requeue_lost", "webhooks.take_up", "webhooks.trim"}
-    rounds |= {"annotation.expire_leases", "annotation.make_waiting", "evaluation.requeue_lost"}
-    rounds |= {"judging.requeue_lost"}
+    rounds = {
+        "annotation.expire_leases",
+        "annotation.make_waiting",
+        "curation.requeue_lost",
+        "evaluation.requeue_lost",
+        "imports.requeue_lost",
+        "judging.requeue_lost",
+        "review.take_up_lost",
+        "upkeep.watch_runs",
+        "webhooks.take_up",
+        "webhooks.trim",
+    }
     assert started == {f"workers.{name}" for name in rounds} <= known
 
 

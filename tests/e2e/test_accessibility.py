@@ -6,11 +6,14 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.seed import seed_run
+from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
 from webapp.annotation.services import gold, projects, queue, tasks
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
+from webapp.inference.services import create_endpoint
+from webapp.judging.services import create_judge, judge_calls, new_version
 
 pytestmark = pytest.mark.browser
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
@@ -41,6 +44,15 @@ PAGES = (
     "/projects/{project}/settings",
     "/projects/{project}/gold",
     "/models",
+    "/judges",
+    "/judges/new",
+    "/judges/new?kind=pairwise_rubric",
+    "/judges/{judge}",
+    "/judges/{judge}/edit",
+    "/judges/{judge}/examples",
+    "/judges/{judge}/versions/2",
+    "/judges/{judge}/compare?before=1&after=2",
+    "/verdicts/{verdict}",
     "/verifiers",
     "/objectives",
     "/objectives/icepop",
@@ -64,7 +76,7 @@ def addresses(server, cast) -> list[str]:
     choice = checks.DatasetChoice(id=version.dataset_id)
     run = seed_run(services.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
-    known |= asked(cast)
+    known |= asked(cast) | judged(cast)
     return [page.format(**known) for page in PAGES]
 
 
@@ -80,6 +92,16 @@ def asked(cast) -> dict[str, int]:
     (seat,) = queue.claim(cast.reviewer, project, hold=1)
     queue.submit(cast.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 0.5)
     return {"project": project.pk, "task": seat.task_id}
+
+
+def judged(cast) -> dict[str, int]:
+    """A judge with two versions, of which the newer one has said something."""
+    endpoint = create_endpoint(cast.owner, "recorded", name="tape")
+    first = create_judge(cast.owner, name="Strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    spec = {"kind": "criterion", "prompt": "{{response}}\nIs it true? {{criterion}}"}
+    version = new_version(cast.owner, first.judge, spec=spec, endpoint=endpoint)
+    judge_calls(version, [INPUT])
+    return {"judge": first.judge_id, "verdict": version.verdicts.first().pk}
 
 
 def violations(page, address: str) -> list[str]:

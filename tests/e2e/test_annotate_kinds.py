@@ -245,6 +245,19 @@ def test_a_rubric_is_written_from_the_instruction_tested_and_revised(bench):
     assert (pitfall["importance"], pitfall["points"]) == ("pitfall", -6)
 
 
+def test_a_criterion_keeps_the_tags_its_author_gives_it(bench):
+    at = bench("rubric")
+    at.press("Enter")
+    at.type("Names a closed container.")
+    at.press("Tab", "Tab", "Tab", "Tab", "Tab")  # over points, kind and importance
+    at.type("storage, food safety,, storage ")
+    at.press("Control+Enter")
+    expect(at.page.locator(".stress-table")).to_be_visible()
+    assert Answer.objects.get().content["rubric"]["criteria"][0]["tags"] == ["storage", "food safety"]
+    at.press("r")
+    expect(at.page.get_by_role("textbox", name="Tags, with commas between")).to_have_value("storage, food safety")
+
+
 def test_a_rubric_that_cannot_score_is_not_submitted(bench):
     at = bench("rubric")
     refused(at, "Nothing is answered yet.")

@@ -54,6 +54,32 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
     assert not Resolution.objects.filter(task=opposite).exists()
 
 
+def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(open_page, cast):
+    made = make_project(cast, n=1)
+    task = made.tasks.get()
+    one, two = annotators(cast, made)
+    answer(task, one, preference(-3, "A names its source."))
+    answer(task, two, preference(3, "B is too long."))
+    standing.bring_up_to_date(made)
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    page.keyboard.press("2")
+    page.keyboard.press("d")
+    undecided = page.locator("[data-undecided]")
+    expect(undecided).to_have_text("1 of 3 rows to decide")
+    page.reload()
+    expect(undecided).to_have_text("1 of 3 rows to decide")
+    expect(page.locator(".sheet tbody tr").nth(1)).to_have_attribute("data-state", "drop")
+    answer(task, two, preference(2, "B is too long."))  # a new revision: nothing was decided about it
+    standing.bring_up_to_date(made)
+    page.reload()
+    expect(undecided).to_have_text("3 of 3 rows to decide")
+    for key in ("2", "k", "k", "Control+Enter"):
+        page.keyboard.press(key)
+    page.wait_for_url(f"**/projects/{made.pk}/review")
+    assert page.evaluate("Object.keys(localStorage).filter((name) => name.includes('review:'))") == []
+
+
 def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast):
     made = make_project(cast, "rubric", n=1)
     task = made.tasks.get()

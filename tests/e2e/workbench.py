@@ -61,7 +61,6 @@ def _example(dataset: Dataset, number: int, parts: dict) -> Example:
         digest=record.digest(),
         canonical=record.canonical(),
         excerpt=prompt[0]["content"],
-        search="",
         response_count=len(record.responses),
     )
 

@@ -3,10 +3,12 @@
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401 - fixtures
 from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run
+from webapp.judging.models import Judge
 
 pytestmark = pytest.mark.django_db
 
@@ -27,6 +29,13 @@ def test_every_word_counts_across_the_names_of_run_and_experiment(as_researcher,
 def test_datasets_and_models_are_found_by_a_part_of_their_name(as_researcher, version, model):  # noqa: F811
     assert found(as_researcher, version.dataset.name[1:].upper()) == [("dataset", f"/datasets/{version.dataset_id}")]
     assert ("model", f"/models/{model.id}") in found(as_researcher, model.name[2:6])
+
+
+def test_judges_are_found_until_they_are_archived(as_researcher, cast):
+    judge = Judge.objects.create(workspace=cast.workspace, name="Strict reader", kind="criterion")
+    assert found(as_researcher, "read") == [("judge", f"/judges/{judge.pk}")]
+    Judge.objects.update(archived_at=timezone.now())
+    assert found(as_researcher, "read") == []
 
 
 def test_characters_with_a_meaning_in_patterns_stand_for_themselves(as_researcher, cast):

@@ -9,7 +9,7 @@ not grow with the number of units.
 Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -19,7 +19,7 @@ import krippendorff
 import numpy as np
 from numpy.typing import NDArray
 
-from .estimate import Estimate, bootstrapped, resampled_kinds, undefined
+from .estimate import Estimate, bootstrapped, kinds, resampled_kinds, undefined
 
 Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
@@ -90,14 +90,6 @@ def report(ratings: Ratings, level: Level) -> dict[str, Any]:
     }
 
 
-def _kinds(counts_UV: Floats) -> tuple[Floats, Floats]:
-    """The distinct rows of `counts_UV`, and how many units have each."""
-    found = Counter(map(bytes, np.ascontiguousarray(counts_UV)))  # np.unique would sort every unit
-    ordered = sorted(found)
-    rows_PV = np.frombuffer(b"".join(ordered), dtype=np.float64).reshape(len(ordered), counts_UV.shape[1])
-    return rows_PV, np.array([found[row] for row in ordered], dtype=np.float64)
-
-
 def _agreement_P(counts_PV: Floats) -> Floats:
     """Share of agreeing pairs of ratings within each unit: sum_v c_v (c_v - 1) / (m (m - 1))."""
     m_P = counts_PV.sum(1)
@@ -111,7 +103,7 @@ def percent(ratings: Ratings) -> Estimate:
     if not len(counts_UV):
         return undefined("no unit has two ratings")
     n = len(counts_UV)
-    counts_PV, n_P = _kinds(counts_UV)
+    counts_PV, n_P = kinds(counts_UV)
     agreement_P = _agreement_P(counts_PV)
     return bootstrapped(float(n_P @ agreement_P) / n, n, resampled_kinds(n_P) @ agreement_P / n)
 
@@ -134,7 +126,7 @@ def ac1(ratings: Ratings) -> Estimate:
 
 
 def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
-    counts_PV, n_P = _kinds(ratings.counts_UV) if len(ratings.counts_UV) else (ratings.counts_UV, np.zeros(0))
+    counts_PV, n_P = kinds(ratings.counts_UV) if len(ratings.counts_UV) else (ratings.counts_UV, np.zeros(0))
     m_P = counts_PV.sum(1)
     paired_P = m_P >= 2
     if not paired_P.any():
@@ -172,7 +164,7 @@ def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
         return undefined("the two raters share no unit")
     array = np.asarray(pairs)
     values, indices = np.unique(array, return_inverse=True)
-    cells_PS, n_P = _kinds(indices.reshape(array.shape).astype(np.float64))  # the cells of the confusion matrix
+    cells_PS, n_P = kinds(indices.reshape(array.shape).astype(np.float64))  # the cells of the confusion matrix
     first_P, second_P = cells_PS.astype(int).T
     n = len(array)
     weights_DP = np.vstack([n_P, resampled_kinds(n_P)])
@@ -205,7 +197,7 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
     if counts_UV.shape[1] > MAX_VALUES_FOR_INTERVAL:
         reason = f"not drawn for more than {MAX_VALUES_FOR_INTERVAL} distinct values"
         return Estimate(float(value), len(counts_UV), interval=reason)
-    counts_PV, n_P = _kinds(counts_UV)
+    counts_PV, n_P = kinds(counts_UV)
     return bootstrapped(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
 
 

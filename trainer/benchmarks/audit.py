@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from trainer.judges.combine import majority
+
 from .agreement import cohen
 from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_ratio, numbers, proportion, undefined
 
@@ -189,10 +191,8 @@ def longer_share(lengths_C: Sequence[tuple[int, int]], verdicts_C: Sequence[int 
 
 def vote(samples_S: Iterable[int | None]) -> int | None:
     """The side most samples name; several with as many votes are a tie. Missing samples do not vote; None without any."""
-    votes = Counter(side for side in samples_S if side is not None).most_common()
-    if not votes:
-        return None
-    return votes[0][0] if len(votes) == 1 or votes[0][1] > votes[1][1] else 0
+    found = majority(list(samples_S))
+    return 0 if found.drawn else found.value
 
 
 def voting_curve(

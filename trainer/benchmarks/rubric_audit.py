@@ -12,9 +12,20 @@ import numpy as np
 
 from trainer.rewards.stress import Power, power
 
-from .estimate import Estimate, Floats, bootstrap_mean, bootstrapped, numbers, proportion, resampled_kinds, undefined
+from .estimate import (
+    SEED,
+    Estimate,
+    Floats,
+    bootstrap_mean,
+    bootstrapped,
+    numbers,
+    proportion,
+    resampled_kinds,
+    undefined,
+)
 
 ALIKE = 0.9  # phi from which two criteria say the same; below its negative, the opposite
+MOST_PAIRED = 300  # responses whose pairs are compared; of more, as many drawn with a fixed seed
 FEWEST = 5  # responses with both verdicts, below which a pair is not judged
 
 Met = Sequence[bool | None]
@@ -104,7 +115,7 @@ class Sensitivity:
     """What leaving out one criterion does. `weight`: its points over the sum of positive points.
 
     `shift`: mean of score without it - score with it. `swing`: mean of the absolute difference. `flips`: share of pairs
-    of responses, ordered by the full score, whose order without it is another or tied. All undefined for the only
+    of responses, ordered by the full score, whose order without it is another or tied; n counts those pairs. All undefined for the only
     positive criterion: without it there is no score.
     """
 
@@ -152,6 +163,9 @@ def _without(met_RK: Floats, points_K: Floats, k: int, absent: int) -> Sensitivi
 
 def _flips(full_R: Floats, rest_R: Floats, absent: int) -> Estimate:
     """A pair drawn in a resample weighs as often as both of its responses were drawn."""
+    if len(full_R) > MOST_PAIRED:
+        drawn = np.sort(np.random.default_rng(SEED).choice(len(full_R), MOST_PAIRED, replace=False))
+        full_R, rest_R = full_R[drawn], rest_R[drawn]
     apart_RR = np.sign(np.round(full_R[:, None] - full_R[None, :], 12))
     changed_RR = (np.sign(np.round(rest_R[:, None] - rest_R[None, :], 12)) != apart_RR) & (apart_RR != 0)
     pairs = int((apart_RR != 0).sum()) // 2
@@ -159,8 +173,8 @@ def _flips(full_R: Floats, rest_R: Floats, absent: int) -> Estimate:
         return undefined("no two responses differ in score", missing=absent)
     weights_DR = resampled_kinds(np.ones(len(full_R)))
     with np.errstate(invalid="ignore", divide="ignore"):
-        above_D = ((weights_DR @ changed_RR) * weights_DR).sum(1)
-        below_D = ((weights_DR @ (apart_RR != 0)) * weights_DR).sum(1)
+        above_D = ((weights_DR @ changed_RR.astype(np.float64)) * weights_DR).sum(1)
+        below_D = ((weights_DR @ np.abs(apart_RR)) * weights_DR).sum(1)
         draws_D = above_D / below_D
     return bootstrapped(float(changed_RR.sum() / 2 / pairs), pairs, draws_D, absent)
 

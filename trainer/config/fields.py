@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, JsonValue
 
 
 class Section(BaseModel):
@@ -14,5 +14,7 @@ class Section(BaseModel):
 def knob(default: Any, help: str, *, unit: str = "", advanced: bool = False, source: str = "", **bounds: Any) -> Any:
     """A config field. `advanced` fields are folded away in the form; `unit` is shown behind the input; `source` names
     the kind of row whose id it holds, so that the form offers those there are."""
-    extra: dict[str, Any] = {"unit": unit, "advanced": advanced} | ({"source": source} if source else {})
+    extra: dict[str, JsonValue] = {"unit": unit, "advanced": advanced}
+    if source:
+        extra["source"] = source
     return Field(default, description=help, json_schema_extra=extra, **bounds)

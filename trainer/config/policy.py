@@ -7,6 +7,7 @@ from . import policy_objective
 from .errors import FieldProblem
 from .fields import Section, knob
 from .policy_objective import Grpo, Objective
+from .runner import Runner
 
 
 class Lora(Section):
@@ -111,6 +112,7 @@ class PolicyConfig(Section):
     rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
     objective: Objective = Grpo()
     optim: Optim = Optim()
+    runner: Runner = Runner()
     evaluation: Evaluation = Evaluation()
     checkpoint: Checkpoint = Checkpoint()
 
@@ -137,6 +139,7 @@ class PolicyConfig(Section):
                 yield FieldProblem(f"rewards.{i}.soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
+        yield from self.runner.problems(longest, self.rollout.stop, self.objective)
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
 

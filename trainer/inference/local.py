@@ -38,6 +38,11 @@ class LocalSampler:
                 mine[name].copy_(tensor)
         self.version = version
 
+    def read_weights(self, names: Iterable[str]) -> dict[str, Tensor]:
+        """The named parameters as they are held here, to prove that a push arrived."""
+        mine = dict(self._model.named_parameters())
+        return {name: mine[name].detach() for name in names}
+
     @torch.inference_mode()
     def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
         results: list[SampleResult | None] = [None] * len(requests)

@@ -89,6 +89,10 @@ class Kind:
     more_problems: Callable[[Any], Iterator[FieldProblem]] = _no_problems
     pair: bool = False
 
+    def default(self) -> BaseSpec:
+        """The spec as it is before anybody changes it."""
+        return self.spec.model_validate({})
+
     def problems(self, spec: BaseSpec) -> Iterator[FieldProblem]:
         """What is wrong with a spec beyond single fields, each at its field."""
         known = {*self.variables, "answer_format"}

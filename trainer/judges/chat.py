@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol
 
 from .sampling import Sampling
+from .templates import scrub
 
 Code = Literal["down", "timeout", "rate_limited", "refused", "context_overflow", "bad_response", "budget"]
 MILLION = Decimal(1_000_000)
@@ -81,6 +82,7 @@ class EndpointProblem(Exception):
     def __init__(
         self, code: Code, message: str, *, retryable: bool = False, retry_after_s: float | None = None
     ) -> None:
+        message = scrub(message)  # it may quote the endpoint, and is stored
         super().__init__(message)
         self.code: Code = code
         self.message = message

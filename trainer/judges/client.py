@@ -26,6 +26,7 @@ LONGEST_RETRY_AFTER_S = 300.0  # who asks for more is not waited for
 CONNECT_S = 10.0
 SHORTEST_KEY = 8  # local servers take any word as key, such as EMPTY: nothing to hide
 USER_AGENT = "Touchstone/1"
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ChatClient:
@@ -100,7 +101,7 @@ class ChatClient:
         """(answer, seconds) of one attempt within the limits on concurrency and rate. Raises EndpointProblem."""
         if self._session is None:
             raise RuntimeError("use the client as `async with ChatClient(...) as client`")
-        data = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
+        data = _encode(body).encode("utf-8", "replace")
         async with self._places:
             await self._pace.turn()
             return await self._exchange(self._session, data)

@@ -182,6 +182,7 @@ class _Run:
             await self.flush()
             if not (self.halted.is_set() or self.ended.is_set()) and await self.beside(self.stop):
                 self.halt("stopped")
+        await self.flush()  # what came in while the last batch was handed over
 
     async def flush(self) -> None:
         if self.outcomes:

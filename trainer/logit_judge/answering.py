@@ -65,7 +65,7 @@ class Answering:
 
     def _verdict(self, call: LocalCall, reading: Reading) -> Verdict:
         # a threshold holds for the wording it was measured with; without one the likelier answer is taken
-        known = self.calibration if self.calibration and self.calibration.question == call.question else None
+        known = self.calibration if self.calibration and self.calibration.wording == call.worded else None
         return {
             "state": "done",
             "met": reading.margin > (known.threshold if known else 0.0),

@@ -41,7 +41,7 @@ class Calibration:
 
     model: str
     digest: str
-    question: str
+    wording: str
     threshold: float
     calibrated_on: int
     accuracy: Measured
@@ -68,7 +68,7 @@ class Calibration:
 def calibrate(
     margins_N: ArrayLike, met_N: Sequence[bool], items_N: Sequence[str], *, seed: int = 0, **named: str
 ) -> Calibration:
-    """`named`: model, digest, question, verdicts. Raises ValueError where a half has only one of the two verdicts."""
+    """`named`: model, digest, wording, verdicts. Raises ValueError where a half has only one of the two verdicts."""
     margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
     first = halves(items_N, seed)
     for half, name in ((first, "calibration"), (~first, "other")):

@@ -1,24 +1,27 @@
 """What a local model is asked, one JSON line per call."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from trainer.contracts import Message
+from trainer.contracts import Criterion, Message
 from trainer.contracts.base import Record
+from trainer.judges.calls import expand
+from trainer.judges.inputs import JudgeInput
+from trainer.judges.kinds.criteria import CriterionSpec
+from trainer.judges.local import ONE_WORD, wording
 
-OWN_WORDING = "criterion-1"
-"""The question below, by name: a threshold holds for the wording it was measured with."""
-
-_JUDGE = "You check the answer of an assistant against one criterion. You reply with one word, Yes or No."
+USUAL = CriterionSpec()
+"""The criterion judge as it comes: the wording of calls that bring a conversation, a response and a criterion."""
 
 
 class LocalCall(Record):
-    """A question to the model: `messages` as they are, or a criterion on the answer to a conversation in our wording.
+    """A question to the model: `messages`, or a criterion on the response to a conversation in the usual wording.
 
     `reply`: `yes_no` reads the probability of yes from one forward pass; `text` generates with the sampling given.
+    `wording` names the templates behind `messages`, for a threshold holds for the wording it was measured with.
     """
 
     key: str = Field(min_length=1, max_length=200)
@@ -26,11 +29,12 @@ class LocalCall(Record):
     conversation: tuple[Message, ...] = ()
     response: str | None = None
     criterion: str = ""
+    wording: str = ""
     reply: Literal["yes_no", "text"] = "yes_no"
     temperature: float = Field(default=0.0, ge=0)
     top_p: float = Field(default=1.0, gt=0, le=1)
-    max_tokens: int = Field(default=256, ge=1, le=8192)
-    seed: int = Field(default=0, ge=0)
+    max_tokens: int = Field(default=256, ge=1)
+    seed: int = Field(default=0, ge=0, lt=2**64)
 
     @model_validator(mode="after")
     def _one_question(self) -> Self:
@@ -38,29 +42,28 @@ class LocalCall(Record):
         if bool(self.messages) == own:
             raise ValueError("give either messages, or a conversation with its response and a criterion")
         if own and self.reply == "text":
-            raise ValueError(
-                "a criterion in the judge's own wording is answered by yes or no; give messages for a text"
-            )
+            raise ValueError("a criterion is answered by yes or no; give messages for a text")
         return self
 
     @property
-    def question(self) -> str:
-        """The name of the wording, to which thresholds belong; "" where the caller worded it."""
-        return "" if self.messages else OWN_WORDING
+    def worded(self) -> str:
+        return self.wording if self.messages else wording(USUAL)
 
     def asked(self) -> tuple[Message, ...]:
-        """The messages the model sees: what varies between criteria comes last."""
-        if self.messages:
-            return self.messages
-        return criterion_messages(self.conversation, self.response or "", self.criterion)
+        """The messages the model sees."""
+        messages = self.messages or criterion_messages(self.conversation, self.response or "", self.criterion)
+        if self.reply == "text":
+            return messages
+        *before, last = messages
+        return (*before, Message(role=last.role, content=last.content + ONE_WORD))
 
 
-def criterion_messages(conversation: Sequence[Message], response: str, criterion: str) -> tuple[Message, ...]:
-    """The question in our wording (`OWN_WORDING`): criteria on one answer share all but their own words."""
-    said = "\n\n".join(f"{message.role.capitalize()}: {message.content}" for message in conversation)
-    answer = f"Answer to check:\n{response}\n\nEnd of the answer. Yes or No: does it meet this criterion?"
-    content = f"{said}\n\n{answer}\nCriterion: {criterion.strip()}"
-    return Message(role="system", content=_JUDGE), Message(role="user", content=content)
+def criterion_messages(conversation: tuple[Message, ...], response: str, criterion: str) -> tuple[Message, ...]:
+    """What the usual criterion judge is shown."""
+    criteria = (Criterion(id="c", text=criterion, points=1),)
+    given = JudgeInput("", conversation=conversation, responses={"r": response}, criteria=criteria)
+    [call] = expand(USUAL, "", given)
+    return tuple(Message.model_validate(message) for message in call.request.messages)
 
 
 def read_calls(lines: Iterable[str]) -> Iterator[LocalCall]:

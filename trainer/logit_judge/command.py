@@ -25,7 +25,7 @@ def judge_local(arguments: list[str]) -> int:
     input ends; progress then goes to stderr. Exit status 0: done; 1: no usable model; 2: the input cannot be read.
     """
     parser = argparse.ArgumentParser(prog="python -m trainer judge-local", description=judge_local.__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="directory of a model")
+    parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
     parser.add_argument("--calibration", type=Path, help="made by judge-calibrate; else the one shipped for the model")
     parser.add_argument("--in", dest="calls", required=True, help="calls, JSON Lines, or -")
     parser.add_argument("--out", dest="verdicts", required=True, help="verdicts, JSON Lines, appended to, or -")
@@ -48,7 +48,7 @@ def judge_calibrate(arguments: list[str]) -> int:
     Half of the items choose, the other half tell how good the choice is. Writes and prints the calibration.
     """
     parser = argparse.ArgumentParser(prog="python -m trainer judge-calibrate", description=judge_calibrate.__doc__)
-    parser.add_argument("--model", type=Path, required=True, help="directory of a model")
+    parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
     parser.add_argument("--verdicts", type=Path, required=True, help="human verdicts, JSON Lines")
     parser.add_argument("--out", type=Path, required=True, help="where the calibration goes")
     parser.add_argument("--seed", type=int, default=0, help="of the halves")
@@ -69,7 +69,7 @@ def judge_calibrate(arguments: list[str]) -> int:
     return 0
 
 
-def calibrated(model: Path, rows: list[dict[str, Any]], verdicts: str, seed: int = 0) -> Any:
+def calibrated(model: str, rows: list[dict[str, Any]], verdicts: str, seed: int = 0) -> Any:
     """A `Calibration` from human verdicts. Raises ValueError for rows that cannot be read or all say the same."""
     from .answering import Answering
     from .calibration import calibrate
@@ -77,11 +77,11 @@ def calibrated(model: Path, rows: list[dict[str, Any]], verdicts: str, seed: int
     names = ("conversation", "response", "criterion")
     lines = (json.dumps({"key": str(n)} | {name: row[name] for name in names}) for n, row in enumerate(rows))
     calls = list(read_calls(lines))
-    answering = Answering(model)
+    answering = Answering(_directory(model))
     margins = [verdict["margin"] for verdict in answering.answer(calls)]
     items = [str(row["item"]) for row in rows]
     met = [bool(row["met"]) for row in rows]
-    named = {"model": answering.name, "digest": answering.digest, "question": calls[0].question, "verdicts": verdicts}
+    named = {"model": answering.name, "digest": answering.digest, "wording": calls[0].worded, "verdicts": verdicts}
     return calibrate(margins, met, items, seed=seed, **named)
 
 
@@ -92,7 +92,9 @@ def _serve(options: argparse.Namespace) -> int:
     piped = options.verdicts == "-"
     known: set[str] = set() if piped else _resume(Path(options.verdicts))
     calls, total = _input(options.calls, known)
-    answering = Answering(options.model, Calibration.load(options.calibration) if options.calibration else None)
+    answering = Answering(
+        _directory(options.model), Calibration.load(options.calibration) if options.calibration else None
+    )
     tell = sys.stderr if piped else sys.stdout
     print(json.dumps(answering.described() | {"total": total, "known": len(known)}), flush=True)
     with nullcontext(sys.stdout) if piped else Path(options.verdicts).open("a") as out:
@@ -108,6 +110,13 @@ def _serve(options: argparse.Namespace) -> int:
                 _progress(tell, done, total, started)
     _progress(tell, done, total, started)
     return 0
+
+
+def _directory(model: str) -> Path:
+    """Raises ModelInvalid for a hub id that cannot be fetched."""
+    from trainer.inference.models import model_directory
+
+    return Path(model).absolute() if Path(model).exists() else model_directory(model)
 
 
 def _progress(tell: TextIO, done: int, total: int | None, started: float) -> None:

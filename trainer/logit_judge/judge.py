@@ -7,6 +7,7 @@ that nothing is padded and the cache is not copied per criterion.
 Axes: N nodes of a tree, P tokens in the cache, C prompts of a run, V vocabulary.
 """
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -51,6 +52,8 @@ class LogitJudge:
         words = Words.of(tokenizer)
         self._yes, self._no = torch.tensor(words.yes), torch.tensor(words.no)
         self.longest_prompt = int(model.config.max_position_embeddings)
+        self._opening: Tokens = ()
+        self._opened = DynamicCache()
 
     @torch.inference_mode()
     def read(self, prompts: Sequence[Tokens]) -> list[Reading]:
@@ -58,30 +61,37 @@ class LogitJudge:
         for i, prompt in enumerate(prompts):
             if not 0 < len(prompt) <= self.longest_prompt:
                 raise ValueError(f"prompts[{i}]: {len(prompt)} tokens; the model sees 1 to {self.longest_prompt}")
-        return [reading for group in alike(prompts) for reading in self._read_group([prompts[i] for i in group])]
+        groups = alike(prompts)
+        if len(groups) > 1:
+            self._open(prompts[0][: split(prompts)])
+        return [reading for group in groups for reading in self._read_group([prompts[i] for i in group])]
+
+    def _open(self, tokens: Tokens) -> None:
+        """Keep the beginning of all prompts, such as the instructions to a judge, for the groups that follow."""
+        if list(tokens) != list(self._opening):
+            self._opening, self._opened = tokens, DynamicCache()
+            self._go_through(self._opened, tokens)
 
     def _read_group(self, prompts: Sequence[Tokens]) -> Iterator[Reading]:
         """Yields in order: a group is a stretch of the prompts."""
         shared = split(prompts)
-        cache = self._begin(prompts[0][:shared])
-        known: Tokens = ()
+        opened = len(self._opening) if common(self._opening, prompts[0]) == len(self._opening) <= shared else 0
+        cache = copy.deepcopy(self._opened) if opened else DynamicCache()
+        self._go_through(cache, prompts[0][opened:shared])
         for run in pack([prompt[shared:] for prompt in prompts], _NODES):
             logits_CV = self._go_on(cache, [prompts[i][shared:] for i in run])
             logp_CV = torch.log_softmax(logits_CV.float(), dim=-1)
             yes_C, no_C = logp_CV[:, self._yes].logsumexp(-1), logp_CV[:, self._no].logsumexp(-1)
             for i, yes, no in zip(run, yes_C.tolist(), no_C.tolist(), strict=True):
-                cached = max(common(known, prompts[i]), shared if i else 0)
-                known = prompts[i]
+                cached = shared if i else opened
                 yield Reading(yes - no, math.exp(yes) + math.exp(no), len(prompts[i]), cached)
 
-    def _begin(self, tokens: Tokens) -> DynamicCache:
-        """Keys and values of the shared beginning, computed in pieces so that memory grows with its length only."""
-        cache = DynamicCache()
+    def _go_through(self, cache: DynamicCache, tokens: Tokens) -> None:
+        """Add keys and values of `tokens` to the cache, in pieces so that memory grows with its length only."""
         for start in range(0, len(tokens), _NODES):
-            piece = tokens[start : start + _NODES]
-            seen = torch.ones(len(piece), start + len(piece), dtype=torch.bool).tril(start)
-            self._forward(cache, torch.tensor(piece), start + torch.arange(len(piece)), seen)
-        return cache
+            piece, before = tokens[start : start + _NODES], cache.get_seq_length()
+            seen = torch.ones(len(piece), before + len(piece), dtype=torch.bool).tril(before)
+            self._forward(cache, torch.tensor(piece), before + torch.arange(len(piece)), seen)
 
     def _go_on(self, cache: DynamicCache, endings: Sequence[Tokens]) -> Tensor:
         """Next-token logits [C, V] after each ending, all in one pass over the cache, which is left as it was."""

@@ -1,7 +1,7 @@
 """The policy under training: its adapters, its optimiser, and log-probabilities of responses."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -81,6 +81,25 @@ class Learner:
                     delta = module.get_delta_weight("default")
                     yield f"{name}.weight", module.base_layer.weight + delta.to(module.base_layer.weight.dtype)
 
+    @contextmanager
+    def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
+        """Meanwhile the trained parameters have the values of `policy`; afterwards their own again."""
+        mine = {name: parameter.detach().clone() for name, parameter in self.parameters.items()}
+        self._fill(policy)
+        try:
+            yield
+        finally:
+            self._fill(mine)
+
+    def _fill(self, policy: dict[str, Tensor]) -> None:
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(policy[name])
+
+    def forget_moments(self) -> None:
+        """The optimiser as it was before its first step."""
+        self.optimizer.state.clear()
+
     def set_lr(self, lr: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = lr
@@ -100,9 +119,7 @@ class Learner:
         wrong = [n for n, p in self.parameters.items() if n not in policy or policy[n].shape != p.shape]
         if wrong or len(policy) != len(self.parameters):
             raise ValueError(f"the checkpoint does not fit this model: {(wrong or sorted(policy))[0]} differs")
-        with torch.no_grad():
-            for name, parameter in self.parameters.items():
-                parameter.copy_(policy[name])
+        self._fill(policy)
         for compound, value in tensors["optimizer"].items():
             key, _, name = compound.partition(":")
             self.optimizer.state[self.parameters[name]][key] = value.clone()

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -51,12 +52,15 @@ class PolicyLoop:
         checkpoint = checkpoints.load_newest(self._checkpoint_dir)
         if checkpoint is None:
             return False
+        self._restore(checkpoint)
+        return True
+
+    def _restore(self, checkpoint: checkpoints.Checkpoint) -> None:
         self.step = checkpoint.step
         self.summary = dict(checkpoint.state["summary"])
         self._evaluated_step = checkpoint.state["evaluated_step"]
         self._order.load_state_dict(checkpoint.state["order"])
         self.parts.learner.load_state_tensors(checkpoint.tensors)
-        return True
 
     def run(self) -> dict[str, float]:
         """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
@@ -75,8 +79,7 @@ class PolicyLoop:
         started = time.monotonic()
         order_before = self._order.state_dict()
         try:
-            plans = self._plan(step)
-            trajectories = self._collect(step, plans)
+            trajectories = self._gather(step)
             advantages_B = self._advantages(trajectories)
             self._check_engine(step, trajectories)
             self._check_commands()
@@ -93,17 +96,26 @@ class PolicyLoop:
         if step % self._config.checkpoint.every == 0 or step == self._config.steps:
             self._save()
 
+    def _gather(self, step: int) -> list[Trajectory]:
+        """The scored responses of the step, group by group."""
+        return self._collect(step, self._plan(step))
+
     def _plan(self, step: int) -> list[PromptPlan]:
         """P prompts, G responses each, with the scaffold each response is shown."""
-        chosen = [self.parts.prompts.train[i] for i in self._order.take(self._config.rollout.prompts_per_step)]
-        size = self._config.rollout.group_size
-        return [self._plan_one(step, group, i, prompt) for group, prompt in enumerate(chosen) for i in range(size)]
+        chosen = self._order.take(self._config.rollout.prompts_per_step)
+        return [plan for group, index in enumerate(chosen) for plan in self._plan_group(step, group, index)]
+
+    def _plan_group(self, step: int, group: int, index: int) -> list[PromptPlan]:
+        """The responses to training prompt `index`, which is the `group`-th of the step."""
+        prompt, size = self.parts.prompts.train[index], self._config.rollout.group_size
+        return [self._plan_one(step, group, i, prompt) for i in range(size)]
 
     def _plan_one(self, step: int, group: int, index: int, prompt: Prompt) -> PromptPlan:
         config, text, shown = self._config, "", 0
         sampled = prompt.tokens
         if config.scaffold:
-            share = step_factor(config.scaffold, step, config.steps)
+            # An asynchronous run plans a few steps beyond its last.
+            share = step_factor(config.scaffold, min(step, config.steps), config.steps)
             share *= group_factor(config.scaffold, index + 1, config.rollout.group_size)
             scaffold = scaffold_for(prompt.rubric, share, config.seed, step, group, index)
             text, shown = scaffold.text, scaffold.shown
@@ -119,13 +131,16 @@ class PolicyLoop:
         results = sample_plans(self.parts.sampler, plans, self._config.rollout, progress)
         elapsed = time.monotonic() - started
         trajectories = score_samples(plans, results, self._rubrics, self._reward)
-        values = rollout_metrics(trajectories) | verifier_rates(trajectories, self._rubrics)
-        if self._config.scaffold:
-            criteria = sum(len(self._rubrics[plan.example_key].criteria) for plan in plans)
-            values["scaffold/ratio"] = sum(plan.scaffold_shown for plan in plans) / criteria
-        values["perf/rollout_tokens_per_s"] = sum(len(result.tokens) for result in results) / elapsed
-        self._monitor.metrics(step, values)
+        self._note_rollouts(step, trajectories, elapsed)
         return trajectories
+
+    def _note_rollouts(self, step: int, trajectories: list[Trajectory], elapsed_s: float) -> None:
+        values = rollout_metrics(trajectories) | verifier_rates(trajectories, self._rubrics)
+        if self._config.scaffold and trajectories:
+            criteria = sum(len(self._rubrics[t.plan.example_key].criteria) for t in trajectories)
+            values["scaffold/ratio"] = sum(t.plan.scaffold_shown for t in trajectories) / criteria
+        values["perf/rollout_tokens_per_s"] = sum(len(t.tokens) for t in trajectories) / elapsed_s
+        self._monitor.metrics(step, values)
 
     def _advantages(self, trajectories: Sequence[Trajectory]) -> Tensor:
         rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
@@ -186,12 +201,7 @@ class PolicyLoop:
         self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version=self.step)
 
     def _save(self) -> None:
-        state = {
-            "order": self._order.state_dict(),
-            "summary": self.summary,
-            "evaluated_step": self._evaluated_step,
-        }
-        checkpoint = checkpoints.Checkpoint(self.step, state, self.parts.learner.state_tensors())
+        checkpoint = checkpoints.Checkpoint(self.step, self._state(), self._tensors())
         saved = self._monitor.patiently(
             lambda: checkpoints.save(self._checkpoint_dir, checkpoint, self._config.checkpoint.keep), self.step
         )
@@ -199,6 +209,16 @@ class PolicyLoop:
         self._monitor.artifact(
             ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest), self.step
         )
+
+    def _state(self) -> dict[str, Any]:
+        return {
+            "order": self._order.state_dict(),
+            "summary": self.summary,
+            "evaluated_step": self._evaluated_step,
+        }
+
+    def _tensors(self) -> dict[str, dict[str, Tensor]]:
+        return self.parts.learner.state_tensors()
 
     def _diverged(self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor) -> RunFailed:
         rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]

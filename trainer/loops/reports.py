@@ -78,9 +78,13 @@ def rollout_records(
     advantages_B: Tensor | None = None,
     report: UpdateReport | None = None,
 ) -> list[RolloutRecord]:
-    """One record per response. Ratios and mask are there for responses that were trained on."""
+    """One record per response, also where a batch repeats it. Ratios and mask are there for those that were trained on."""
     records = []
+    seen: set[int] = set()
     for b, trajectory in enumerate(trajectories):
+        if id(trajectory) in seen:
+            continue
+        seen.add(id(trajectory))
         advantage = None if advantages_B is None else float(advantages_B[b])
         if report and b in report.advantages:
             advantage = report.advantages[b]

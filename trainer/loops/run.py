@@ -2,6 +2,7 @@
 
 import os
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from trainer.monitors import RunMonitor
 from .errors import AttemptAbandoned, RunFailed, StopRequested
 
 _TRACEBACK_LINES = 12
+LoopOf = Callable[[Any], "PolicyLoop"]  # noqa: F821 - imported below, after the config and the files have been checked
 
 
 def run_policy(
@@ -21,12 +23,16 @@ def run_policy(
     monitor: RunMonitor,
     resume: bool,
     teacher_dir: Path | None = None,
+    loop_of: LoopOf | None = None,
 ) -> bool:
-    """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned."""
+    """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned.
+
+    `loop_of` makes the loop out of its parts; left out, it is the synchronous one.
+    """
     loop = None
     try:
         monitor.state("running")
-        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir)
+        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir, loop_of)
         summary = loop.run()
         monitor.state("finished", step=loop.step, summary=summary)
         return True
@@ -64,6 +70,7 @@ def _build(
     monitor: RunMonitor,
     resume: bool,
     teacher_dir: Path | None,
+    loop_of: LoopOf | None,
 ) -> "PolicyLoop":  # noqa: F821 - imported below, after the config and the files have been checked
     from .data import prepare_prompts, read_examples
 
@@ -86,7 +93,7 @@ def _build(
     learner = Learner(load_model(model_dir, config.model.dtype), config)
     sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)
     teacher = _teacher(config, teacher_dir, tokenizer)
-    loop = PolicyLoop(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
+    loop = (loop_of or PolicyLoop)(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
     monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
         f"{sum(p.numel() for p in learner.parameters.values()):,} trained parameters"

@@ -47,3 +47,5 @@ class Trajectory:
     finish_reason: FinishReason
     version: int
     reward: Reward
+    versions: tuple[tuple[int, int, int], ...] = ()
+    """(version, start, end) of each run of tokens, where several weights sampled them; `version` is then the oldest."""

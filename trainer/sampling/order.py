@@ -21,7 +21,7 @@ class DataOrder:
 
     def take(self, wanted: int) -> list[int]:
         """The next `wanted` indices."""
-        taken = [self._at(position) for position in range(self._position, self._position + wanted)]
+        taken = [self.at(position) for position in range(self._position, self._position + wanted)]
         self._position += wanted
         return taken
 
@@ -36,7 +36,8 @@ class DataOrder:
             )
         self._position = state["position"]
 
-    def _at(self, position: int) -> int:
+    def at(self, position: int) -> int:
+        """The index at any place of the order, 0 being the first of the run."""
         epoch, place = divmod(position, self._count)
         return _permutation(self._count, derive_seed(self._seed, "order", epoch))[place] if self._shuffle else place
 

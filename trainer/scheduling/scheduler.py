@@ -92,8 +92,11 @@ class Scheduler:
         open_ = (s.version for g in self._groups.values() if g.open for s in g.samples if s.state in UNFINISHED)
         return min((version for version in open_ if version is not None), default=self.version)
 
-    def running(self, worker: str) -> list[SampleId]:
-        return sorted(self._workers[worker].running) if worker in self._workers else []
+    def awaits(self, sample_id: SampleId, attempt: int) -> bool:
+        """Whether a result of this attempt would still be taken."""
+        group = self._groups.get(sample_id.group)
+        sample = group.samples[sample_id.place] if group else None
+        return sample is not None and sample.state in ("running", "scoring") and sample.attempt == attempt
 
     def state_dict(self) -> dict[str, Any]:
         """JSON. Workers are not part of it: those of the resumed run join anew."""
@@ -299,10 +302,9 @@ class Scheduler:
 
     def _current(self, event: Sampled | Finished | Paused, now: float) -> Sample | None:
         """The response that an event is about, unless it is no longer awaited from there."""
-        group = self._groups.get(event.sample.group)
-        sample = group.samples[event.sample.place] if group else None
-        if sample is None or sample.state not in ("running", "scoring") or sample.attempt != event.attempt:
+        if not self.awaits(event.sample, event.attempt):
             return None
+        sample = self._sample(event.sample)
         if sample.worker:
             self._workers[sample.worker].seen = now
         return sample

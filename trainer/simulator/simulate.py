@@ -166,10 +166,10 @@ class Run:
         self.record.steps.append(train)
         self.record.taken_at.append(self._now)
         self.record.tokens.append(tokens)
-        self.record.learner_s += duration
-        self._at(self._now + duration, lambda: self._updated(train.step))
+        self._at(self._now + duration, lambda: self._updated(train.step, duration))
 
-    def _updated(self, step: int) -> None:
+    def _updated(self, step: int, duration: float) -> None:
+        self.record.learner_s += duration
         every, pause = self._config.schedule.push_every, self._config.learner.push_s
         version = step // every * every
         if version != self._scheduler.version:

@@ -11,8 +11,6 @@ from typing import Any
 
 from trainer.contracts import Example, Preference
 
-from . import search
-
 EXCERPT = 300
 LONGER = 1.5  # times: a rejected answer so much longer than the chosen one has the surface on its side (RubricBench)
 SURER = 2  # boosters minus hedges by which one answer sounds more confident than the other
@@ -47,7 +45,6 @@ COLUMNS = {
     "constraints": "int",
     "marks": "text[]",
     "verifiers": "text[]",
-    "search": "tsvector",
 }
 
 
@@ -82,7 +79,19 @@ def columns(example: Example, canonical: str | None = None) -> tuple[Any, ...]:
         constraint_count(asked),
         _marks(example, verdict),
         sorted(set(verifiers)),
-        search.document("\n".join((example.key, *prompts, *(criterion.text for criterion in criteria), *responses))),
+    )
+
+
+def searched(example: Example) -> str:
+    """The text whose words find the example."""
+    criteria = example.rubric.criteria if example.rubric else ()
+    return "\n".join(
+        (
+            example.key,
+            *[message.content for message in example.prompt],
+            *[criterion.text for criterion in criteria],
+            *[response.text for response in example.responses],
+        )
     )
 
 

@@ -93,7 +93,7 @@ def page(before: DatasetVersion, after: DatasetVersion, kind: Kind, cursor: str 
             {"before": before.pk, "after": after.pk, "from": (cursor or "").replace("\0", ""), "limit": limit + 1},
         )
         rows = db.fetchall()
-    held = Example.objects.defer("search").in_bulk([each for row in rows for each in row[1:] if each])
+    held = Example.objects.in_bulk([each for row in rows for each in row[1:] if each])
     items = [_entry(key, gone, come, held) for key, gone, come in rows[:limit]]
     return Page(items, rows[limit - 1][0] if len(rows) > limit else None)
 

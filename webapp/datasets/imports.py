@@ -99,7 +99,7 @@ def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
     if taken.source == source(bundle) and taken.latest == _latest(dataset) and loading.intact(taken):
         return taken
     with transaction.atomic():
-        loading.discard(taken.version)
+        loading.discard(taken.version, shared=taken.latest != _latest(dataset))
     return None
 
 
@@ -142,7 +142,7 @@ def _take(job: ImportJob, taken: Taken, reader: Reader, loader: Loader) -> None:
             job.bytes_done = min(batch.bytes_done, job.bytes_total)
             job.seen_at = timezone.now()
             at = replace(taken, file=batch.file, rows=batch.read, bytes_before=batch.bytes_before)
-            job.taken = replace(at, place=ready.place, stored=loader.stored).as_json()
+            job.taken = replace(at, place=ready.place, stored=loader.stored, indexed=loader.indexed).as_json()
             job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
         if monotonic() - told > TELL_EVERY_S:
             told = monotonic()

@@ -6,19 +6,19 @@ help: a temporary one holds the batch; the other, kept while the version is fill
 so far, by which repeated keys are found and the version is described in the end.
 """
 
-import logging
 from collections.abc import Iterator
-from threading import Event, Thread
+from itertools import compress
 from typing import Any, Protocol
 
-from django.db import DatabaseError, connection
+import numpy as np
+from django.db import connection
+from numpy.typing import NDArray
 
-from . import copying, packed, staging, versions
+from . import copying, packed, staging, versions, words
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
 from .taken import Taken
-
-logger = logging.getLogger(__name__)
+from .words import Words
 
 PLACE = {"place": "bigint", "file": "int", "line": "bigint"}
 NARROW = (
@@ -28,10 +28,13 @@ NARROW = (
 TYPES = {**PLACE, **COLUMNS}
 NAMES = ", ".join(COLUMNS)
 PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
-# words wait in the search index's list until many of them are sorted in at once: far less work than row by row
-SETTINGS = {"work_mem": "96MB", "gin_pending_list_limit": "1GB", "maintenance_work_mem": "96MB"}
-SORT_IN = "SELECT gin_clean_pending_list('example_search'::regclass)"
-SORT_EVERY = 25_000  # rows: every pass goes through most words of the index, however few rows wait
+SETTINGS = {"work_mem": "96MB"}
+
+# examples of a version from a position on, as `words.index` takes them
+MEMBERS = """
+    (SELECT example.id FROM datasets_versionmember AS member JOIN datasets_example AS example
+     ON example.id = member.example_id WHERE member.version_id = %s AND member.position >= %s) AS stored
+"""
 
 write = copying.writer(TYPES.values())
 
@@ -42,6 +45,8 @@ class Ready(Protocol):
     data: bytes
     lines: list[int]
     packed: list[tuple[Any, ...]]
+    words: Words
+    place: int
 
 
 def _columns(names: Iterator[str]) -> str:
@@ -70,23 +75,32 @@ def intact(taken: Taken) -> bool:
         return not taken.place or bool(cursor.fetchone()[0])
 
 
-def discard(version_id: int) -> None:
+def discard(version_id: int, *, shared: bool = False) -> None:
     """Takes away a version that is still filled, the examples that no other version lists, and the dataset if it was
-    only made for it. Call inside a transaction, with the dataset's name locked."""
+    only made for it. Call inside a transaction, with the dataset's name locked.
+
+    `shared`: a version made while nobody filled this one may list its examples, and relies on its words.
+    """
+    version = DatasetVersion.every.get(pk=version_id)
     with connection.cursor() as cursor:
         cursor.execute(
+            "DELETE FROM datasets_wordhits WHERE dataset_id = %s AND origin = %s", [version.dataset_id, version_id]
+        )
+        if shared:
+            words.index(version.dataset_id, MEMBERS, [version_id, 0])
+        cursor.execute(
             """
-            DELETE FROM datasets_example AS example USING datasets_versionmember AS member
-            WHERE member.version_id = %s AND example.id = member.example_id AND NOT EXISTS (
+            WITH listed AS (DELETE FROM datasets_versionmember WHERE version_id = %s RETURNING example_id)
+            DELETE FROM datasets_example AS example USING listed
+            WHERE example.id = listed.example_id AND NOT EXISTS (
                 SELECT 1 FROM datasets_versionmember AS other
-                WHERE other.example_id = example.id AND other.version_id <> member.version_id
+                WHERE other.example_id = example.id AND other.version_id <> %s
             )
             """,
-            [version_id],
+            [version_id, version_id],
         )
-        cursor.execute("DELETE FROM datasets_versionmember WHERE version_id = %s", [version_id])
         cursor.execute(f"DROP TABLE IF EXISTS {rows_table(version_id)}")
-    DatasetVersion.every.filter(pk=version_id, digest="").delete()
+    version.delete()
     Dataset.every.filter(ready=False, versions=None).delete()
 
 
@@ -102,7 +116,11 @@ class Loader:
         self.stored = taken.stored
         self.packer = None if taken.stored else packed.Packer()  # what an earlier worker stored is read again for it
         self._rows = rows_table(version.pk)
-        self._sorter = Sorter()
+        self.indexed = taken.indexed  # members whose words are written
+        self._indexer = words.Indexer(version.dataset_id, version.pk)
+        if taken.stored > taken.indexed:
+            words.index(version.dataset_id, MEMBERS, [version.pk, taken.indexed], version.pk)
+            self.indexed = taken.stored
         with connection.cursor() as cursor:
             cursor.execute("DROP TABLE IF EXISTS import_batch")
             cursor.execute(f"CREATE TEMPORARY TABLE import_batch ({_columns(iter(TYPES))})")
@@ -122,22 +140,24 @@ class Loader:
             )
             repeated = self._repeated(cursor) if cursor.rowcount < len(ready.lines) else []
             if self.storing:
-                self._store(cursor)
-                gone = {line for _, line, *_ in repeated}
-                lines = zip(ready.lines, ready.packed, strict=True)
+                kept = np.ones(len(ready.lines), bool)
+                kept[[place - ready.place + len(kept) for *_, place in repeated]] = False
+                self._store(cursor, ready, kept)
                 if self.packer:
-                    self.packer.add([row for line, row in lines if line not in gone] if gone else ready.packed)
-        return repeated
+                    self.packer.add(list(compress(ready.packed, kept)))
+        return [row[:-1] for row in repeated]
 
-    def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int]]:
+    def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int, int]]:
         cursor.execute(f"""
             DELETE FROM import_batch USING {self._rows} AS known
             WHERE import_batch.key = known.key AND import_batch.place <> known.place
-            RETURNING import_batch.file, import_batch.line, known.key, known.file, known.line
+            RETURNING import_batch.file, import_batch.line, known.key, known.file, known.line, import_batch.place
         """)  # noqa: S608  a number
         return sorted(cursor.fetchall())
 
-    def _store(self, cursor: Any) -> None:
+    def _store(self, cursor: Any, ready: Ready, kept: NDArray[np.bool_]) -> None:
+        cursor.execute("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM datasets_example_id_seq")
+        last = cursor.fetchone()[0]
         cursor.execute(
             f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
             f"SELECT %s, {NAMES}, now() FROM import_batch ORDER BY place ON CONFLICT (dataset_id, digest) DO NOTHING",
@@ -149,12 +169,15 @@ class Loader:
             SELECT %s, example.id, %s + row_number() OVER (ORDER BY batch.place) - 1
             FROM import_batch AS batch
             JOIN datasets_example AS example ON example.dataset_id = %s AND example.digest = batch.digest
+            RETURNING position, example_id
             """,
             [self.version.pk, self.stored, self.version.dataset_id],
         )
-        before, self.stored = self.stored, self.stored + cursor.rowcount
-        if before // SORT_EVERY < self.stored // SORT_EVERY:
-            self._sorter.wake()
+        ids = np.zeros(len(kept), np.int64)
+        ids[kept] = [example_id for _, example_id in sorted(cursor.fetchall())]
+        if self._indexer.add(ids, ids > last, ready.words):
+            self.indexed = self.stored
+        self.stored += int(kept.sum())
 
     def count(self) -> int:
         with connection.cursor() as cursor:
@@ -173,7 +196,7 @@ class Loader:
         with connection.cursor() as cursor:
             _settle(cursor)
             cursor.execute(f"DROP TABLE {self._rows}")
-            cursor.execute(SORT_IN)  # what still waits in the index's list is read through by every search
+        self._indexer.write()
         version.counts, version.facets, version.digest = counts, facets, digest
         version.number = versions.next_number(version.dataset)
         version.save()
@@ -184,7 +207,6 @@ class Loader:
         return version, True
 
     def close(self) -> None:
-        self._sorter.close()
         # in a broken transaction the table goes with the rollback, or with the connection
         if connection.is_usable() and not connection.needs_rollback:
             with connection.cursor() as cursor:
@@ -195,43 +217,3 @@ def _settle(cursor: Any) -> None:
     """The settings of an import, for this transaction."""
     for name, value in SETTINGS.items():
         cursor.execute("SELECT set_config(%s, %s, true)", [name, value])
-
-
-class Sorter:
-    """Sorts the waiting words into the search index over a connection of its own, while the import goes on.
-
-    That is half of the database's work. The list belongs to the index and not to a transaction, so it can be done beside
-    the one that fills it. Should it fail, the words wait, and are sorted in when the import ends.
-    """
-
-    def __init__(self) -> None:
-        self._wanted, self._over = Event(), False
-        self._thread: Thread | None = None
-
-    def wake(self) -> None:
-        """There is something to sort; while a pass is going on, another follows it."""
-        self._wanted.set()
-        if self._thread is None:
-            self._thread = Thread(target=self._run, name="import-sorter", daemon=True)
-            self._thread.start()
-
-    def close(self) -> None:
-        self._over = True
-        self._wanted.set()
-        if self._thread:
-            self._thread.join()
-
-    def _run(self) -> None:
-        aside = connection.copy()
-        try:
-            with aside.cursor() as cursor:
-                cursor.execute(
-                    "SELECT set_config('maintenance_work_mem', %s, false)", [SETTINGS["maintenance_work_mem"]]
-                )
-                while self._wanted.wait() and not self._over:
-                    self._wanted.clear()
-                    cursor.execute(SORT_IN)
-        except DatabaseError:
-            logger.warning("the search index is sorted when the import ends", exc_info=True)
-        finally:
-            aside.close()

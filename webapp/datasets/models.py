@@ -8,8 +8,6 @@ import json
 from typing import Any
 
 from django.contrib.postgres.fields import ArrayField
-from django.contrib.postgres.indexes import GinIndex
-from django.contrib.postgres.search import SearchVectorField
 from django.db import models
 
 from trainer.contracts import Example as ExampleRecord
@@ -111,13 +109,11 @@ class Example(models.Model):
     constraints = models.PositiveIntegerField(default=0)  # explicit ones found in the prompt
     marks = ArrayField(models.CharField(max_length=40), default=list)  # kind:hard, rejected:longer, ...
     verifiers = ArrayField(models.CharField(max_length=80), default=list)
-    search = SearchVectorField(default="")  # words made by `search.document`
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["dataset", "digest"], name="one_row_per_content")]
         indexes = [
-            GinIndex(fields=["search"], name="example_search"),
             models.Index(fields=["dataset", "key"], name="example_key"),
         ]
 
@@ -137,8 +133,8 @@ class Example(models.Model):
 class VersionMember(models.Model):
     """Example `example` stands at `position` in version `version`. Paging walks the (version, position) index.
 
-    The database does not check the references of its millions of rows one by one, which would take a fifth of an
-    import's time: rows are only written by joining the examples they name, in the transaction that makes the version.
+    That every example is there is checked by triggers (see the migration), once for each statement that writes members
+    or deletes examples: a constraint would check every row on its own, which takes a fifth of an import's time.
     """
 
     version = models.ForeignKey(
@@ -157,6 +153,23 @@ class VersionMember(models.Model):
 
     def __str__(self) -> str:
         return f"{self.version_id}:{self.position}"
+
+
+class WordHits(models.Model):
+    """The examples that hold a word, as far as their ids lie in one block; see `words`. `origin` is the version that was
+    filled with them, while an import may still take them back."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="+", db_index=False)
+    origin = models.PositiveBigIntegerField(default=0)
+    word = models.CharField(max_length=64, db_collation="C")  # whose order a search for a word's start can follow
+    block = models.PositiveIntegerField()
+    offsets = models.BinaryField()
+
+    class Meta:
+        indexes = [models.Index(fields=["dataset", "word"], name="word_hits")]
+
+    def __str__(self) -> str:
+        return f"{self.word} in block {self.block}"
 
 
 class PackedColumn(models.Model):

@@ -117,7 +117,6 @@ class Columns:
         self.size = size
         self._arrays: dict[str, Array] = {}
         self._values: dict[str, list[Any]] = {}
-        self._sorted: tuple[Array, Array] | None = None  # ids in their order, and where each stands
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:
@@ -130,19 +129,9 @@ class Columns:
             self._read(name)
         return self._values[name]
 
-    def places(self, ids: Array) -> Array:
-        """The positions of these examples, ascending; ids that the version does not hold are left out."""
-        if self._sorted is None:
-            order = np.argsort(self[ID], kind="stable").astype(np.int32)
-            self._sorted = (self[ID][order], order)
-        known, order = self._sorted
-        at = np.minimum(np.searchsorted(known, ids), max(len(known) - 1, 0))
-        return np.sort(order[at[known[at] == ids]].astype(np.int64)) if len(known) else np.zeros(0, np.int64)
-
     @property
     def nbytes(self) -> int:
-        sorting = sum(array.nbytes for array in self._sorted or ())
-        return sorting + sum(array.nbytes for array in list(self._arrays.values()))
+        return sum(array.nbytes for array in list(self._arrays.values()))
 
     def _read(self, name: str) -> None:
         found = PackedColumn.objects.filter(version_id=self.version_id, name=name).first()

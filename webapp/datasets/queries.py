@@ -86,11 +86,6 @@ def _position(cursor: str) -> int:
     return int(cursor)
 
 
-def count_up_to(version: DatasetVersion, filters: Filters, most: int = 1_000) -> int:
-    """How many examples the filters leave; words that very many examples hold are counted no further than `most`."""
-    return explore.count(version, filters, most)[0]
-
-
 @dataclass(frozen=True)
 class Removal:
     """What a derivation would take away: `examples` are the first of those that go."""

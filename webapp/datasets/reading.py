@@ -15,13 +15,14 @@ from typing import Any
 from trainer.contracts import Example
 
 from . import loading
-from .derived import COLUMNS, columns
+from .derived import COLUMNS, columns, searched
 from .importers import Bundle, Importer, RowProblem, Tally, plain
 from .importers import Mapping as Columns
 from .importers.source import Progress
 from .packed import Packer
 from .splits import Splits
 from .taken import Taken
+from .words import Words
 
 ROWS, BYTES = 4_000, 4_000_000  # of a batch at most: rows, and what is read of the file
 PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
@@ -49,13 +50,14 @@ class Batch:
 
 @dataclass
 class Ready:
-    """A batch for the loader: its good rows as COPY takes them, with their lines and their columns for `packed`, the
+    """A batch for the loader: its good rows as COPY takes them, with their lines, columns for `packed` and words, the
     place of the row after them, and the problems of the others."""
 
     batch: Batch
     data: bytes
     lines: list[int]
     packed: list[tuple[Any, ...]]
+    words: Words
     place: int
     problems: list[RowProblem]
 
@@ -109,34 +111,35 @@ class Reader:
 
     def write(self, batch: Batch, before: Mapping[str, str]) -> Ready:
         """The good rows on their sides of the split, with a place each."""
-        ready = Ready(batch, b"", [], [], self._place, [])
+        ready = Ready(batch, b"", [], [], Words(), self._place, [])
         written: list[bytes] = []
         for line, row in batch.rows:
-            values = row if isinstance(row, RowProblem) else self._columns(line, row, before)
-            if not isinstance(values, RowProblem):
-                try:
-                    written.append(loading.write((ready.place, batch.file, line, *values)))
-                    ready.place += 1
-                    ready.lines.append(line)
-                    ready.packed.append(PACKED(values))
-                    continue
-                except ValueError as error:
-                    values = _unstorable(line, error)
-            ready.problems.append(values)
+            problem = row if isinstance(row, RowProblem) else self._write(line, row, before, ready, written)
+            if problem:
+                ready.problems.append(problem)
         ready.data = b"".join(written)
         self._place = ready.place
         return ready
 
-    def _columns(self, line: int, example: Example, before: Mapping[str, str]) -> tuple[Any, ...] | RowProblem:
+    def _write(
+        self, line: int, example: Example, before: Mapping[str, str], ready: Ready, written: list[bytes]
+    ) -> RowProblem | None:
+        """Adds a good row to the batch; returns what is wrong with another one."""
         split = self.splits.decide(line, example, before)
         if isinstance(split, RowProblem):
             return split
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
         example.__dict__["split"] = split
         try:
-            return columns(example, plain.canonical(example))
+            values = columns(example, plain.canonical(example))
+            written.append(loading.write((ready.place, ready.batch.file, line, *values)))
         except ValueError as error:
             return _unstorable(line, error)
+        ready.place += 1
+        ready.lines.append(line)
+        ready.packed.append(PACKED(values))
+        ready.words.add(searched(example))
+        return None
 
 
 def _unstorable(line: int, error: ValueError) -> RowProblem:

@@ -1,15 +1,11 @@
 """Words for full-text search in any script, made in one place for rows and for queries.
 
-Postgres would cut text by the server's locale, and writes Chinese and Japanese runs as one word. Here such runs become
+A database would cut text by the server's locale, and write Chinese and Japanese runs as one word. Here such runs become
 overlapping pairs of characters, so that any part of a run is found; other words are folded to lower case without accents.
 """
 
 import re
 import unicodedata
-from typing import Any
-
-from django.contrib.postgres.search import SearchVectorField
-from django.db.models import Lookup
 
 MAX_CHARACTERS = 20_000  # of an example's text are searched: prompt first, then criteria, then responses
 MAX_WORD = 64
@@ -20,26 +16,24 @@ WORDS = re.compile(r"[^\W_]+")
 UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 
-def document(text: str) -> str:
-    """The text as a tsvector literal without positions, its words in no order."""
+def words(text: str) -> set[bytes]:
+    """Every word of the text once, in UTF-8."""
     text = text[:MAX_CHARACTERS]
     if text.isascii():  # in bytes, a million times in a large import
-        words = set(text.encode().translate(ASCII).split())
-        if max(map(len, words), default=0) > MAX_WORD:
-            words = {word[:MAX_WORD] for word in words}
-        return b" ".join(words).decode()
-    return " ".join(_words(text))
+        found = set(text.encode().translate(ASCII).split())
+        return {word[:MAX_WORD] for word in found} if max(map(len, found), default=0) > MAX_WORD else found
+    return {word.encode() for word in _words(text)}
 
 
-def query(text: str) -> str:
-    """What a person typed as a tsquery literal: every word must be there, and may go on. Empty: nothing to find."""
-    parts: list[str] = []
+def terms(text: str) -> list[tuple[str, bool]]:
+    """What a person typed: each word that must be there, and whether it may go on. Empty: nothing to find."""
+    found: list[tuple[str, bool]] = []
     for word in _cut(text[:1000]):
         if UNSPACED.fullmatch(word) and len(word) > 1:
-            parts += [f"'{word[i : i + 2]}'" for i in range(len(word) - 1)]
+            found += [(word[i : i + 2], False) for i in range(len(word) - 1)]
         else:
-            parts.append(f"'{word[:MAX_WORD]}':*")
-    return " & ".join(dict.fromkeys(parts[:MAX_QUERY_WORDS]))
+            found.append((word[:MAX_WORD], True))
+    return list(dict.fromkeys(found[:MAX_QUERY_WORDS]))
 
 
 def tokens(text: str) -> list[str]:
@@ -71,21 +65,3 @@ def _cut(text: str) -> list[str]:
 def _is_accent(letter: str) -> bool:
     # kana's voicing marks change the sound and stay; they compose again
     return letter > "\u02ff" and unicodedata.category(letter) == "Mn" and letter not in "\u3099\u309a"
-
-
-@SearchVectorField.register_lookup
-class Matches(Lookup):  # type: ignore[type-arg, unused-ignore]  # not subscriptable at run time
-    """`search__matches=query(text)`: the literal is taken as it is, not cut again by the server."""
-
-    lookup_name = "matches"
-
-    def get_prep_lookup(self) -> Any:
-        return self.rhs
-
-    def get_db_prep_lookup(self, value: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
-        return "%s", (value,)
-
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, tuple[str | int, ...]]:
-        lhs, lhs_params = self.process_lhs(compiler, connection)
-        rhs, rhs_params = self.process_rhs(compiler, connection)
-        return f"{lhs} @@ {rhs}::tsquery", (*lhs_params, *rhs_params)

@@ -12,6 +12,7 @@ from django.db import connection
 
 from trainer.contracts import Example
 
+from . import words
 from .derived import COLUMNS, columns
 
 NAMES = ", ".join(COLUMNS)
@@ -111,12 +112,16 @@ def move(dataset_id: int, version_id: int) -> None:
 
 def store(dataset_id: int) -> None:
     """Stores the staged rows as examples of the dataset, where their content is new."""
-    with connection.cursor() as cursor:
-        cursor.execute(
-            f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
-            f"SELECT %s, {NAMES}, now() FROM import_rows ORDER BY line ON CONFLICT (dataset_id, digest) DO NOTHING",
-            [dataset_id],
-        )
+
+    def insert() -> None:
+        with connection.cursor() as cursor:
+            cursor.execute(
+                f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
+                f"SELECT %s, {NAMES}, now() FROM import_rows ORDER BY line ON CONFLICT (dataset_id, digest) DO NOTHING",
+                [dataset_id],
+            )
+
+    words.add_new(dataset_id, insert)
 
 
 def move_over(dataset_id: int, version_id: int, base_id: int) -> None:

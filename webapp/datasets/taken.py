@@ -10,7 +10,8 @@ from .importers import Bundle
 class Taken:
     """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
 
-    `place` is that of the next good row, `stored` the members of the version that is filled. `source` tells the file
+    `place` is that of the next good row, `stored` the members of the version that is filled, `indexed` those of
+    them that are found by their words. `source` tells the file
     from another one of its name; `latest` is the newest version that the dataset had when the import began.
     """
 
@@ -22,6 +23,7 @@ class Taken:
     bytes_before: int = 0
     place: int = 0
     stored: int = 0
+    indexed: int = 0
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> "Taken | None":

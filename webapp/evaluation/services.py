@@ -20,7 +20,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.judging.audit import parse_case, repeated
 from webapp.judging.lines import LineProblem
 
-from . import queries, sources
+from . import queries, recordings, sources
 from .models import MAX_NAME, Evaluation, Recording
 from .recipes import RECIPES, resolve
 from .recipes.base import RecipeConfig
@@ -36,7 +36,6 @@ OVER = (State.FINISHED, State.FAILED, State.CANCELLED)
 QUIET_S = 120  # a worker tells of itself every second; after this long it is presumed dead
 MAX_RECORDING = 50_000_000  # bytes
 MAX_ROWS = 200_000
-SHOWN_PROBLEMS = 20
 
 
 def create(
@@ -175,7 +174,7 @@ def rerun(membership: Membership, evaluation: Evaluation, key: str | None = None
 
 
 def store_recording(membership: Membership, name: str, content: bytes) -> Recording:
-    """Keeps recorded verdicts: JSON lines as `manage.py audit` reads them. Raises Invalid at `file`, naming lines.
+    """Keeps recorded verdicts of any format that `recordings` knows. Raises Invalid at `file`, naming lines.
 
     The same content again is the recording that is there already.
     """
@@ -185,7 +184,8 @@ def store_recording(membership: Membership, name: str, content: bytes) -> Record
     known = Recording.objects.filter(workspace=membership.workspace, digest=digest).first()
     if known:
         return known
-    rows, judges, pairs_digest = _read(content)
+    lines = recordings.as_lines(name, content)
+    rows, judges, pairs_digest = _read(lines)
     with transaction.atomic():
         row, made = Recording.objects.get_or_create(
             workspace=membership.workspace,
@@ -195,7 +195,7 @@ def store_recording(membership: Membership, name: str, content: bytes) -> Record
                 "rows": rows,
                 "judges": judges,
                 "pairs_digest": pairs_digest,
-                "content": zlib.compress(content),
+                "content": zlib.compress(lines),
                 "created_by": membership.user,
             },
         )
@@ -226,11 +226,7 @@ def _read(content: bytes) -> tuple[int, int, str]:
         raise Invalid(
             "The file holds no verdicts." if not rows else "The file is too long.", {"file": f"has {rows:,} lines"}
         )
-    problems = sorted([*problems, *repeated(cases)])
-    if problems:
-        more = f"; and {len(problems) - SHOWN_PROBLEMS:,} more" if len(problems) > SHOWN_PROBLEMS else ""
-        told = "; ".join(f"line {number}: {why}" for number, why in problems[:SHOWN_PROBLEMS])
-        raise Invalid("Some lines cannot be used.", {"file": told + more})
+    recordings.refuse([f"line {number}: {why}" for number, why in sorted([*problems, *repeated(cases)])])
     pairs = sorted({(case.pair, case.group, case.label) for _, case in cases})
     digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
     return rows, len({case.judge for _, case in cases}), digest

@@ -14,7 +14,7 @@ from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
 from webapp.core.paging import page
-from webapp.core.problems import Problem
+from webapp.core.problems import Invalid, Problem
 
 from . import access, asking, export, leaders, pages, queries, services
 from .forms import EvaluationForm
@@ -101,18 +101,18 @@ def _submitted(request: HttpRequest, form: EvaluationForm) -> HttpResponse:
 def recording_new(request: HttpRequest) -> HttpResponseBase:
     """Takes a file of recorded verdicts and goes on with the form that it is for."""
     membership = require(request)
-    recipe = request.POST.get("recipe", "judge_audit")
-    target = f"{reverse('evaluation_new')}?recipe={recipe if recipe in RECIPES else 'judge_audit'}"
+    recipe = request.POST.get("recipe", "")
+    recipe = recipe if recipe in RECIPES else "judge_audit"
     file = request.FILES.get("file")
-    if file is None:
-        messages.error(request, "Choose a file of recorded verdicts.")
-        return redirect(target)
     try:
+        if file is None:
+            raise Invalid("Nothing was sent.", {"file": "choose a file of recorded verdicts"})
         row = services.store_recording(membership, (file.name or "")[:100], file.read(services.MAX_RECORDING + 1))
-    except Problem as problem:
-        messages.error(request, f"{problem.message} {problem.fields.get('file', '')}"[:2000])
-        return redirect(target)
-    return redirect(f"{target}&recording={row.pk}")
+    except Invalid as problem:
+        form = EvaluationForm.blank(membership, recipe, request.GET)
+        refused = f"{problem.message} {problem.fields.get('file', '')}"
+        return render(request, "evaluation/new.html", {"form": form, "refused": refused}, status=422)
+    return redirect(f"{reverse('evaluation_new')}?recipe={recipe}&recording={row.pk}")
 
 
 @member(access.READER)

@@ -121,6 +121,24 @@ class CheckOut(Schema):
     finished_at: datetime | None
 
 
+class UseOut(Schema):
+    """What the verdicts of one version of a judge took; null where none of them says."""
+
+    judge_id: int
+    judge: str
+    version: int
+    verdicts: int
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
+    cost: Decimal | None
+
+
+class UseList(Schema):
+    items: list[UseOut]
+    next: str | None
+
+
 class RecordedOut(Schema):
     added: int
     unchanged: int
@@ -190,6 +208,11 @@ def _start(request: HttpRequest, endpoint_id: int, kind: str) -> Status[Endpoint
 @router.get("/endpoints/{int:endpoint_id}/checks/{int:check_id}", response=CheckOut, summary="A test or probe")
 def check(request: HttpRequest, endpoint_id: Id, check_id: Id) -> EndpointCheck:
     return access.check_read(require(request), endpoint_id, check_id)
+
+
+@router.get("/endpoints/{int:endpoint_id}/use", response=UseList, summary="Judges that ask it, and what that took")
+def use(request: HttpRequest, endpoint_id: Id) -> dict[str, Any]:
+    return {"items": queries.use(access.endpoint_read(require(request), endpoint_id)), "next": None}
 
 
 @router.get("/endpoints/{int:endpoint_id}/recorded", response=OutputList, summary="What a recorded endpoint replays")

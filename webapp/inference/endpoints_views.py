@@ -1,5 +1,6 @@
 """Pages of the endpoints."""
 
+from decimal import Decimal
 from typing import Any
 
 from django.contrib import messages
@@ -18,7 +19,7 @@ from .models import Endpoint, EndpointCheck
 
 KINDS = {
     Endpoint.Kind.CHAT: "An OpenAI-compatible chat API: vLLM, SGLang, llama.cpp or a hosted provider.",
-    Endpoint.Kind.LOCAL: "A registered model, loaded by a job on the Ray cluster.",
+    Endpoint.Kind.LOCAL: "A registered model, loaded by the worker in a process of its own.",
     Endpoint.Kind.RECORDED: "Replays outputs that you upload: for audits of judges that are not at hand, and for tests.",
 }
 
@@ -87,9 +88,15 @@ def _page(request: HttpRequest, row: Endpoint, upload: RecordedForm, status: int
         "recorded": row.recorded_outputs.order_by("id")[:10],
         "upload": upload,
         "capabilities": _capabilities(row),
+        "prices": {"prompt": _plain(row.price_prompt), "completion": _plain(row.price_completion)},
         "may_write": require(request).may(Role.RESEARCHER),
     }
     return render(request, "models/endpoint.html", context, status=status)
+
+
+def _plain(value: Decimal | float | None) -> str:
+    """0.150000 -> 0.15, 120.0 -> 120; empty where there is none."""
+    return "" if value is None else f"{Decimal(str(value)).normalize():f}"
 
 
 def _capabilities(row: Endpoint) -> list[dict[str, Any]]:
@@ -109,6 +116,7 @@ def endpoint_edit(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:
     row = access.endpoint_write(membership, endpoint_id)
     fields = EndpointForm.of(row.kind).base_fields
     initial = {name: getattr(row, name) for name in fields if name not in ("secret", "remove_secret")}
+    initial |= {name: _plain(value) for name, value in initial.items() if isinstance(value, Decimal | float)}
     form = _form(membership, row.kind, request, initial)
     if request.method == "POST" and form.is_valid():
         try:
@@ -151,6 +159,14 @@ def endpoint_check(request: HttpRequest, endpoint_id: int, check_id: int) -> Htt
     if row.finished_at is not None and request.headers.get("HX-Request"):
         answer["HX-Refresh"] = "true"
     return answer
+
+
+@member(Role.REVIEWER)
+@require_GET
+def endpoint_use(request: HttpRequest, endpoint_id: int) -> HttpResponseBase:
+    """A fragment that the page fetches after it is shown: it counts over every verdict."""
+    row = access.endpoint_read(require(request), endpoint_id)
+    return render(request, "models/_use.html", {"rows": queries.use(row)})
 
 
 @member(Role.RESEARCHER)

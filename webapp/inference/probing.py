@@ -11,6 +11,7 @@ from typing import Any
 from trainer.judges.chat import ChatRequest, EndpointProblem, Target
 from trainer.judges.client import ChatClient
 from trainer.judges.sampling import Sampling
+from trainer.judges.templates import scrub
 
 TRIES = 1  # beyond the first: who looks at a page wants an answer soon
 PATIENCE_S = 30.0
@@ -32,10 +33,10 @@ async def test(target: Target) -> Finding:
     async with ChatClient(_patient(target)) as client:
         reply = await client.chat(_asking("Reply with the single word ready.", 32))
     return {
-        "text": reply.text[:500].replace("\0", "␀"),
+        "text": scrub(reply.text[:500]),
         "latency_ms": round(1000 * reply.latency_s),
         "attempts": reply.attempts,
-        "finish_reason": reply.finish_reason[:40].replace("\0", "␀"),
+        "finish_reason": scrub(reply.finish_reason[:40]),
         "prompt_tokens": reply.prompt_tokens,
         "completion_tokens": reply.completion_tokens,
     }
@@ -57,7 +58,7 @@ async def probe(target: Target) -> Finding:
             except EndpointProblem as problem:
                 refused = problem.code == "refused"
                 found[name] = False if refused else None
-                reasons[name] = problem.message[:300].replace("\0", "␀")
+                reasons[name] = problem.message[:300]
     return {**found, "reasons": reasons}
 
 

@@ -1,8 +1,10 @@
 """Reads of models and endpoints."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
 
 from .models import Endpoint, EndpointCheck, RecordedOutput, RegisteredModel
 
@@ -23,3 +25,26 @@ def recorded_texts(endpoint_id: int, keys: Iterable[str]) -> dict[str, str]:
     """What the endpoint replays for these keys; a key that was not recorded is left out."""
     rows = RecordedOutput.objects.filter(endpoint_id=endpoint_id, key__in=list(keys))
     return dict(rows.values_list("key", "text"))
+
+
+@dataclass(frozen=True)
+class Use:
+    """What the verdicts of one version of a judge took. Sums are None where not one verdict says how much it took."""
+
+    judge_id: int
+    judge: str
+    version: int
+    verdicts: int
+    prompt_tokens: int | None
+    cached_tokens: int | None
+    completion_tokens: int | None
+    cost: Decimal | None
+
+
+def use(endpoint: Endpoint) -> list[Use]:
+    """Every version of a judge that asks this endpoint, newest first."""
+    sums = {name: Sum(f"verdicts__{name}") for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "cost")}
+    rows = endpoint.judge_versions.order_by("-id").annotate(name=F("judge__name"), said=Count("verdicts"), **sums)
+    return [
+        Use(row.judge_id, row.name, row.number, row.said, *(getattr(row, name) for name in sums)) for row in rows[:100]
+    ]

@@ -12,6 +12,7 @@ urlpatterns = [
     path("models/endpoints/<int:endpoint_id>", endpoints_views.endpoint, name="endpoint"),
     path("models/endpoints/<int:endpoint_id>/edit", endpoints_views.endpoint_edit, name="endpoint_edit"),
     path("models/endpoints/<int:endpoint_id>/act", endpoints_views.endpoint_act, name="endpoint_act"),
+    path("models/endpoints/<int:endpoint_id>/use", endpoints_views.endpoint_use, name="endpoint_use"),
     path("models/endpoints/<int:endpoint_id>/recorded", endpoints_views.endpoint_recorded, name="endpoint_recorded"),
     path(
         "models/endpoints/<int:endpoint_id>/checks/<int:check_id>",

@@ -1,5 +1,6 @@
 """The services of one machine: what each needs, how it starts, and how one knows that it runs."""
 
+import os
 import sys
 from pathlib import Path
 from urllib.error import URLError
@@ -21,6 +22,7 @@ from .supervisor import Service
 
 BASE = Path(settings.BASE_DIR)
 CELERY_THREADS = 4  # tasks wait for the database and for Ray; none computes
+WEB_PROCESSES = min(os.cpu_count() or 1, 4)  # one process of Python serves from one core
 
 
 def _python(*args: str, nice: bool = False, **env: str) -> Command:
@@ -119,17 +121,21 @@ def _web() -> Service:
     port = free_port(settings.ENV.port, host)
     local = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104
     write_facts(settings.VAR, "web", url=settings.ENV.public_url or local, local=local)
-    args = ["-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port), "--no-proxy-headers"]
-    args += ["--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "3", "--log-level", "info"]
-    # longer than people think between two tasks: their connection is still open when they press the key
-    args += ["--timeout-keep-alive", "75"]
     return Service(
         "web",
-        lambda: _python(*args),
+        lambda: _python(*web_server(host, port)),
         ready=lambda child: web_answers(local),
         needs=("migrate", "redis"),
         detail=lambda: settings.ENV.public_url or local,
     )
+
+
+def web_server(host: str, port: int) -> list[str]:
+    """Arguments for Python."""
+    args = ["-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port), "--no-proxy-headers"]
+    args += ["--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "3", "--log-level", "info"]
+    # longer than people think between two tasks: their connection is still open when they press the key
+    return [*args, "--timeout-keep-alive", "75", "--workers", str(WEB_PROCESSES)]
 
 
 def _model() -> Service:

@@ -13,7 +13,7 @@ from time import monotonic, time
 
 from django.core.serializers.json import DjangoJSONEncoder
 from django.db import transaction
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core.sealed import Unreadable, unseal
@@ -159,6 +159,7 @@ def take_up() -> int:
 
 
 def trim() -> None:
-    """Forgets what is over and older than a month; the audit log keeps what people did."""
-    old = Delivery.objects.filter(created_at__lt=timezone.now() - KEPT, state__in=(State.DELIVERED, State.FAILED))
-    old.delete()
+    """Forgets what is over and older than a month, and what has waited that long for a paused hook; the audit log keeps
+    what people did."""
+    over = Q(state__in=(State.DELIVERED, State.FAILED)) | Q(webhook__active=False)
+    Delivery.objects.filter(over, created_at__lt=timezone.now() - KEPT).delete()

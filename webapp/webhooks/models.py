@@ -11,7 +11,7 @@ from django.db.models import Q
 # what may be asked for, and when it is sent
 EVENTS = {
     "answer.submitted": "An annotator submitted an answer, or changed one",
-    "task.completed": "The last answer that a task waited for came in",
+    "task.completed": "The last answer that a task waited for came in, or it waits for no more since the overlap was lowered",
     "version.frozen": "A dataset version was frozen",
     "import.finished": "An import has made a version, or found that it was there already",
     "import.failed": "An import was refused or broke off",

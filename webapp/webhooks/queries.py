@@ -7,10 +7,10 @@ from webapp.core.problems import Invalid
 from .models import Delivery, Webhook
 
 # For statements that cannot afford a query of their own: whether any hook of workspace `%(workspace)s` wants one of the
-# events in the array `%(events)s`. Only if so is `services.announce` worth calling.
+# events in the array `%(events)s`, now or when it is resumed. Only if so is `services.announce` worth calling.
 LISTENING = """
     EXISTS (SELECT 1 FROM webhooks_webhook
-            WHERE workspace_id = %(workspace)s AND active AND events && %(events)s::varchar[])
+            WHERE workspace_id = %(workspace)s AND events && %(events)s::varchar[])
 """
 
 

@@ -1,6 +1,6 @@
 """Every change to hooks, and the announcing of events. Sending is `delivering`'s; it is called by the workers only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from uuid import uuid4
 
@@ -19,6 +19,7 @@ from .models import EVENTS, TEST, Delivery, Webhook
 MOST_HOOKS = 20
 GIVE_UP_AFTER = timedelta(days=1)
 HEAD_START = timedelta(seconds=30)  # for the task sent on commit; afterwards upkeep takes it for lost
+SENT_AT_ONCE = 200  # of the messages of one change
 State = Delivery.State
 
 
@@ -28,29 +29,44 @@ def announce(workspace_id: int, event: str, payload: Mapping[str, object]) -> No
     So an event is announced exactly if the change it tells of is kept, and no lost broker, worker or receiver loses it.
     `payload` is JSON (times allowed), becomes `data` of the message, and holds ids and facts, not texts.
     """
+    announce_all(workspace_id, event, [payload])
+
+
+def announce_all(workspace_id: int, event: str, payloads: Iterable[Mapping[str, object]]) -> None:
+    """`announce` for each of the payloads, which are only looked at if a hook listens. Of many, the first are sent at
+    once and upkeep sends the rest: a change of a hundred thousand tasks does not flood the queue.
+
+    Hooks that are paused keep what they asked for as well; see `set_active`.
+    """
     if event not in EVENTS:
         raise ValueError(f"{event} is not in EVENTS")
     if not connection.in_atomic_block:
         raise RuntimeError("announce() belongs into the transaction of the change it tells of")
-    hooks = Webhook.objects.filter(workspace_id=workspace_id, active=True, events__contains=[event])
-    _queue(list(hooks.values_list("id", flat=True)), event, payload)
+    hooks = list(Webhook.objects.filter(workspace_id=workspace_id, events__contains=[event]))
+    if hooks:
+        _queue(hooks, event, payloads)
 
 
-def _queue(hook_ids: list[int], event: str, payload: Mapping[str, object]) -> list[Delivery]:
-    now, event_id = timezone.now(), uuid4()
+def _queue(hooks: Sequence[Webhook], event: str, payloads: Iterable[Mapping[str, object]]) -> list[Delivery]:
+    now = timezone.now()
     rows = Delivery.objects.bulk_create(
-        Delivery(
-            webhook_id=hook_id,
-            event_id=event_id,
-            event=event,
-            payload=dict(payload),
-            created_at=now,
-            next_try_at=now + HEAD_START,
-            give_up_at=now + GIVE_UP_AFTER,
-        )
-        for hook_id in hook_ids
+        (
+            Delivery(
+                webhook=hook,
+                event_id=event_id,
+                event=event,
+                payload=dict(payload),
+                created_at=now,
+                next_try_at=now + HEAD_START,
+                give_up_at=now + GIVE_UP_AFTER,
+            )
+            for payload in payloads
+            for event_id in [uuid4()]
+            for hook in hooks
+        ),
+        batch_size=1_000,
     )
-    for row in rows:
+    for row in [row for row in rows if row.webhook.active][:SENT_AT_ONCE]:
         enqueue("workers.webhooks.send", row.pk, row.attempts)
     return rows
 
@@ -86,8 +102,12 @@ def change(
 
 @transaction.atomic
 def set_active(membership: Membership, hook: Webhook, active: bool) -> None:
-    """A paused hook hears of nothing that happens meanwhile; what already waits for it goes out when it is resumed."""
+    """A paused hook is sent nothing. What happens meanwhile waits for it, up to a month, and goes out when it is resumed,
+    oldest first; from then on it is tried for as long as if it had just happened."""
     if Webhook.objects.filter(pk=hook.pk, active=not active).update(active=active, failures=0, quiet_until=None):
+        if active:
+            waiting = Delivery.objects.filter(webhook=hook, state=State.WAITING)
+            waiting.update(give_up_at=timezone.now() + GIVE_UP_AFTER)
         audit.record(membership, membership.user, "webhook.resumed" if active else "webhook.paused", hook)
     hook.active = active
 
@@ -112,7 +132,7 @@ def delete(membership: Membership, hook: Webhook) -> None:
 def test(membership: Membership, hook: Webhook) -> Delivery:
     """Sends the event `webhook.test` to this hook, once. Raises Conflict while it is paused."""
     _awake(hook)
-    rows = _queue([hook.pk], TEST, {"sent_by": membership.user.email})
+    rows = _queue([hook], TEST, [{"sent_by": membership.user.email}])
     Delivery.objects.filter(pk=rows[0].pk).update(give_up_at=rows[0].created_at)
     return rows[0]
 

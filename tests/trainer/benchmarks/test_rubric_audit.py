@@ -91,3 +91,10 @@ def test_the_json_form_holds_all_three_tables() -> None:
     found = as_json(held(rows), related(rows, points), sensitivity(rows, points))
     assert found["criteria"][0]["power"] == "discriminates"
     assert found["related"][0]["kind"] == "conflicting" and found["related"][0]["phi"]["value"] == -1
+
+
+def test_of_many_responses_a_fixed_sample_is_paired() -> None:
+    rows = [[i % 2 == 0, i % 3 == 0] for i in range(700)]
+    found = sensitivity(rows, [2.0, 1.0])
+    assert found[0].swing.n == 700 and found[0].flips.n < 300 * 299 / 2
+    assert found[0].flips == sensitivity(rows, [2.0, 1.0])[0].flips

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from dataclasses import replace
 from decimal import Decimal
 from itertools import count
@@ -174,6 +175,18 @@ def test_outcomes_are_handed_over_on_the_calling_thread_while_others_are_under_w
 
     counts, _ = judge(calls(200), Endpoint(pause=0.01), on_outcome=keep)
     assert threads == {threading.get_ident()} and len(batches) > 3 and sum(batches) == counts.done == 200
+
+
+def test_what_comes_in_while_the_last_batch_is_handed_over_is_handed_over_too(monkeypatch):
+    monkeypatch.setattr(engine, "FLUSH_S", 0.005)
+    kept = []
+
+    def slow(batch):
+        time.sleep(0.05)
+        kept.extend(batch)
+
+    counts, _ = judge(calls(40), Endpoint(pause=0.01), on_outcome=slow)
+    assert len(kept) == counts.done == 40
 
 
 def test_calls_are_read_as_they_are_needed():

@@ -28,6 +28,10 @@ def test_a_prompt_beyond_the_context_is_recognised_in_the_words_of_each_server(w
     assert problem(400, {}, words).code == "context_overflow"
 
 
+def test_what_an_error_quotes_can_be_stored():
+    assert problem(500, {}, '{"error":{"message":"a\\u0000\\ud800"}}').message == "answered 500: a\ufffd\ufffd"
+
+
 def test_an_overflow_is_nothing_but_an_overflow():
     assert problem(400, {}, '{"error":{"message":"max_tokens must be positive"}}').code == "refused"
     assert problem(404, {}, '{"error":{"message":"no model gpt-9"}}').message.endswith("no model gpt-9")

@@ -10,7 +10,7 @@ from scipy.stats import binomtest
 
 from trainer.logit_judge.calibration import Calibration, best_threshold, calibrate, halves, resampled, wilson
 
-NAMED = {"model": "m", "digest": "d", "question": "q", "verdicts": "made up"}
+NAMED = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
 
 
 def test_the_border_lies_in_the_middle_of_the_best_gap() -> None:

@@ -61,6 +61,25 @@ def test_the_conversation_is_computed_once(judge: LogitJudge, tokenizer: Any, mo
     assert [reading.cached_tokens for reading in readings] == [0] + 19 * [shared]
 
 
+def test_what_all_conversations_begin_with_is_computed_once(
+    judge: LogitJudge, tokenizer: Any, tiny_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = "You are a judge. Answer yes or no. "
+    texts = [f"{rules}{letter * 80} criterion {number}" for letter in "abc" for number in (1, 2)]
+    prompts = [tokens(tokenizer, text) for text in texts]
+    computed: list[int] = []
+    forward = judge._forward
+    monkeypatch.setattr(judge, "_forward", lambda *given: computed.append(len(given[1])) or forward(*given))
+    readings = judge.read(prompts)
+    assert sum(computed) == len(rules) + 3 * (80 + len(" criterion ") + 2)
+    assert [reading.cached_tokens > len(rules) for reading in readings] == [False, True] * 3
+    for prompt, reading in zip(prompts, readings, strict=True):
+        assert reading.margin == pytest.approx(plainly(tiny_dir, Words.of(tokenizer), prompt)[0], abs=1e-4)
+    computed.clear()
+    judge.read(prompts)
+    assert sum(computed) == 3 * (80 + len(" criterion ") + 2), "the next calls begin with the same rules"
+
+
 def test_order_and_neighbours_do_not_matter(judge: LogitJudge, tokenizer: Any) -> None:
     prompts = [tokens(tokenizer, f"{start} {end}") for start in (CONVERSATION, "Other") for end in ("a?", "b?", "ab")]
     forth, back = judge.read(prompts), judge.read(prompts[::-1])[::-1]

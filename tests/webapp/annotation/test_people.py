@@ -226,3 +226,23 @@ def test_another_projects_answers_stay_out(cast, busy):
     tasks.make(other.pk)
     say(cast.annotator, other, other.tasks.first(), prefers(1))
     assert figures(project, cast.annotator).total.done == 0
+
+
+def test_medians_of_days_and_of_everything_and_the_last_answer(cast, busy):
+    project = busy()
+    times = [(3, 12.3), (3, 20.7), (1, 5.0), (0, 0)]
+    for task, (days_ago, seconds) in zip(project.tasks.order_by("id"), times, strict=True):
+        last = say(cast.annotator, project, task, prefers(1), seconds=seconds, days_ago=days_ago)
+    person = figures(project, cast.annotator)
+    assert [(point.done, point.median_seconds) for point in person.points] == [(2, 16.5), (1, 5.0), (1, None)]
+    assert (person.total.done, person.total.median_seconds, person.last_at) == (4, 12.3, last.submitted_at)
+
+
+def test_only_the_newest_answers_are_compared(cast, busy, monkeypatch):
+    project = busy()
+    for task, strength in zip(project.tasks.order_by("id")[:2], (-1, 1), strict=True):
+        say(cast.annotator, project, task, prefers(1))
+        say(cast.reviewer, project, task, prefers(strength))
+    assert figures(project, cast.annotator).total.agreement == Share(1, 2)
+    monkeypatch.setitem(queries.RECENT, "pairwise", 2)
+    assert figures(project, cast.annotator).total.agreement == Share(1, 1)

@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.webapp.annotation.conftest import make_version
+from tests.webapp.webhooks.told import listen, told
 from webapp.annotation.models import Participant, Project, ProjectInvite, Task
 from webapp.annotation.services import projects
 from webapp.core.models import AuditEntry
@@ -140,9 +141,13 @@ def test_another_overlap_gives_tasks_their_seats_and_takes_none_that_is_taken(ca
     projects.update(cast.researcher, project, overlap=3)
     done.refresh_from_db()
     assert (done.overlap, done.completed_at) == (3, None)
+    listen(cast.owner)
     projects.update(cast.researcher, project, overlap=2)
     done.refresh_from_db()
     assert (done.overlap, done.completed_at is None) == (2, False)
+    assert told() == [("task.completed", {"task": done.pk, "project": project.pk})]  # of what is complete by this alone
+    projects.update(cast.researcher, project, overlap=1)
+    assert len(told()) == 1
 
 
 def test_guidelines_get_a_number_each_and_the_same_text_none(cast, make_project):

@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
-from webapp.datasets import copying, search
+from webapp.datasets import copying
 
-TYPES = {"a": "text", "b": "int", "c": "bigint", "d": "double precision", "e": "text[]", "f": "tsvector"}
+TYPES = {"a": "text", "b": "int", "c": "bigint", "d": "double precision", "e": "text[]", "f": "bytea"}
 text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 cells = st.tuples(
     st.one_of(st.none(), text),
@@ -16,7 +16,7 @@ cells = st.tuples(
     st.integers(-(2**63), 2**63 - 1),
     st.one_of(st.none(), st.floats(allow_nan=False)),
     st.lists(text, max_size=3),
-    text,
+    st.binary(max_size=30),
 )
 
 
@@ -26,17 +26,13 @@ class RoundTrip(TestCase):
     def test_what_is_written_is_read_back(self, rows):
         write = copying.writer(TYPES.values())
         columns = ", ".join(f"{name} {kind}" for name, kind in TYPES.items())
-        documents = [search.document(row[-1]) for row in rows]
-        data = b"".join(write((*row[:-1], words)) for row, words in zip(rows, documents, strict=True))
+        data = b"".join(map(write, rows))
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS copied; CREATE TEMPORARY TABLE copied (n serial, {columns})")
             with cursor.copy("COPY copied (a, b, c, d, e, f) FROM STDIN (FORMAT BINARY)") as to:
                 to.write(copying.HEADER + data + copying.TRAILER)
-            cursor.execute("SELECT a, b, c, d, e FROM copied ORDER BY n")
-            assert cursor.fetchall() == [row[:-1] for row in rows]
-            for number, words in enumerate(documents, 1):  # the same words as through the text form
-                cursor.execute("SELECT f = %s::tsvector FROM copied WHERE n = %s", [words, number])
-                assert cursor.fetchone() == (True,)
+            cursor.execute("SELECT a, b, c, d, e, f FROM copied ORDER BY n")
+            assert cursor.fetchall() == rows
 
 
 def test_half_a_character_is_refused():

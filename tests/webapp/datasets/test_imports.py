@@ -8,7 +8,7 @@ from django.db import connection
 
 from tests.webapp.webhooks.told import listen, told
 from webapp.core.models import AuditEntry
-from webapp.datasets import imports, loading, queries, search, services
+from webapp.datasets import imports, loading, queries, services
 from webapp.datasets.digests import version_digest
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
@@ -257,12 +257,3 @@ def test_webhooks_hear_of_every_import_and_of_the_first_freezing(importing, cast
     assert [payload.get("unchanged") for _, payload in heard[:2]] == [False, True]
     assert "1 line was refused" in heard[2][1]["error"]
     assert heard[3][1] == facts
-
-
-def test_words_sorted_in_over_a_second_connection_are_found(importing, monkeypatch):
-    monkeypatch.setattr(loading, "SORT_EVERY", 2)
-    passes = []
-    monkeypatch.setattr(loading.Sorter, "wake", lambda self, wake=loading.Sorter.wake: (passes.append(1), wake(self)))
-    job = importing([row(f"e{i}") for i in range(6)])
-    assert job.state == ImportJob.State.FINISHED and passes
-    assert Example.objects.filter(search__matches=search.query("prompt of e3")).count() == 1

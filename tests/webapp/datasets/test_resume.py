@@ -10,7 +10,8 @@ import time
 import pytest
 from django.db import connection
 
-from webapp.datasets import loading, queries, reading, services
+from webapp.datasets import explore, loading, queries, reading, services
+from webapp.datasets.filters import parse
 from webapp.datasets.importers.base import Importer
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
@@ -199,3 +200,22 @@ def test_files_of_a_folder_are_gone_on_with_where_they_were_left(stopped, conver
     job.refresh_from_db()
     assert converted == [3, 1, 2, 3]
     assert job.counts["examples"] == 9 and job.rows_done == 9 and job.bytes_done == job.bytes_total
+
+
+def test_words_that_a_dead_worker_had_not_written_yet_are_found(stopped):
+    job = stopped([row(f"e{i}") for i in range(8)])
+    assert job.taken["stored"] == 4 and job.taken["indexed"] == 0
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert explore.count(job.version, parse({"q": "prompt of e1"})) == 1
+    assert explore.count(job.version, parse({"q": "prompt"})) == 8
+
+
+def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(stopped, importing):
+    rows = [row(f"e{i}") for i in range(8)]
+    job = stopped(rows, name="both", file_name="first.jsonl")
+    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert explore.count(shared, parse({"q": "prompt"})) == 3
+    assert explore.count(job.version, parse({"q": "prompt"})) == 8

@@ -5,7 +5,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.db import connection
+from django.db import IntegrityError, connection, transaction
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +15,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets import differences, lineage, patches, queries, services
 from webapp.datasets.digests import version_digest
-from webapp.datasets.models import Dataset
+from webapp.datasets.models import Dataset, VersionMember
 from webapp.datasets.models import Example as ExampleRow
 
 IMPORTED = {"from": "import"}
@@ -227,3 +227,17 @@ def test_the_pages_of_versions_tell_where_each_comes_from(cast, dataset, as_rese
     assert "prompt.0.content" in diff and "Why not?" in diff
     answer = ApiClient(cast.reviewer).get(f"{base}/2/diff", base=1).json()
     assert answer["counts"]["changed"] == 1 and answer["items"][0]["changes"][0]["path"] == "prompt.0.content"
+
+
+def test_a_version_never_names_an_example_that_is_not_there(cast, dataset):
+    version = services.new_version(cast.researcher, dataset, map(example, "ab"), None, IMPORTED)
+    listed = VersionMember.objects.filter(version=version)
+    missing = listed.latest("example_id").example_id + 1
+    with pytest.raises(IntegrityError, match="not there"), transaction.atomic():
+        VersionMember.objects.create(version=version, example_id=missing, position=2)
+    with pytest.raises(IntegrityError, match="not there"), transaction.atomic():
+        listed.filter(position=0).update(example_id=missing)
+    with pytest.raises(IntegrityError, match="lists"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM datasets_example WHERE id = %s", [listed.first().example_id])
+    version.dataset.delete()  # takes members and examples with it
+    assert not listed.exists()

@@ -105,6 +105,18 @@ def test_an_example_shows_all_that_is_known(importing, as_researcher):
     for wanted in ("+3", "word_count", "<strong>bold</strong>", "b is better than a", "kinder", "twice", 'dir="auto"'):
         assert wanted in page
     assert "<script>alert" not in page and "<i>red" not in page
+    assert 'data-code="too_few"' in page  # the hints its author would see
+
+
+def test_an_example_shows_which_criterion_a_hint_is_about(importing, as_researcher):
+    criteria = [
+        {"text": "Names red and explains why it fits.", "points": 3},
+        {"text": "Ends with a question.", "points": 2},
+    ]
+    importing([row(rubric={"criteria": criteria})])
+    page = as_researcher.get(f"/examples/{Example.objects.get().pk}").content.decode()
+    assert 'data-code="compound"' in page and '<span class="soft">Names red and explains why it fits.</span>' in page
+    assert 'data-code="too_few"' not in page
 
 
 def test_strangers_get_404_and_annotators_403_everywhere(importing, as_outsider, as_annotator, cast):

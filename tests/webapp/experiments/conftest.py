@@ -31,7 +31,6 @@ def make_version(membership, name="demo", train=3, heldout=2, rubrics=True) -> D
             digest=sha256(f"{name}{i}".encode()).hexdigest(),
             canonical=record.canonical(),
             excerpt=f"Prompt {i}",
-            search="",
             split=split,
             criteria_count=1 if rubrics else 0,
         )

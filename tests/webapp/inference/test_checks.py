@@ -40,6 +40,11 @@ def test_a_test_that_fails_says_why_and_is_counted(cast, endpoint, chat_server, 
     assert endpoint.troubles.get().count == 1
 
 
+def test_text_that_no_database_takes_is_shown_all_the_same(cast, endpoint, chat_server):
+    chat_server.answer = lambda body: "a\0b\ud800"
+    assert run(cast.researcher, endpoint, "test").result["text"] == "a\ufffdb\ufffd"
+
+
 def test_a_key_that_is_refused_is_not_quoted(cast, endpoint, chat_server):
     chat_server.key = "other"
     made = run(cast.researcher, endpoint, "test")

@@ -9,6 +9,8 @@ from tests.cast import ApiClient, browser
 from webapp.inference import services
 from webapp.inference.models import Endpoint
 from webapp.inference.services import checks
+from webapp.judging import services as judging
+from webapp.judging.models import Verdict
 
 from .conftest import KEY
 
@@ -82,11 +84,11 @@ def test_recorded_outputs_are_uploaded_on_the_page(recorded, as_researcher):
     assert b"1 recorded output" in as_researcher.get(f"/models/endpoints/{recorded.pk}").content
 
 
-PAGES = ["", "/new", "/{id}", "/{id}/edit", "/{id}/checks/{check}"]
+PAGES = ["", "/new", "/{id}", "/{id}/edit", "/{id}/checks/{check}", "/{id}/use"]
 POSTS = ["/new", "/{id}/edit", "/{id}/act", "/{id}/recorded"]
 ALLOWED = {
     "annotator": (set(), set()),
-    "reviewer": ({"", "/{id}", "/{id}/checks/{check}"}, set()),
+    "reviewer": ({"", "/{id}", "/{id}/checks/{check}", "/{id}/use"}, set()),
     "researcher": (set(PAGES), set(POSTS)),
     "owner": (set(PAGES), set(POSTS)),
 }
@@ -110,7 +112,7 @@ def test_endpoints_of_others_are_not_there(cast, endpoint):
     client, script = browser(cast.outsider), ApiClient(cast.outsider)
     for path in PAGES[2:]:
         assert client.get("/models/endpoints" + path.format(id=endpoint.pk, check=check.pk)).status_code == 404
-    for path in ("", "/recorded", f"/checks/{check.pk}"):
+    for path in ("", "/recorded", "/use", f"/checks/{check.pk}"):
         assert script.get(f"/endpoints/{endpoint.pk}{path}").status_code == 404
     assert script.get("/endpoints").json()["items"] == []
 
@@ -168,3 +170,19 @@ def test_the_list_costs_the_same_for_two_and_for_twenty(cast, as_researcher, dja
         services.create_endpoint(cast.researcher, "recorded", name=f"old {number}")
     with django_assert_max_num_queries(8):
         as_researcher.get("/models/endpoints")
+
+
+def test_use_adds_up_what_verdicts_took_and_leaves_unknown_what_none_says(cast, endpoint, api):
+    version = judging.create_judge(cast.researcher, name="strict", spec={"kind": "criterion"}, endpoint=endpoint)
+    for number, tokens in enumerate((100, 200, None)):
+        Verdict.objects.create(version=version, key=str(number), state="done", prompt_tokens=tokens)
+    [row] = api.get(f"/endpoints/{endpoint.pk}/use").json()["items"]
+    assert (row["judge"], row["version"], row["verdicts"], row["prompt_tokens"], row["cost"]) == (
+        "strict",
+        1,
+        3,
+        300,
+        None,
+    )
+    page = browser(cast.reviewer).get(f"/models/endpoints/{endpoint.pk}/use").content.decode()
+    assert "strict v1" in page and f"/judges/{version.judge_id}/versions/1" in page

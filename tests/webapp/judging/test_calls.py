@@ -9,7 +9,6 @@ from django.db import connection
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
-from webapp.core.problems import Conflict
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
 from webapp.judging import queries, services
@@ -67,10 +66,12 @@ def test_another_draw_is_called_and_stored_beside_the_first(version, chat_server
         ("rate_limited", "failed", "rate_limited", False),
         ("error", "failed", "down", False),
         ("down", "failed", "down", False),
+        ("slow", "failed", "timeout", False),
     ],
 )
 def test_each_kind_of_bad_answer_is_a_counted_state_with_its_reason(version, chat_server, fault, state, words, raw):
     chat_server.fault = fault
+    version.endpoint.timeout_s = 0.3
     counts = services.judge_calls(version, inputs(1, criteria=1))
     assert getattr(counts, state) == counts.total == 1
     verdict = Verdict.objects.get()
@@ -166,16 +167,6 @@ def test_recorded_outputs_are_replayed_by_key_and_what_is_not_recorded_fails(cas
     assert "not recorded" in found[second].problem
     RecordedOutput.objects.create(endpoint=tape, key=second, text="No idea")
     assert services.judge_calls(version, inputs(1)).missing == 1
-
-
-def test_local_weights_are_not_asked_from_here(cast):
-    from webapp.inference.models import RegisteredModel
-
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
-    local = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
-    version = services.create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=local)
-    with pytest.raises(Conflict):
-        services.judge_calls(version, inputs(1))
 
 
 def test_what_endpoints_report_of_themselves_costs_no_verdict(version, chat_server, monkeypatch):

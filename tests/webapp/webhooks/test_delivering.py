@@ -194,16 +194,41 @@ def test_a_receiver_that_answers_is_trusted_again(cast, hook, receiver):
     assert (hook.failures, hook.quiet_until) == (0, None)
 
 
-def test_a_paused_hook_hears_nothing_and_keeps_what_waits(cast, hook, receiver):
+def test_what_happens_while_a_hook_is_paused_is_sent_when_it_is_resumed(cast, hook, receiver):
     announce(cast)
     services.set_active(cast.owner, hook, False)
     announce(cast)
-    Delivery.objects.update(next_try_at=timezone.now())
+    past = timezone.now() - timedelta(days=3)
+    Delivery.objects.update(next_try_at=past, give_up_at=past)  # it was paused for longer than anything is tried
     assert delivering.take_up() == 0
-    assert attempt().state == "waiting"
+    assert set(Delivery.objects.values_list("state", "attempts")) == {("waiting", 0)}
     services.set_active(cast.owner, hook, True)
-    assert delivering.take_up() == 1
-    assert attempt().state == "delivered"
+    receiver.answers = [500, 200]
+    assert delivering.take_up() == 2
+    for pk in Delivery.objects.order_by("id").values_list("pk", flat=True):
+        delivering.send(pk, 0)
+    assert list(Delivery.objects.order_by("id").values_list("state", flat=True)) == ["waiting", "delivered"]
+
+
+def test_a_paused_hook_keeps_events_for_a_month(cast, hook):
+    announce(cast)
+    services.set_active(cast.owner, hook, False)
+    Delivery.objects.update(created_at=timezone.now() - timedelta(days=29))
+    delivering.trim()
+    assert Delivery.objects.count() == 1
+    Delivery.objects.update(created_at=timezone.now() - timedelta(days=31))
+    delivering.trim()
+    assert not Delivery.objects.exists()
+
+
+def test_of_very_many_events_upkeep_sends_the_rest(cast, hook, monkeypatch, django_capture_on_commit_callbacks):
+    monkeypatch.setattr(services, "SENT_AT_ONCE", 2)
+    with django_capture_on_commit_callbacks() as sent, transaction.atomic():
+        services.announce_all(cast.workspace.pk, "run.finished", [{"run": n} for n in range(5)])
+    assert len(sent) == 2
+    assert Delivery.objects.values("event_id").distinct().count() == 5
+    Delivery.objects.update(next_try_at=timezone.now())
+    assert delivering.take_up() == 5
 
 
 def test_old_messages_are_forgotten_only_once_they_are_over(cast, hook):

@@ -10,21 +10,25 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any
 
+import numpy as np
 from django.db import connection
 from django.db.models import Count, Q
 from django.utils import timezone
+from numpy.typing import NDArray
 
 from webapp.accounts.models import Membership, User
 
 from ..models import Assignment, Participant, Project
 
-RECENT = 20_000  # answers compared: the newest, so that the page stays quick in a project of any size
+# answers compared: the newest, so that the page stays quick in a project of any size. Some hold many values each
+RECENT = {"pairwise": 20_000, "ranking": 20_000, "grading": 4_000, "rating": 8_000}
 FAST_SHARE, ENOUGH = 0.2, 5  # a warning needs this share of fast answers, among so many
 LOW_GOLD = 0.7
 DRIFT_FROM = 20  # answers, or compared answers, in each half before a change is spoken of
 FASTER, LESS_AGREEING = 0.5, 0.15
 DAILY_UP_TO = timedelta(days=60)  # of work; beyond, a point is a week
 State = Assignment.State
+Seconds = NDArray[np.float64]
 
 # (unit, value) of each answer `a`: what two people can say equally or not. Strength counts by its sign.
 UNITS = {
@@ -39,12 +43,11 @@ UNITS = {
 }
 SPEEDS = """
     SELECT s.user_id, date_trunc(%(step)s, a.submitted_at)::date AS at, count(*),
-        percentile_cont(0.5) WITHIN GROUP (ORDER BY nullif(a.seconds, 0)),
-        count(nullif(a.seconds, 0)), count(*) FILTER (WHERE a.seconds > 0 AND a.seconds < %(fast)s),
+        coalesce(string_agg(float8send(a.seconds), '') FILTER (WHERE a.seconds > 0), ''),
         count(a.gold_right), count(*) FILTER (WHERE a.gold_right), max(a.submitted_at)
     FROM annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id
     WHERE a.project_id = %(project)s AND a.current
-    GROUP BY GROUPING SETS ((s.user_id, at), (s.user_id)) ORDER BY at
+    GROUP BY s.user_id, at
 """
 AGREEMENT = """
     WITH newest AS (
@@ -113,8 +116,12 @@ def people(project: Project) -> list[Person]:
     found = _persons(project)
     step = "day" if _span(project) <= DAILY_UP_TO else "week"
     for user_id, at, figures, last in _speeds(project, step):
-        if user_id in found:
-            _put(found[user_id], at, figures, last)
+        if user_id not in found:
+            continue
+        if at is None:
+            found[user_id].total, found[user_id].last_at = figures, last
+        else:
+            found[user_id].points.append(Point(**vars(figures), at=at))
     for user_id, at, share in _agreements(project, step):
         if user_id in found:
             person = found[user_id]
@@ -193,21 +200,29 @@ def _span(project: Project) -> timedelta:
     return timezone.now() - project.created_at
 
 
-def _put(person: Person, at: date | None, figures: dict[str, Any], last: datetime) -> None:
-    if at is None:
-        person.total, person.last_at = Figures(**figures), last
-    else:
-        person.points.append(Point(**figures, at=at))
+def _speeds(project: Project, step: str) -> Iterable[tuple[int, date | None, Figures, datetime]]:
+    """(user, day or None for all together, figures, last answer), in the order of the days.
 
-
-def _speeds(project: Project, step: str) -> Iterable[tuple[int, date | None, dict[str, Any], datetime]]:
-    """(user, day or None for all together, figures, last answer)."""
+    The seconds of a person's day come as one packed text: medians of a hundred thousand answers are quicker taken from
+    arrays than by sorting rows in the database, once for the days and once more for all together.
+    """
     fast = project.settings.get("fast_seconds", 0)
-    for user_id, at, done, median, timed, quick, known, right, last in _rows(
-        SPEEDS, {"project": project.pk, "step": step, "fast": fast}
-    ):
-        figures = {"done": done, "median_seconds": median, "fast": Share(quick, timed), "gold": Share(right, known)}
+    together: dict[int, list[tuple[Figures, Seconds, datetime]]] = defaultdict(list)
+    rows = _rows(SPEEDS, {"project": project.pk, "step": step})
+    for user_id, at, done, packed, known, right, last in sorted(rows, key=lambda row: row[1]):
+        seconds = np.frombuffer(packed, ">f8")
+        figures = _figures(done, seconds, fast, Share(right, known))
+        together[user_id].append((figures, seconds, last))
         yield user_id, at, figures, last
+    for user_id, days in together.items():
+        seconds = np.concatenate([each for _, each, _ in days])
+        done, gold = sum(day.done for day, _, _ in days), sum((day.gold for day, _, _ in days), Share())
+        yield user_id, None, _figures(done, seconds, fast, gold), max(last for _, _, last in days)
+
+
+def _figures(done: int, seconds: Seconds, fast: float, gold: Share) -> Figures:
+    median = float(np.median(seconds)) if len(seconds) else None
+    return Figures(done, median, Share(int((seconds < fast).sum()), len(seconds)), gold)
 
 
 def _agreements(project: Project, step: str) -> Iterable[tuple[int, date | None, Share]]:
@@ -215,7 +230,9 @@ def _agreements(project: Project, step: str) -> Iterable[tuple[int, date | None,
     if project.kind not in UNITS:
         return
     sql = AGREEMENT.format(units=UNITS[project.kind])
-    for user_id, at, compared, same in _rows(sql, {"project": project.pk, "step": step, "recent": RECENT}):
+    for user_id, at, compared, same in _rows(
+        sql, {"project": project.pk, "step": step, "recent": RECENT[project.kind]}
+    ):
         yield user_id, at, Share(same, compared)
 
 

@@ -16,6 +16,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
+from webapp.webhooks.services import announce_all
 
 from .. import setup
 from ..models import Guidelines, Participant, Project, ProjectInvite, Task
@@ -83,7 +84,7 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
         with transaction.atomic():
             Project.objects.filter(pk=project.pk).update(**checked)
             if checked.get("overlap", project.overlap) != project.overlap:
-                _reseat(project.pk, checked["overlap"])
+                _reseat(project, checked["overlap"])
             audit.record(membership, membership.user, "project.changed", project, fields=sorted(checked))
             _tell(membership, project)
     except IntegrityError as error:
@@ -92,11 +93,14 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
     return project
 
 
-def _reseat(project_id: int, overlap: int) -> None:
+def _reseat(project: Project, overlap: int) -> None:
     """Gives every task but the gold ones its new number of seats, and says anew which of them are complete."""
-    tasks = Task.objects.filter(project_id=project_id, overlap__isnull=False)
-    tasks.update(overlap=Greatest(Value(overlap), F("taken")))
-    tasks.filter(done__gte=F("overlap"), completed_at=None).update(completed_at=timezone.now())
+    tasks = Task.objects.filter(project=project, overlap__isnull=False)
+    tasks.update(overlap=Greatest(Value(overlap), F("taken")))  # and locks them: no answer comes in between
+    complete = tasks.filter(done__gte=F("overlap"), completed_at=None)
+    newly = ({"task": task, "project": project.pk} for task in list(complete.values_list("id", flat=True)))
+    complete.update(completed_at=timezone.now())
+    announce_all(project.workspace_id, "task.completed", newly)
     tasks.filter(done__lt=F("overlap")).exclude(completed_at=None).update(completed_at=None)
 
 

@@ -48,7 +48,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
     people = persons.people(project)
     context = pages.context(membership, project, "people") | {
         "people": people,
-        "compares": project.kind in persons.UNITS,
+        "compares": persons.RECENT.get(project.kind, 0),
         "fast_seconds": project.settings.get("fast_seconds"),
         "candidates": persons.candidates(project),
         "invites": list(queries.invites(project)[:50]),

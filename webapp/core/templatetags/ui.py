@@ -20,6 +20,7 @@ NAVIGATION = (
     {"path": "/", "label": "Home", "icon": "house", "role": EVERYBODY},
     {"path": "/datasets", "label": "Datasets", "icon": "database", "role": "reviewer"},
     {"path": "/projects", "label": "Projects", "icon": "messages-square", "role": "reviewer"},
+    {"path": "/judges", "label": "Judges", "icon": "scale", "role": "reviewer", "also": "/verdicts"},
     {"path": "/experiments", "label": "Experiments", "icon": "flask-conical", "role": "reviewer", "also": "/runs"},
     {
         "path": "/evaluations",

@@ -74,10 +74,7 @@ class ExampleList(Schema):
 
 
 class CountOut(Schema):
-    """`exact` is False where the words are so common that counting stopped at `count`."""
-
     count: int
-    exact: bool
 
 
 class BarOut(Schema):
@@ -94,10 +91,7 @@ class HistogramOut(Schema):
 
 
 class HistogramsOut(Schema):
-    """`words_counted` is False where `q` is too common to be counted in."""
-
     items: list[HistogramOut]
-    words_counted: bool
 
 
 class ViewIn(Schema):
@@ -157,17 +151,14 @@ def _row(member: VersionMember) -> dict[str, Any]:
 @router.get(VERSION + "/count", response=CountOut, summary="How many examples the filters leave")
 def count(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
-    found, exact = explore.count(version, filters.as_filters())
-    return {"count": found, "exact": exact}
+    return {"count": explore.count(version, filters.as_filters())}
 
 
 @router.get(VERSION + "/histograms", response=HistogramsOut, summary="How lengths, ratios, criteria, ... are spread")
-def histograms(
-    request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]
-) -> explore.Histograms:
+def histograms(request: HttpRequest, dataset_id: Id, number: Number, filters: Query[ExampleFilters]) -> dict[str, Any]:
     """Each column is narrowed by all filters but its own. A bar's `range` is the filter that selects it."""
     version = access.version_read(require(request), dataset_id, number)
-    return explore.histograms(version, filters.as_filters())
+    return {"items": explore.histograms(version, filters.as_filters())}
 
 
 @router.get("/datasets/{int:dataset_id}/views", response=ViewList, summary="Filters saved under a name")

@@ -35,7 +35,7 @@ def run(job: CurationJob, report: Report) -> None:
     for position, line in queries.stream_canonical(job.version):
         rubric = Example.model_validate_json(line).rubric
         rubrics += rubric is not None
-        if hints := _hints(rubric):
+        if hints := rubric_hints(rubric):
             flagged += 1
             codes.update({hint["code"] for hint in hints})
             removes = any(hint["code"] in job.params["removes"] for hint in hints)
@@ -47,7 +47,8 @@ def run(job: CurationJob, report: Report) -> None:
     job.result = {"rubrics": rubrics, "flagged": flagged, "codes": dict(codes.most_common())}
 
 
-def _hints(rubric: Rubric | None) -> list[dict[str, Any]]:
+def rubric_hints(rubric: Rubric | None) -> list[dict[str, Any]]:
+    """What looks wrong in the rubric by its words: code, message, and the text of the criterion it is about, if of one."""
     if rubric is None:
         return []
     texts = [criterion.text for criterion in rubric.criteria]

@@ -13,6 +13,7 @@ from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
 from .. import access, explore, known, queries, services
+from ..curation.structure import rubric_hints
 from ..filters import CHOICES, SLICES, Filters, parse, query, words
 from ..models import DatasetVersion
 
@@ -66,11 +67,9 @@ def dataset(request: HttpRequest, dataset_id: int, number: int | None = None) ->
 
 def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> dict[str, Any]:
     """What stands beside the rows: how many there are, what narrows them, how they are spread, what was saved."""
-    matches, exact = explore.count(version, filters)
     without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
     return {
-        "matches": matches,
-        "exact": exact,
+        "matches": explore.count(version, filters),
         "chips": [(text, address(version, without[name])) for name, text in words(filters)],
         "histograms": explore.histograms(version, filters),
         "choices": [
@@ -136,6 +135,7 @@ def example(request: HttpRequest, example_id: int) -> HttpResponseBase:
         "row": row,
         "record": record,
         "preferences": preferences,
+        "hints": rubric_hints(record.rubric),
         "meta": record.model_dump(mode="json")["meta"],
         "appearances": appearances,
         "here": here,

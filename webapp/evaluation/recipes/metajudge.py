@@ -127,10 +127,10 @@ def _said(context: Context, version: int, judge: str, pairs: Sequence[tuple[Pair
         first.setdefault(answer.subject["example"], answer)
     found = []
     for pair, human in pairs:
-        answer = first.get(pair.key)
-        parsed = None if answer is None or answer.parsed is None else unswapped(answer.parsed, answer.subject["order"])
+        given = first.get(pair.key)
+        parsed = None if given is None or given.parsed is None else unswapped(given.parsed, given.subject["order"])
         model = None if parsed is None else tuple(parsed["reasons"])
-        ids = [answer.id] if answer and answer.id else []
+        ids = [given.id] if given and given.id else []
         found.append(Sampled(judge, pair, human, model, None if parsed is None else parsed["strength"], ids))
     return found
 
@@ -252,13 +252,13 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _shares(by_judge: dict[str, list[Sampled]]) -> Iterator[r.Table]:
-    for title, names, read in (
-        ("What reasons rest on", list(CLASSES), lambda item: item["rests_on"]),
-        ("Flaws of reasons", list(FLAWS), lambda item: item["flaws"]),
+    for title, names, key in (
+        ("What reasons rest on", list(CLASSES), "rests_on"),
+        ("Flaws of reasons", list(FLAWS), "flaws"),
     ):
         rows = []
         for judge, sampled in by_judge.items():
-            tags = [None if item is None else read(item) for each in sampled for item in _items(each)]
+            tags = [None if item is None else item[key] for each in sampled for item in _items(each)]
             found = bench.shares(tags, names)
             rows.append(
                 [

@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
@@ -257,7 +257,7 @@ def _case(each: Answered) -> Found:
             tags.append(tag("not met", by_id[verdict.criterion_id].text))
         found = by_id[verdict.criterion_id]
         shown.append({"text": found.text, "points": found.points, "met": state, "note": verdict.note})
-    values = {"score": each.value, "clipped": each.clipped, "criteria": shown, "verdicts": each.ids}
+    values: dict[str, Any] = {"score": each.value, "clipped": each.clipped, "criteria": shown, "verdicts": each.ids}
     subject = {"model": each.model, "example": each.key}
     subject |= {"response": each.response} if each.response else {}
     if not each.response:

@@ -109,7 +109,9 @@ def _decide(context: Context, seen: Sequence[Seen]) -> None:
         _keep_ids(seen, answers)
     for each in seen:
         rubric = each.example.rubric
-        for response in each.example.responses if rubric else ():
+        if rubric is None:
+            continue
+        for response in each.example.responses:
             said = judged.get((each.example.key, response.id), {})
             row = [said.get(v.criterion_id) if v.met is None else v.met for v in verified(rubric, response.text)]
             each.met_RK.append(row)

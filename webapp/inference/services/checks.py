@@ -60,7 +60,7 @@ def carry_out(check_id: int) -> None:
     except Problem as problem:
         check.state, check.problem = State.FAILED, problem.message
     except EndpointProblem as problem:
-        check.state, check.code, check.problem = State.FAILED, problem.code, problem.message.replace("\0", "␀")
+        check.state, check.code, check.problem = State.FAILED, problem.code, problem.message
         note_troubles(check.endpoint, [problem])
     check.finished_at = timezone.now()
     check.save(update_fields=["state", "result", "code", "problem", "finished_at"])

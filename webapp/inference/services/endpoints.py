@@ -5,10 +5,12 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, TypedDict, Unpack
 
+from django.conf import settings
 from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from trainer.judges.chat import EndpointProblem, Prices, Target
+from trainer.judges.local import LocalTarget
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
@@ -194,8 +196,7 @@ def endpoint_target(endpoint: Endpoint) -> Target:
     Raises Conflict for an endpoint that is archived or answers otherwise than over HTTP, EndpointProblem "refused"
     where the key cannot be read any more.
     """
-    if endpoint.archived_at is not None:
-        raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")
+    _in_use(endpoint)
     if endpoint.kind != Kind.CHAT:
         raise Conflict(f"The endpoint {endpoint.name} is no chat API but of kind {endpoint.kind}.", "not_chat")
     try:
@@ -218,6 +219,25 @@ def endpoint_target(endpoint: Endpoint) -> Target:
     )
 
 
+def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarget:
+    """How to ask an endpoint of kind local, in a process that the worker starts. See LocalTarget for the arguments.
+
+    Raises Conflict for an endpoint that is archived or of another kind.
+    """
+    _in_use(endpoint)
+    model = endpoint.registered_model
+    if endpoint.kind != Kind.LOCAL or model is None:
+        raise Conflict(f"The endpoint {endpoint.name} has no weights here: it is of kind {endpoint.kind}.", "not_local")
+    return LocalTarget(
+        settings.JUDGE_COMMAND, str(settings.BASE_DIR), model.path, yes_no, wording=wording, prices=prices(endpoint)
+    )
+
+
+def _in_use(endpoint: Endpoint) -> None:
+    if endpoint.archived_at is not None:
+        raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")
+
+
 def prices(endpoint: Endpoint) -> Prices | None:
     """The price table; None unless both prices are known."""
     if endpoint.price_prompt is None or endpoint.price_completion is None:
@@ -237,7 +257,7 @@ def note_troubles(endpoint: Endpoint, problems: Iterable[EndpointProblem], at: d
     found: dict[str, tuple[int, str]] = {}
     for problem in problems:
         if problem.code != "budget":  # a limit that was asked for is no trouble of the endpoint
-            found[problem.code] = (found.get(problem.code, (0, ""))[0] + 1, problem.message[:1000].replace("\0", "␀"))
+            found[problem.code] = (found.get(problem.code, (0, ""))[0] + 1, problem.message[:1000])
     rows = [(endpoint.pk, code, count, said, at or timezone.now()) for code, (count, said) in sorted(found.items())]
     with connection.cursor() as cursor:
         cursor.executemany(

@@ -16,11 +16,11 @@ from trainer.judges.client import ChatClient
 from trainer.judges.engine import Counts as EngineCounts
 from trainer.judges.engine import Outcome, State, run
 from trainer.judges.inputs import InputProblem, JudgeInput
+from trainer.judges.local import LocalClient, LocalTarget, wording
 from trainer.judges.spec import BaseSpec
-from webapp.core.problems import Conflict
 from webapp.inference.models import Endpoint
 from webapp.inference.queries import recorded_texts
-from webapp.inference.services import endpoint_target, note_troubles
+from webapp.inference.services import endpoint_target, local_target, note_troubles
 from webapp.judging import queries
 from webapp.judging.models import JudgeVersion, Verdict
 
@@ -29,6 +29,7 @@ from .store import store
 
 CHUNK = 400  # calls looked up at a time
 NOT_RECORDED = "not recorded: the endpoint has no output under this key"
+Asked = Target | LocalTarget
 Keep = Callable[[list[Outcome]], None]
 
 
@@ -78,13 +79,13 @@ def judge_calls(
     by running it again, and one that was finished costs nothing. Another `draw` asks for new samples. `stop` is asked
     several times a second, `progress` told of every batch; both may use the database, as may `inputs`.
 
-    Raises Conflict for an endpoint that is archived or holds local weights (a Ray job answers for those) and
-    EndpointProblem where its key cannot be read.
+    Local weights are asked in a process that starts and ends with this call. Raises Conflict for an endpoint that is
+    archived, EndpointProblem where its key cannot be read or that process cannot be started.
     """
     endpoint = version.endpoint
-    target = None if endpoint.kind == Endpoint.Kind.RECORDED else _target(endpoint)
-    begin_use(version)
     spec, counts = version.resolved, Counts()
+    target = asked(endpoint, spec)
+    begin_use(version)
     source = Verdict.Source.RECORDED if target is None else Verdict.Source.CALLED
 
     def keep(outcomes: list[Outcome]) -> None:
@@ -102,9 +103,15 @@ def judge_calls(
     return counts
 
 
-def _target(endpoint: Endpoint) -> Target:
+def asked(endpoint: Endpoint, spec: BaseSpec) -> Asked | None:
+    """Whom the calls go to; None for recorded outputs, which are looked up. Raises Conflict and EndpointProblem.
+
+    Of local weights a criterion judge needs one forward pass per criterion: the probability of yes is its answer.
+    """
+    if endpoint.kind == Endpoint.Kind.RECORDED:
+        return None
     if endpoint.kind == Endpoint.Kind.LOCAL:
-        raise Conflict(f"{endpoint.name} holds local weights: only a job with its own process can ask it.", "local")
+        return local_target(endpoint, yes_no=spec.kind == "criterion", wording=wording(spec))
     return endpoint_target(endpoint)
 
 
@@ -141,7 +148,7 @@ def expanded(
 
 
 def call(
-    target: Target, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool], budget: Budget | None
+    target: Asked, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool], budget: Budget | None
 ) -> EngineCounts:
     """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another."""
 
@@ -149,7 +156,7 @@ def call(
         return read(spec, each.subject, reply.text, complete=reply.finish_reason != "length")
 
     async def main(here: Executor) -> EngineCounts:
-        async with ChatClient(target, budget) as client:
+        async with _client(target, budget) as client:
             return await run(
                 calls,
                 client,
@@ -163,6 +170,10 @@ def call(
             )
 
     return run_beside(main)
+
+
+def _client(target: Asked, budget: Budget | None) -> LocalClient | ChatClient:
+    return LocalClient(target, budget) if isinstance(target, LocalTarget) else ChatClient(target, budget)
 
 
 def replay(endpoint: Endpoint, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool]) -> str:

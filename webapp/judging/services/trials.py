@@ -11,7 +11,7 @@ from trainer.config.fields import Section
 from trainer.judges.spec import resolve
 from webapp.accounts.models import Membership
 from webapp.core import audit
-from webapp.core.problems import Conflict, Invalid
+from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 from webapp.inference.models import Endpoint
 from webapp.judging.models import Judge, JudgeVersion, Trial
@@ -45,7 +45,6 @@ def start_trial(
     """Queues a draft to be run on examples. Raises ConfigInvalid at the spec's fields, Invalid at `examples`."""
     resolved = resolve(spec)
     usable(endpoint, membership)
-    _askable(endpoint)
     chosen = chosen_examples(membership, examples, MOST_TRIED)
     return _queue(
         membership,
@@ -68,8 +67,6 @@ def start_comparison(
         raise Invalid("Two versions of one judge.", {"after": "choose two different versions of this judge"})
     if not judge.fixed_examples:
         raise Invalid("No examples are chosen.", {"examples": "choose the judge's fixed examples first"})
-    for version in (before, after):
-        _askable(version.endpoint)
     return _queue(
         membership,
         judge,
@@ -78,12 +75,6 @@ def start_comparison(
         examples=judge.fixed_examples,
         extra=(extra or Extra()).model_dump(),
     )
-
-
-def _askable(endpoint: Endpoint) -> None:
-    if endpoint.kind == Endpoint.Kind.LOCAL:
-        reason = "holds local weights, which only a job of its own can ask; use an evaluation"
-        raise Conflict(f"{endpoint.name} {reason}.", "local")
 
 
 @transaction.atomic

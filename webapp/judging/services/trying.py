@@ -18,11 +18,9 @@ from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.spec import KINDS, resolve
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
-from webapp.inference.models import Endpoint
-from webapp.inference.services import endpoint_target
 from webapp.judging.models import Trial
 
-from .calls import Counts, call, expanded, judge_calls, replay
+from .calls import Counts, asked, call, expanded, judge_calls, replay
 from .changes import changes
 from .judges import version_digest
 from .trials import OPEN, Extra
@@ -113,9 +111,9 @@ def _draft(trial: Trial) -> str:
         _save(trial)
 
     distinct: dict[str, Call] = {each.key: each for each in calls}
-    if trial.endpoint.kind == Endpoint.Kind.RECORDED:
+    target = asked(trial.endpoint, spec)
+    if target is None:
         return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)
-    target = endpoint_target(trial.endpoint)
     return call(target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
 
 

@@ -3,7 +3,7 @@
 import json
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, ClassVar, get_args
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -12,6 +12,7 @@ from webapp.core.jsonlines import parsed
 
 
 class Command(BaseCommand):
+    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = 'Agreement of ratings, one {"unit", "rater", "value"} a line; a null value is a missing rating.'
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -3,7 +3,7 @@
 import json
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand
 
@@ -13,6 +13,7 @@ from webapp.judging.lines import LineProblem
 
 
 class Command(BaseCommand):
+    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = (
         'Audits judges from lines {"judge", "pair", "group", "label", "given", "swapped"}: label "A", "B" or "tie", '
         "verdicts the same or null where one is missing; swapped as it was said, before un-swapping."

@@ -4,7 +4,7 @@ import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -17,6 +17,7 @@ AUTO = "auto"
 
 
 class Command(BaseCommand):
+    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = "Reads recorded verdicts (a file, folder or zip archive) and prints one JSON object. " + "; ".join(
         f"{each.name}: {each.help}" for each in REGISTRY.values()
     )

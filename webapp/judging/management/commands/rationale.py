@@ -3,7 +3,7 @@
 import json
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand
 
@@ -14,6 +14,7 @@ from webapp.judging.rationales import parse_sample
 
 
 class Command(BaseCommand):
+    requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = (
         'RC, AP, hybrid and accuracy from lines {"id", "matrix", "human", "label", "verdict"}: matrix is human x model '
         "scores in [0, 1], human the number of human reasons."

@@ -4,6 +4,7 @@ import { icon } from "../icons.js";
 import { register } from "../keys.js";
 import { toast } from "../toast.js";
 import { el } from "./dom.js";
+import { ReviewDraft } from "./reviewdraft.js";
 import { drawSheet, drawTask, words } from "./reviewsheet.js";
 
 const root = document.getElementById("review");
@@ -12,6 +13,8 @@ const base = `/projects/${root.dataset.project}/review`;
 
 let data = JSON.parse(document.getElementById("review-data").textContent);
 let decisions = {};
+let began = {}; // decisions as the task came, before anything was decided here
+const draft = new ReviewDraft(root.dataset);
 let focus = 0;
 let history = []; // decisions before each change, for z
 let editing = null;
@@ -31,6 +34,9 @@ function begin(task) {
     const found = known[row.id] ?? row.agreed;
     if (found) decisions[row.id] = found;
   }
+  began = { ...decisions };
+  const unsaved = draft.of(task);
+  for (const row of rows()) if (unsaved[row.id]) decisions[row.id] = unsaved[row.id];
   history = [];
   editing = null;
   focus = Math.max(0, rows().findIndex((row) => !decided(row)));
@@ -60,6 +66,7 @@ function link(name, task) {
 }
 
 function drawAll() {
+  draft.keep(data, decisions, began);
   drawSheet(part("sheet"), { data, decisions, focus, editing, act, onEdit: finishEdit, onFocus: select, sendBack });
   const open = left().length;
   part("undecided").textContent = open ? `${open} of ${rows().length} rows to decide` : `All ${rows().length} rows decided`;
@@ -240,6 +247,7 @@ function leave() {
 }
 
 function onward(task) {
+  draft.forget(data);
   if (task.next) return location.assign(`${base}/${task.next}`);
   location.assign(base);
 }
@@ -247,6 +255,7 @@ function onward(task) {
 function withdraw() {
   if (!data.resolution?.can_undo) return say("There is nothing to undo.");
   call(`/api/v1/tasks/${data.task}/resolution`, "DELETE", undefined, (task) => {
+    draft.forget(data);
     begin(task);
     toast("The decision was taken back.");
   });

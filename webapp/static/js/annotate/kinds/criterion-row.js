@@ -41,6 +41,7 @@ export class CriterionRow {
       el("button", { type: "button", title, data: { kind }, onclick: () => this.set((each) => (each.kind = kind)) }, kind === "hard" ? "Hard" : "Principle"),
     );
     this.importance = el("select.select", { ariaLabel: "Importance", onchange: () => this.set((each) => withImportance(each, this.importance.value)) }, ...IMPORTANCE.map((each) => el("option", { value: each }, each)));
+    this.tags = el("input.input.criterion-tags", { ariaLabel: "Tags, with commas between", placeholder: "tags, with commas", maxLength: 400, value: criterion.tags.join(", ") });
     this.checked = el("button.btn.ghost.small.criterion-checked", { type: "button", "aria-expanded": "false", onclick: () => this.toggleVerifier() }, icon("flask-conical"), el("span.truncate"));
     this.panel = el("div.criterion-panel", { hidden: true });
     this.element = this.arrange();
@@ -62,6 +63,7 @@ export class CriterionRow {
         "div.criterion-more", {},
         el("div.segments", { role: "group", ariaLabel: "Kind" }, ...this.kinds),
         this.importance,
+        this.tags,
         this.checked,
         el(
           "span.criterion-tools", {},
@@ -82,6 +84,7 @@ export class CriterionRow {
       const points = this.points.value === "" ? null : Number(this.points.value);
       this.editor.typed(this, (each) => withPoints(each, points));
     });
+    this.tags.addEventListener("input", () => this.editor.typed(this, (each) => (each.tags = named(this.tags.value))));
     this.element.addEventListener("focusin", () => this.editor.look(this));
     this.element.addEventListener("click", () => this.editor.look(this));
   }
@@ -128,12 +131,13 @@ export class CriterionRow {
 
   draw() {
     const { criterion } = this;
-    const { text, points, kind, importance, verifier } = criterion;
+    const { text, points, kind, importance, tags, verifier } = criterion;
     if (this.text.value !== text && document.activeElement !== this.text) this.text.value = text;
     if (document.activeElement !== this.points || Number(this.points.value) !== points) this.points.value = points ?? "";
     this.element.dataset.sign = points < 0 ? "minus" : "plus";
     for (const button of this.kinds) button.ariaPressed = String(button.dataset.kind === kind);
     this.importance.value = importance;
+    if (document.activeElement !== this.tags) this.tags.value = tags.join(", ");
     this.checked.lastChild.textContent = verifier ? told(verifier) : "A judge or person";
     this.checked.toggleAttribute("data-chosen", Boolean(verifier));
   }
@@ -144,6 +148,11 @@ export class CriterionRow {
     this.hinted = told;
     this.hints.replaceChildren(...hints.map(({ code, message }) => el("li.hint", { data: { code } }, icon(code === "verifier" ? "triangle-alert" : "lightbulb"), message)));
   }
+}
+
+/** Each tag once, in the order they were typed. */
+function named(text) {
+  return [...new Set(text.split(",").map((tag) => tag.trim().replace(/\s+/g, " ")).filter(Boolean))];
 }
 
 /** "word_count: max 20" */

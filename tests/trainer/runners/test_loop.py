@@ -1,0 +1,190 @@
+"""Asynchronous runs with workers inside the test: what they repeat exactly, and how they come through failures."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.loops.conftest import events_of, metrics_of
+from trainer import checkpoints
+from trainer.loops.errors import RunFailed, StopRequested
+from trainer.runners import AsyncPolicyLoop
+
+from .conftest import STEPS, async_config, small_config
+
+Make = Callable[..., AsyncPolicyLoop]
+AHEAD = {"ahead": 3, "max_staleness": 2}
+
+
+def learned(run_dir: Path) -> dict[tuple[int, str], float]:
+    """All metrics but those of the clock and of what failures cost."""
+    clock = ("async/utilisation", "async/dropped", "async/dropped_groups")
+    return {place: value for place, value in metrics_of(run_dir).items() if place[1] not in clock}
+
+
+def trained_on(run_dir: Path) -> list[tuple[int, int, int, str, str]]:
+    events = [event for event in events_of(run_dir) if event.data.kind == "rollouts"]
+    rows = [(event.step, row) for event in events for row in event.data.rollouts if row.phase == "train"]
+    return [(step, row.group, row.index, row.example_key, row.response) for step, row in rows]
+
+
+def logs(run_dir: Path) -> list[str]:
+    return [event.data.message for event in events_of(run_dir) if event.data.kind == "log"]
+
+
+def test_a_pool_of_one_step_is_the_synchronous_run(
+    make_async: Make, make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    make_loop(small_config(**STEPS), tmp_path / "sync").run()
+    make_async(async_config({"ahead": 1}), tmp_path / "async").run()
+    assert trained_on(tmp_path / "async") == trained_on(tmp_path / "sync")
+    found, expected = metrics_of(tmp_path / "async"), metrics_of(tmp_path / "sync")
+    # A group is sampled and a step scored in batches of other shapes, which round differently.
+    assert {place: found[place] for place in expected} == pytest.approx(expected, rel=1e-3, abs=1e-4)
+    assert {value for (_, key), value in found.items() if key == "async/staleness"} == {0.0}
+
+
+def test_neither_the_order_of_the_work_nor_crashes_change_what_is_learned(make_async: Make, tmp_path: Path) -> None:
+    calm, busy, stormy = (tmp_path / name for name in ("calm", "busy", "stormy"))
+    make_async(async_config(AHEAD), calm).run()
+    make_async(async_config(AHEAD | {"workers": 4}), busy, seed=9).run()
+    make_async(async_config(AHEAD | {"retries": 100}), stormy, seed=7, crashes=0.4).run()
+    assert any("killed by the test" in line for line in logs(stormy))
+    assert learned(calm) == learned(busy) == learned(stormy)
+    assert trained_on(calm) == trained_on(busy) == trained_on(stormy)
+    ages = [value for (_, key), value in sorted(learned(calm).items()) if key == "async/staleness"]
+    assert ages == [0.0, 1.0, 2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    "runner",
+    [AHEAD, AHEAD | {"push_every": 2, "max_staleness": 3, "reset_optimizer": True}, AHEAD | {"clear_on_push": True}],
+    ids=["push every step", "push every other step and forget moments", "clear on push"],
+)
+@pytest.mark.parametrize("step", [1, 2, 4])
+def test_a_killed_run_resumes_to_the_same_metrics(
+    step: int, runner: dict[str, Any], make_async: Make, tmp_path: Path
+) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    make_async(async_config(runner), whole).run()
+    make_async(async_config(runner), broken, seed=3).run()
+    for later in range(step + 1, 6):
+        (broken / "checkpoints" / f"step-{later:06d}" / "state.json").unlink()
+    (broken / "events.jsonl").unlink()
+    again = make_async(async_config(runner), broken, seed=4)
+    assert again.resume() and again.step == step
+    again.run()
+    expected = {place: value for place, value in learned(whole).items() if place[0] > step}
+    assert {place: value for place, value in learned(broken).items() if place[0] > step} == expected
+    assert trained_on(broken) == [row for row in trained_on(whole) if row[0] > step]
+
+
+def test_a_stop_while_the_learner_waits_repeats_that_step_later(make_async: Make, tmp_path: Path) -> None:
+    make_async(async_config(AHEAD), tmp_path / "straight").run()
+    loop = make_async(async_config(AHEAD), tmp_path / "run")
+    weigh = loop._advantages
+
+    def stop_in_the_third_step(trajectories: Any) -> Any:
+        if loop.step == 2:
+            loop.parts.monitor.request_stop()
+        return weigh(trajectories)
+
+    loop._advantages = stop_in_the_third_step  # type: ignore[method-assign]
+    with pytest.raises(StopRequested):
+        loop.run()
+    again = make_async(async_config(AHEAD), tmp_path / "run")
+    assert again.resume() and again.step == 2
+    again.run()
+    assert learned(tmp_path / "run") == learned(tmp_path / "straight")
+
+
+def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_path: Path) -> None:
+    make_async(async_config(AHEAD), tmp_path / "calm").run()
+    loop = make_async(async_config(AHEAD | {"heartbeat_s": 1.5}), tmp_path / "hung", hangs=(2,))
+    loop.run()
+    line, *_ = [line for line in logs(tmp_path / "hung") if "hangs" in line]
+    assert "no sign of life" in line and "while sampling 4 responses" in line
+    assert learned(tmp_path / "hung") == learned(tmp_path / "calm")
+
+
+def test_weights_that_did_not_arrive_stop_the_run(make_async: Make) -> None:
+    loop = make_async(async_config())
+    loop._conductor._fleet.spoil = lambda sampled: sampled._replace(digest="0" * 32)  # type: ignore[attr-defined]
+    with pytest.raises(RunFailed, match="does not hold the weights of version 0"):
+        loop.run()
+
+
+def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(
+    make_async: Make, tmp_path: Path
+) -> None:
+    loop = make_async(async_config({"retries": 0, "ahead": 1}), tmp_path / "run", crashes=0.5, seed=2)
+    loop.run()
+    assert any("is not trained on: 0 of 4 responses are valid" in line for line in logs(tmp_path / "run"))
+    assert loop.step == 5
+
+
+def test_partial_rollouts_go_on_with_newer_weights(make_async: Make, tmp_path: Path) -> None:
+    runner = {"policy": "april", "segment_tokens": 2, "oversample": 2.0, "max_staleness": 3}
+    loop = make_async(async_config(runner, steps=6), tmp_path / "run")
+    seen: list[Any] = []
+    gather = loop._gather
+    loop._gather = lambda step: seen.extend(found := gather(step)) or found  # type: ignore[method-assign]
+    loop.run()
+    mixed = [trajectory for trajectory in seen if len(trajectory.versions) > 1]
+    assert mixed, "a response was put off and went on after a push"
+    for trajectory in seen:
+        assert len(trajectory.tokens) == len(trajectory.logprobs) == trajectory.versions[-1][2]
+        ends = [0, *(end for _, _, end in trajectory.versions)]
+        assert [start for _, start, _ in trajectory.versions] == ends[:-1]
+        assert trajectory.version == min(version for version, _, _ in trajectory.versions)
+
+
+def test_streaming_stays_within_its_staleness_and_resumes(make_async: Make, tmp_path: Path) -> None:
+    runner = {"policy": "dora", "max_staleness": 1}
+    make_async(async_config(runner), tmp_path / "run", seed=1).run()
+    for later in (4, 5):
+        (tmp_path / "run" / "checkpoints" / f"step-{later:06d}" / "state.json").unlink()
+    again = make_async(async_config(runner), tmp_path / "run", seed=2)
+    assert again.resume() and again.step == 3
+    again.run()
+    assert {step for step, key in metrics_of(tmp_path / "run") if key == "async/staleness"} == {1, 2, 3, 4, 5}
+    worst = [value for (_, key), value in metrics_of(tmp_path / "run").items() if key == "async/staleness_max"]
+    assert max(worst) <= 1
+
+
+def test_the_optimiser_is_forgotten_at_a_push_only(make_async: Make, tmp_path: Path) -> None:
+    runner = {"push_every": 2, "max_staleness": 3, "reset_optimizer": True}
+    loop = make_async(async_config(runner, steps=3), tmp_path / "run")
+    loop.run()
+    moments = [
+        bool(checkpoints.load(tmp_path / "run" / "checkpoints" / f"step-{step:06d}").tensors["optimizer"])
+        for step in (1, 2, 3)
+    ]
+    assert moments == [True, False, True]
+
+
+def test_a_checkpoint_of_a_synchronous_run_is_refused(
+    make_async: Make, make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    make_loop(small_config(**STEPS), tmp_path / "run").run()
+    with pytest.raises(ValueError, match="runner.kind 'sync'"):
+        make_async(async_config(), tmp_path / "run").resume()
+
+
+def test_the_state_of_the_workers_is_json(make_async: Make) -> None:
+    loop = make_async(async_config(AHEAD, steps=2))
+    loop.run()
+    state = loop._conductor.state_dict()
+    assert json.loads(json.dumps(state)) == state
+
+
+def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None:
+    from trainer.loops.reports import rollout_records
+
+    loop = make_loop(small_config())
+    trajectories = loop._gather(1)
+    records = rollout_records([*trajectories, trajectories[0]], loop.parts.tokenizer, "train")
+    assert len(records) == len(trajectories) and replace(trajectories[0]) == trajectories[0]

@@ -1,0 +1,86 @@
+"""The index of words finds what looking through every text finds, however the examples came to be."""
+
+import numpy as np
+import pytest
+from django.db import connection
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from tests.cast import make_cast
+from trainer.contracts import Example
+from webapp.datasets import explore, reading, search, services, words
+from webapp.datasets.derived import searched
+from webapp.datasets.filters import parse
+from webapp.datasets.models import Dataset, WordHits
+
+from .conftest import row
+
+TEXTS = st.lists(st.sampled_from(["apple", "apply", "ape", "Äpfel", "天空蓝", "天空", "sky", "x"]), max_size=5).map(
+    " ".join
+)
+
+
+def example(key, text):
+    return Example.model_validate({"key": key, "prompt": [{"role": "user", "content": text or "-"}]})
+
+
+def held(text, asked):
+    """Whether the text holds every word asked for, some of which may go on."""
+    found = {word.decode() for word in search.words(text)}
+    return all(
+        any(each.startswith(word) if prefix else each == word for each in found) for word, prefix in search.terms(asked)
+    )
+
+
+class SameAsLooking(TestCase):
+    @settings(max_examples=40, deadline=None)
+    @given(
+        texts=st.lists(TEXTS, min_size=1, max_size=12), asked=TEXTS.filter(bool), block=st.sampled_from([4, 1 << 16])
+    )
+    def test_a_search_finds_what_looking_through_every_text_finds(self, texts, asked, block):
+        cast = make_cast()
+        dataset = Dataset.objects.create(workspace=cast.workspace, name="Words")
+        records = [example(f"k{i}", text) for i, text in enumerate(texts)]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(words, "BLOCK", block)
+            version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
+            found = explore.positions(version, parse({"q": asked}))
+        assert found == [i for i, record in enumerate(records) if held(searched(record), asked)]
+
+
+def test_an_import_writes_the_same_words_as_every_other_way(importing, cast, monkeypatch):
+    monkeypatch.setattr(reading, "ROWS", 3)
+    monkeypatch.setattr(words, "BLOCK", 8)  # several blocks, and batches that lie in two of them
+    rows = [row(f"e{i}", prompt=f"word{i % 3} all") for i in range(20)]
+    version = importing(rows, name="imported", format="touchstone").version
+    for asked, expected in (("word1", 7), ("word", 20), ("all word2", 6), ("e11", 1), ("nothing", 0)):
+        assert explore.count(version, parse({"q": asked})) == expected, asked
+
+
+def test_examples_that_were_there_are_not_indexed_again(importing):
+    rows = [row(f"e{i}") for i in range(4)]
+    importing(rows)
+    before = WordHits.objects.count()
+    again = importing([*rows, row("e9", prompt="unheard")]).version
+    assert set(
+        WordHits.objects.order_by("-id").values_list("word", flat=True)[: WordHits.objects.count() - before]
+    ) == {
+        "e9",
+        "unheard",
+    }
+    assert explore.count(again, parse({"q": "prompt"})) == 4
+
+
+def test_a_refused_import_leaves_no_words(importing):
+    importing([*(row(f"e{i}") for i in range(4)), {"key": "broken"}])
+    assert not WordHits.objects.exists()
+
+
+def test_offsets_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(importing):
+    importing([row(f"e{i}") for i in range(4)])
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT attstorage FROM pg_attribute WHERE attname = 'offsets'")
+        assert cursor.fetchone() == ("e",)
+    found = words.holding(Dataset.objects.get().pk, "prompt", False)
+    assert len(np.unique(found)) == 4

@@ -1,0 +1,196 @@
+"""Pages of judges."""
+
+import pytest
+
+from tests.cast import browser
+from webapp.inference import services as inference
+from webapp.judging import services
+from webapp.judging.models import Judge, JudgeVersion, Trial, Verdict
+
+from .conftest import MET, inputs
+
+pytestmark = pytest.mark.django_db
+FORM = {
+    "kind": "criterion",
+    "system": "Be fair.\r\n{{answer_format}}",
+    "prompt": "{{response}}\r\n{{criterion}}",
+    "temperature": "0",
+    "top_p": "1",
+    "max_tokens": "256",
+    "seed": "",
+    "votes": "1",
+    "retries": "2",
+    "note": "",
+}
+
+
+@pytest.fixture
+def tape(cast):
+    return inference.create_endpoint(cast.researcher, "recorded", name="tape")
+
+
+@pytest.fixture
+def judge(cast, tape):
+    return services.create_judge(cast.researcher, name="Strict", spec={"kind": "criterion"}, endpoint=tape).judge
+
+
+def test_an_empty_list_says_what_to_do(as_researcher, cast):
+    assert b"No judges yet" in as_researcher.get("/judges").content
+    assert b"New judge</a>" not in browser(cast.reviewer).get("/judges").content
+
+
+def test_every_kind_can_be_chosen_and_has_an_editor_with_its_variables(as_researcher, tape):
+    from trainer.judges.spec import KINDS
+
+    chooser = as_researcher.get("/judges/new").content.decode()
+    for kind in KINDS.values():
+        assert f"?kind={kind.name}" in chooser
+        page = as_researcher.get(f"/judges/new?kind={kind.name}").content.decode()
+        assert all(f'data-variable="{name}"' in page for name in kind.variables)
+    assert b"Nobody to ask yet" not in as_researcher.get("/judges/new?kind=pairwise").content
+
+
+def test_without_an_endpoint_the_editor_says_so(as_researcher):
+    assert b"Nobody to ask yet" in as_researcher.get("/judges/new?kind=criterion").content
+
+
+def test_the_form_makes_a_judge_with_the_templates_as_written(as_researcher, tape):
+    answer = as_researcher.post("/judges/new?kind=criterion", {**FORM, "name": "Mine", "endpoint": tape.pk})
+    assert answer.status_code == 302
+    version = JudgeVersion.objects.get()
+    assert version.spec["system"] == "Be fair.\n{{answer_format}}" and version.spec["sampling"]["max_tokens"] == 256
+
+
+def test_saving_an_unchanged_form_makes_no_version(as_researcher, judge, tape):
+    from webapp.judging.forms import JudgeForm
+
+    initial = JudgeForm.initial_of(judge.versions.get().spec)
+    posted = {name: str(value).replace("\n", "\r\n") for name, value in initial.items() if value is not None}
+    assert as_researcher.post(f"/judges/{judge.pk}/edit", {**posted, "endpoint": tape.pk}).status_code == 302
+    assert judge.versions.count() == 1
+
+
+def test_what_is_wrong_stands_at_its_field(as_researcher, tape):
+    wrong = {**FORM, "name": "Mine", "endpoint": tape.pk, "prompt": "{{respnse}} {{criterion}}", "votes": "3"}
+    answer = as_researcher.post("/judges/new?kind=criterion", wrong)
+    assert answer.status_code == 422
+    page = answer.content.decode()
+    assert "unknown variable {{respnse}}" in page and "samples at temperature 0 are all the same" in page
+    assert not Judge.objects.exists()
+
+
+def test_a_change_is_saved_as_the_next_version_and_compared_with_the_one_before(as_researcher, judge, tape):
+    as_researcher.post(f"/judges/{judge.pk}/edit", {**FORM, "endpoint": tape.pk, "note": "shorter"})
+    page = as_researcher.get(f"/judges/{judge.pk}").content.decode()
+    assert "shorter" in page and "Compare</button>" in page
+    compared = as_researcher.get(f"/judges/{judge.pk}/compare?before=1&after=2").content.decode()
+    assert 'class="line added"' in compared and "sampling.max_tokens" in compared
+    assert as_researcher.get(f"/judges/{judge.pk}/compare?before=1&after=9").status_code == 404
+    assert as_researcher.get(f"/judges/{judge.pk}/compare?before=x&after=1").status_code == 404
+
+
+def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
+    as_researcher, cast, version, examples, chat_server, eager, django_capture_on_commit_callbacks
+):
+    chat_server.answer = lambda body: MET
+    judge = version.judge
+    services.new_version(cast.researcher, judge, spec={"kind": "criterion", "retries": 0}, endpoint=version.endpoint)
+    services.fix_examples(cast.researcher, judge, [examples[0].pk])
+    path = f"/judges/{judge.pk}/compare"
+    with django_capture_on_commit_callbacks(execute=True):
+        assert as_researcher.post(path, {"before": 1, "after": 2}).status_code == 302
+    page = as_researcher.get(f"{path}?before=1&after=2").content.decode()
+    assert '<span class="strong num">0</span> of <span class="num">4</span> verdicts changed' in page
+    assert f"/verdicts/{Verdict.objects.first().pk}" in page
+
+
+def test_examples_are_offered_from_a_dataset_and_fixed(as_researcher, judge, examples):
+    offered = as_researcher.get("/judges/examples", {"dataset": examples[0].dataset_id, "q": "e1"}).content.decode()
+    assert "e1" in offered and "e2" not in offered
+    assert as_researcher.get("/judges/examples", {"dataset": "x" * 40}).status_code == 200
+    assert as_researcher.post(f"/judges/{judge.pk}/examples", {}).status_code == 422
+    assert as_researcher.post(f"/judges/{judge.pk}/examples", {"examples": [examples[1].pk]}).status_code == 302
+    assert b"e1" in as_researcher.get(f"/judges/{judge.pk}").content
+
+
+def test_a_draft_is_tried_from_the_editor_with_prompt_raw_and_parsed(
+    as_researcher, endpoint, examples, chat_server, eager, django_capture_on_commit_callbacks
+):
+    chat_server.answer = lambda body: "Well, " + MET
+    with django_capture_on_commit_callbacks(execute=True):
+        started = as_researcher.post("/judges/try", {**FORM, "endpoint": endpoint.pk, "examples": [examples[0].pk]})
+    assert started.status_code == 200 and b"every 1s" in started.content
+    shown = as_researcher.get(f"/judges/trials/{Trial.objects.get().pk}").content.decode()
+    assert "every 1s" not in shown and "Well, {&quot;explanation" in shown and "Says yes." in shown
+    assert "  &quot;met&quot;: true" in shown
+    assert not Judge.objects.exists() and not Verdict.objects.exists()
+
+
+def test_a_draft_that_cannot_run_says_why(as_researcher, tape, examples):
+    ids = [examples[0].pk]
+    refused = as_researcher.post("/judges/try", {**FORM, "endpoint": tape.pk, "examples": ids, "prompt": "{{x}}"})
+    assert refused.status_code == 422 and b"unknown variable" in refused.content
+    assert b"choose 1 to 20" in as_researcher.post("/judges/try", {**FORM, "endpoint": tape.pk}).content
+    assert as_researcher.post("/judges/try", {"kind": "oracle"}).status_code == 422
+
+
+def test_a_verdict_opens_down_to_the_raw_text(as_researcher, version, chat_server):
+    chat_server.answer = lambda body: "<b>Hm</b>"
+    services.judge_calls(version, inputs(1, criteria=1))
+    verdict = Verdict.objects.get()
+    listed = as_researcher.get(f"/judges/{version.judge_id}/versions/1?state=missing").content.decode()
+    assert f"/verdicts/{verdict.pk}" in listed
+    page = as_researcher.get(f"/verdicts/{verdict.pk}").content.decode()
+    assert "&lt;b&gt;Hm&lt;/b&gt;" in page and "the answer holds no JSON object" in page and "Says 0." in page
+
+
+def test_an_archived_judge_moves_to_its_list_and_back(as_researcher, judge):
+    as_researcher.post(f"/judges/{judge.pk}/act", {"action": "archive"})
+    assert b"Strict" not in as_researcher.get("/judges").content
+    assert b"Strict" in as_researcher.get("/judges?archived=1").content
+    as_researcher.post(f"/judges/{judge.pk}/act", {"action": "restore"})
+    as_researcher.post(f"/judges/{judge.pk}/act", {"action": "rename", "name": "Mild"})
+    assert b"Mild" in as_researcher.get("/judges").content
+
+
+def test_who_sees_which_page(cast, version, chat_server, examples):
+    services.judge_calls(version, inputs(1, criteria=1))
+    trial = services.start_trial(
+        cast.researcher, spec={"kind": "pointwise"}, endpoint=version.endpoint, examples=[examples[0].pk]
+    )
+    j = version.judge_id
+    reads = ["/judges", f"/judges/{j}", f"/judges/{j}/versions/1", f"/verdicts/{Verdict.objects.get().pk}"]
+    reads += [f"/judges/trials/{trial.pk}"]
+    writes = ["/judges/new", f"/judges/{j}/edit", f"/judges/{j}/examples", "/judges/examples"]
+    own = {"/judges", "/judges/new", "/judges/examples"}
+    for path in reads + writes:
+        expected = {"annotator": 403, "reviewer": 200 if path in reads else 403, "researcher": 200, "owner": 200}
+        expected["outsider"] = 200 if path in own else 404
+        found = {role: browser(getattr(cast, role)).get(path).status_code for role in expected}
+        assert found == expected, path
+
+
+@pytest.mark.parametrize("path", ["/judges", "/judges/{j}", "/judges/{j}/versions/1"])
+def test_pages_cost_the_same_number_of_queries_as_rows_double(
+    path, as_researcher, cast, version, chat_server, examples, django_assert_max_num_queries
+):
+    def grow(numbers):
+        for number in numbers:
+            services.create_judge(
+                cast.researcher, name=f"J{number}", spec={"kind": "criterion"}, endpoint=version.endpoint
+            )
+            spec = {"kind": "criterion", "retries": 0, "sampling": {"max_tokens": number + 10}}
+            services.new_version(cast.researcher, version.judge, spec=spec, endpoint=version.endpoint)
+        services.judge_calls(version, inputs(len(numbers)))
+        services.fix_examples(
+            cast.researcher, version.judge, [example.pk for example in examples[: len(numbers) // 2 + 1]]
+        )
+
+    path = path.format(j=version.judge_id)
+    grow(range(2))
+    as_researcher.get(path)
+    with django_assert_max_num_queries(30) as few:
+        as_researcher.get(path)
+    grow(range(2, 6))
+    with django_assert_max_num_queries(len(few)):
+        as_researcher.get(path)

@@ -1,0 +1,79 @@
+"""Who samples while whom trains (METHODS 8)."""
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from .errors import FieldProblem
+from .fields import Section, knob
+
+
+class Runner(Section):
+    """`sync`: sample, then train, in one process. `async`: Ray workers go on sampling and scoring while the learner trains."""
+
+    kind: Literal["sync", "async"] = knob("sync", "`async` samples on Ray workers while the learner trains")
+    policy: Literal["urb", "april", "dora"] = knob(
+        "urb",
+        "With `async`. `urb`: every step trains the prompts that are its own, in the order of the data, and a run can be "
+        "repeated exactly. `april`: more prompts than needed, the first to finish are trained on, the rest goes on later. "
+        "`dora`: streaming, oldest first",
+    )
+    workers: int = knob(2, "Processes that sample, each with a copy of the model", unit="workers", ge=1, le=4096)
+    reward_workers: int = knob(1, "Processes that score responses", unit="workers", ge=1, le=4096, advanced=True)
+    cpus_per_worker: int = knob(
+        0, "CPUs that Ray sets aside for each worker; 0: whatever is free", unit="CPUs", ge=0, advanced=True
+    )
+    ahead: int = knob(2, "With `urb`: steps whose prompts are sampled at once, the present one included", ge=1, le=64)
+    oversample: float = knob(1.5, "With `april`: prompts sampled over prompts trained on", ge=1, le=16)
+    segment_tokens: int = knob(
+        0, "With `april`: tokens after which a response can be put off; 0: only at its end", unit="tokens", ge=0
+    )
+    max_staleness: int = knob(
+        2, "Responses that hold weights more steps old than this are excluded", unit="steps", ge=0, le=1000
+    )
+    push_every: int = knob(1, "Steps between weight pushes to the workers", unit="steps", ge=1, le=10_000)
+    reset_optimizer: bool = knob(False, "Forget the optimiser's moments at each push, as GLM-5 does", advanced=True)
+    clear_on_push: bool = knob(
+        False, "Sample again with the new weights what is outstanding at a push, as OAPL asks", advanced=True
+    )
+    late: Literal["wait", "drop"] = knob(
+        "wait", "With `dora`: wait for responses that would become too old, or go on without them", advanced=True
+    )
+    heartbeat_s: float = knob(
+        300.0, "A worker without progress for this long is replaced", unit="s", gt=0, advanced=True
+    )
+    retries: int = knob(
+        3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True
+    )
+
+    def problems(self, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
+        """Combinations that cannot work; none while `kind` is `sync`, which uses nothing of the rest."""
+        if self.kind == "sync":
+            return
+        if self.policy == "urb" and self.ahead + self.push_every - 2 > self.max_staleness:
+            yield FieldProblem(
+                "runner.max_staleness",
+                f"with ahead {self.ahead} and push_every {self.push_every} responses are up to "
+                f"{self.ahead + self.push_every - 2} steps old, and all of them would be excluded",
+            )
+        if self.policy == "dora" and self.push_every - 1 > self.max_staleness:
+            yield FieldProblem(
+                "runner.push_every", f"weights would be older than max_staleness {self.max_staleness} allows"
+            )
+        if self.policy == "april" and self.push_every > self.max_staleness + 1:
+            yield FieldProblem(
+                "runner.push_every", f"weights would be older than max_staleness {self.max_staleness} allows"
+            )
+        if self.segment_tokens >= max_new_tokens:
+            yield FieldProblem("runner.segment_tokens", f"not below rollout.max_new_tokens, which is {max_new_tokens}")
+        if self.segment_tokens and self.policy != "april":
+            yield FieldProblem("runner.segment_tokens", f"{self.policy!r} samples a response in one piece; set it to 0")
+        if self.segment_tokens and stop:
+            yield FieldProblem(
+                "runner.segment_tokens", "a text of rollout.stop that lies across two segments would not be seen"
+            )
+        if getattr(objective, "advantage", "") == "remax":
+            yield FieldProblem(
+                "objective.advantage",
+                "'remax' compares with a greedy response of the weights that sampled, which are gone by then; choose "
+                "another estimator or runner.kind 'sync'",
+            )

@@ -1,0 +1,337 @@
+"""The thread between the learner and the workers: keeps the schedule, hands out jobs, collects what they bring."""
+
+import queue
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from trainer.config import PolicyConfig
+from trainer.contracts import Rubric
+from trainer.loops.errors import RunFailed
+from trainer.rollouts import Trajectory
+from trainer.scheduling import (
+    Decision,
+    Drop,
+    Event,
+    Finished,
+    Heartbeat,
+    LearnerReady,
+    Paused,
+    Replace,
+    Rules,
+    Sampled,
+    Scheduler,
+    Source,
+    Start,
+    Stop,
+    Tick,
+    Train,
+    Updated,
+    WorkerJoined,
+    WorkerLost,
+)
+
+from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
+from .responses import Responses, saved
+from .work import Key, SampleJob, ScoreJob, Weights, digest_of
+
+_POLL_S = 0.02
+Log = Callable[[str, Literal["info", "warning"]], None]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What the learner trains on. `rows`: places in `trajectories`, some repeated where others were excluded."""
+
+    trajectories: list[Trajectory]
+    rows: list[int]
+    staleness: list[int]
+    dropped: int
+    """Responses excluded since the batch before."""
+    dropped_groups: int
+    utilisation: float | None
+    """Share of the workers' time in which they had something to sample, since the batch before."""
+
+
+@dataclass
+class _Tally:
+    dropped: int = 0
+    dropped_groups: int = 0
+    busy_s: float = 0.0
+    present_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Snapshot:
+    schedule: dict[str, Any]
+    responses: tuple[Any, Any]
+    oldest_needed: int
+
+
+def rules_of(config: PolicyConfig) -> Rules:
+    """The schedule that a run's config asks for."""
+    runner = config.runner
+    return Rules(
+        runner.policy,
+        config.rollout.prompts_per_step,
+        config.rollout.group_size,
+        ahead=runner.ahead,
+        oversample=runner.oversample,
+        max_staleness=runner.max_staleness,
+        pinned=runner.policy != "april",
+        whole_groups=True,
+        clear_on_push=runner.clear_on_push,
+        retries=runner.retries,
+        heartbeat_s=runner.heartbeat_s,
+        late=runner.late,
+    )
+
+
+class Conductor:
+    """The learner calls `start`, `batch`, `updated`, `state_dict` and `close`; the rest happens in the thread."""
+
+    def __init__(
+        self, config: PolicyConfig, fleet: Fleet, responses: Responses, rubrics: Mapping[str, Rubric], log: Log
+    ) -> None:
+        self._config, self._fleet, self._responses, self._rubrics = config, fleet, responses, rubrics
+        self._log = log
+        self._rules = rules_of(config)
+        self._scheduler = Scheduler(self._rules, Source())
+        self._digests: dict[int, str] = {}
+        self._jobs: dict[int, tuple[str, SampleJob]] = {}
+        self._scores: dict[int, ScoreJob] = {}
+        self._stopped: set[Key] = set()
+        """Responses that are to be put off at the end of their segment."""
+        self._workers: set[str] = set()
+        self._count = 0
+        self._tally = _Tally()
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        self._failure: BaseException | None = None
+        self._closing = threading.Event()
+        self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
+        self._remember()
+
+    # The learner's side
+
+    def start(self, weights: Mapping[int, Weights]) -> None:
+        """`weights` by version: the newest, and those that responses of a resumed run began with."""
+        for version, tensors in weights.items():
+            self._publish(version, tensors)
+        self._fleet.start(self._config.runner.workers)
+        self._thread.start()
+
+    def batch(self, check: Callable[[], None]) -> Batch:
+        """The next batch; `check` is called meanwhile and may raise. Raises what went wrong in the thread."""
+        self._inbox.put(lambda: self._tell(LearnerReady()))
+        while True:
+            check()
+            try:
+                return self._batches.get(timeout=0.1)
+            except queue.Empty:
+                self._raise_failure()
+
+    def updated(self, step: int, version: int, weights: Weights | None) -> int:
+        """Step `step` is done; `weights` are those of `version` if they are new. The oldest version still needed."""
+        told = threading.Event()
+
+        def tell() -> None:
+            if weights is not None:
+                self._publish(version, weights)
+            self._tell(Updated(step, version), then=self._remember)
+            self._fleet.forget(self._scheduler.oldest_needed())
+            told.set()
+
+        self._inbox.put(tell)
+        while not told.wait(0.1):
+            self._raise_failure()
+        return self._snapshot.oldest_needed
+
+    def state_dict(self) -> dict[str, Any]:
+        """As it was right after the last `updated`; JSON."""
+        return {"schedule": self._snapshot.schedule, "responses": saved(*self._snapshot.responses)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Before `start`."""
+        self._scheduler.load_state_dict(state["schedule"])
+        self._responses.load(state["responses"])
+        self._remember()
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._thread.is_alive():
+            self._thread.join(timeout=60.0)
+
+    def _raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    # The thread
+
+    def _work(self) -> None:
+        before = time.monotonic()
+        try:
+            while not self._closing.is_set():
+                while not self._inbox.empty():
+                    self._inbox.get()()
+                for report in self._fleet.poll(_POLL_S):
+                    self._hear(report)
+                self._tell(Tick())
+                now = time.monotonic()
+                self._tally.busy_s += (now - before) * len({worker for worker, _ in self._jobs.values()})
+                self._tally.present_s += (now - before) * len(self._workers)
+                before = now
+        except BaseException as error:  # the learner raises it, where it waits
+            self._failure = error
+        finally:
+            self._fleet.close()
+
+    def _hear(self, report: Report) -> None:
+        match report:
+            case WorkerUp():
+                self._workers.add(report.worker)
+                self._tell(WorkerJoined(report.worker, self._rules.group_size))
+            case WorkerDown():
+                self._log(f"{report.worker} was lost and is replaced: {report.reason}", "warning")
+                self._lose(report.worker)
+                self._tell(WorkerLost(report.worker, report.reason))
+            case Alive():
+                self._tell(Heartbeat(report.worker))
+            case SampleDone():
+                if self._jobs.pop(report.job.number, None):  # not that of a worker that was given up
+                    self._sampled(report)
+            case ScoreDone():
+                if self._scores.pop(report.job.number, None):
+                    self._scored(report)
+
+    def _sampled(self, report: SampleDone) -> None:
+        job, sampled = report.job, report.sampled
+        if sampled is None:
+            for key in job.keys:
+                self._responses.lose(key)
+                self._tell(Finished(key.sample, key.attempt, problem=report.problem))
+            return
+        if sampled.digest != self._digests[job.version]:
+            raise RunFailed(
+                f"{report.worker} does not hold the weights of version {job.version} that were pushed to it: their "
+                f"checksum is {sampled.digest}, that of the learner's {self._digests[job.version]}"
+            )
+        whole, left = [], []
+        for key, result in zip(job.keys, sampled.results, strict=True):
+            if not self._scheduler.awaits(*key):
+                self._responses.lose(key)
+            elif self._responses.add(key, result):
+                whole.append(key)
+            else:
+                left.append(key)
+        self._score(whole)
+        self._go_on(report.worker, [key for key in left if key not in self._stopped], job.version)
+        for key in left:
+            if key in self._stopped:
+                self._tell(Paused(key.sample, key.attempt, self._responses.put_off(key)))
+        self._stopped.difference_update(job.keys)
+        for key in whole:
+            self._tell(Sampled(key.sample, key.attempt))
+
+    def _scored(self, report: ScoreDone) -> None:
+        for key, reward in zip(report.job.keys, report.rewards, strict=True):
+            if self._scheduler.awaits(*key):
+                self._tell(Finished(key.sample, key.attempt, self._responses.scored(key, reward)))
+            else:
+                self._responses.lose(key)
+
+    def _go_on(self, worker: str, keys: list[Key], version: int) -> None:
+        """The next segment, on the same worker; with the newest weights unless a response keeps those it began with."""
+        if keys:
+            self._dispatch(worker, keys, version if self._rules.pinned else self._scheduler.version)
+
+    def _score(self, keys: list[Key]) -> None:
+        if not keys:
+            return
+        rubric = self._rubrics[self._responses.plan(keys[0].sample).example_key]
+        self._count += 1
+        results = tuple(self._responses.result(key) for key in keys)
+        job = self._scores[self._count] = ScoreJob(self._count, tuple(keys), rubric, results)
+        self._fleet.score(job)
+
+    def _dispatch(self, worker: str, keys: list[Key], version: int) -> None:
+        self._count += 1
+        requests = tuple(self._responses.request(key) for key in keys)
+        job = SampleJob(self._count, tuple(keys), requests, version)
+        self._jobs[self._count] = worker, job
+        self._fleet.sample(worker, job)
+
+    def _tell(self, event: Event, then: Callable[[], None] = lambda: None) -> None:
+        """`then` is called between the schedule's decision and what it brings about."""
+        decisions = self._scheduler.handle(event, time.monotonic())
+        then()
+        for decision in decisions:
+            self._obey(decision)
+        groups: dict[tuple[str, int, int], list[Key]] = {}
+        for start in (decision for decision in decisions if isinstance(decision, Start)):
+            self._responses.begin(start)
+            together = groups.setdefault((start.worker, start.sample.group, start.version), [])
+            together.append(Key(start.sample, start.attempt))
+        for (worker, _, version), keys in groups.items():
+            self._dispatch(worker, keys, version)
+
+    def _obey(self, decision: Decision) -> None:
+        match decision:
+            case Stop():
+                # What is not to be kept needs no word: its tokens are thrown away when they come.
+                if decision.keep:
+                    self._stopped.add(Key(decision.sample, decision.attempt))
+            case Train():
+                self._batches.put(self._batch(decision))
+            case Drop():
+                self._dropped(decision)
+            case Replace():
+                self._log(f"{decision.worker} hangs and is replaced: {decision.reason}", "warning")
+                self._lose(decision.worker)
+                self._fleet.replace(decision.worker)
+
+    def _lose(self, worker: str) -> None:
+        self._workers.discard(worker)
+        for number, (owner, job) in list(self._jobs.items()):
+            if owner == worker:
+                del self._jobs[number]
+                for key in job.keys:
+                    self._responses.lose(key)
+                self._stopped.difference_update(job.keys)
+
+    def _dropped(self, drop: Drop) -> None:
+        if drop.index is None:
+            self._tally.dropped_groups += 1
+            self._responses.forget(drop.group)
+            self._log(f"group {drop.group} is not trained on: {drop.reason}", "warning")
+        else:
+            self._tally.dropped += 1
+            self._log(f"response {drop.index} of group {drop.group} is excluded: {drop.reason}", "info")
+
+    def _batch(self, train: Train) -> Batch:
+        trajectories: list[Trajectory] = []
+        rows: list[int] = []
+        for group, taken in enumerate(train.groups):
+            places = {place: len(trajectories) + i for i, place in enumerate(taken.rows[: taken.valid])}
+            trajectories += self._responses.taken(taken.number, list(places), group)
+            rows += [places[place] for place in taken.rows]
+        tally, self._tally = self._tally, _Tally()
+        return Batch(
+            trajectories,
+            rows,
+            [age for taken in train.groups for age in taken.staleness],
+            tally.dropped,
+            tally.dropped_groups,
+            tally.busy_s / tally.present_s if tally.present_s else None,
+        )
+
+    def _publish(self, version: int, weights: Weights) -> None:
+        self._digests[version] = digest_of(weights)
+        self._fleet.publish(version, weights)
+
+    def _remember(self) -> None:
+        self._snapshot = _Snapshot(
+            self._scheduler.state_dict(), self._responses.snapshot(), self._scheduler.oldest_needed()
+        )

@@ -1,0 +1,76 @@
+"""The workers as the conductor sees them; `RayFleet` is the real one."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from trainer.rollouts import Reward
+
+from .work import Sampled, SampleJob, ScoreJob, Weights
+
+
+@dataclass(frozen=True)
+class SampleDone:
+    worker: str
+    job: SampleJob
+    sampled: Sampled | None
+    problem: str = ""
+    """Why there is no result although the worker lives."""
+
+
+@dataclass(frozen=True)
+class ScoreDone:
+    job: ScoreJob
+    rewards: tuple[Reward, ...]
+
+
+@dataclass(frozen=True)
+class WorkerUp:
+    worker: str
+
+
+@dataclass(frozen=True)
+class WorkerDown:
+    worker: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Alive:
+    """The worker has made progress since it was last asked, or has nothing to do."""
+
+    worker: str
+
+
+Report = SampleDone | ScoreDone | WorkerUp | WorkerDown | Alive
+
+
+class Fleet(Protocol):
+    """Rollout workers by name, and reward workers behind one queue. Only one thread calls it."""
+
+    def start(self, workers: int) -> None:
+        """Returns at once; each worker reports `WorkerUp` when it can be given work."""
+        ...
+
+    def publish(self, version: int, weights: Weights) -> None: ...
+
+    def forget(self, below: int) -> None:
+        """Weights older than `below` are asked for no more."""
+        ...
+
+    def sample(self, worker: str, job: SampleJob) -> None: ...
+
+    def score(self, job: ScoreJob) -> None:
+        """The result comes whatever happens to reward workers: lost or hung ones are replaced and the job is done again;
+        after some attempts the rewards are missing, with the reason.
+        """
+        ...
+
+    def poll(self, timeout_s: float) -> list[Report]:
+        """What has happened; waits at most `timeout_s` for anything at all. Raises RunFailed when no worker can start."""
+        ...
+
+    def replace(self, worker: str) -> None:
+        """End it, however stuck it is, and start another, which reports `WorkerUp` under a name of its own."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,294 @@
+"""Workers as Ray actors. The only place that imports Ray besides the job's entry."""
+
+import os
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray.exceptions import RayActorError, RayTaskError
+
+from trainer.config import PolicyConfig
+from trainer.loops.errors import RunFailed
+from trainer.rollouts import Reward
+
+from .fleet import Alive, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
+from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob, Weights
+
+_START_S = 300.0
+_FAILED_STARTS = 5
+_OBJECT_STORE_BYTES = 300_000_000
+
+
+@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"pulse": 1})
+class RolloutActor:
+    """Samples in one thread and answers heartbeats in another."""
+
+    def __init__(self, model_dir: str, dtype: str, threads: int) -> None:
+        import torch
+
+        from trainer.inference.local import LocalSampler
+        from trainer.inference.models import load_model, load_tokenizer
+
+        torch.set_num_threads(threads)
+        torch.use_deterministic_algorithms(True)
+        torch.utils.deterministic.fill_uninitialized_memory = False
+        directory = Path(model_dir)
+        self._worker = RolloutWorker(LocalSampler(load_model(directory, dtype), load_tokenizer(directory)))
+
+    def ready(self) -> int:
+        return os.getpid()
+
+    def sample(self, job: SampleJob, boxed: list[Any]) -> Sampled:
+        # The reference comes in a box, so that Ray does not fetch weights that are here already.
+        return self._worker.sample(job, lambda version: ray.get(boxed[0]))
+
+    @ray.method(concurrency_group="pulse")
+    def pulse(self) -> int:
+        """A number that grows while tokens are decoded."""
+        return self._worker.progress
+
+
+@ray.remote(max_restarts=0, max_task_retries=0)
+class RewardActor:
+    def __init__(self, worker: RewardWorker) -> None:
+        self._worker = worker
+
+    def ready(self) -> int:
+        return os.getpid()
+
+    def score(self, job: ScoreJob) -> tuple[Reward, ...]:
+        return self._worker.score(job)
+
+
+@dataclass
+class _Member:
+    """An actor. `since`: when its start, or what it does now, began."""
+
+    name: str
+    actor: Any
+    since: float
+    pid: int = 0
+    up: bool = False
+    busy: int = 0
+    progress: int = -1
+    pulse_at: float = 0.0
+    scoring: ScoreJob | None = None
+
+
+@dataclass
+class _Call:
+    kind: str
+    member: _Member
+    job: Any = None
+
+
+@dataclass
+class _Waiting:
+    """A group that waits for a reward worker."""
+
+    job: ScoreJob
+    losses: int = 0
+    reason: str = ""
+
+
+@dataclass
+class RayFleet:
+    """`Fleet` on Ray: the cluster that `RAY_ADDRESS` names, as in a Ray job, else one of this machine's own."""
+
+    config: PolicyConfig
+    model_dir: Path
+    _members: dict[str, _Member] = field(default_factory=dict)
+    _calls: dict[Any, _Call] = field(default_factory=dict)
+    _weights: dict[int, Any] = field(default_factory=dict)
+    _queue: deque[_Waiting] = field(default_factory=deque)
+    _waiting: dict[int, _Waiting] = field(default_factory=dict)
+    _reports: list[Report] = field(default_factory=list)
+    _failed_starts: int = 0
+    _count: int = 0
+
+    def start(self, workers: int) -> None:
+        _connect()
+        for _ in range(workers):
+            self._spawn("rollout")
+        for _ in range(self.config.runner.reward_workers):
+            self._spawn("reward")
+
+    def publish(self, version: int, weights: Weights) -> None:
+        _connect()
+        self._weights[version] = ray.put(dict(weights))
+
+    def forget(self, below: int) -> None:
+        self._weights = {version: ref for version, ref in self._weights.items() if version >= below}
+
+    def sample(self, worker: str, job: SampleJob) -> None:
+        member = self._members[worker]
+        member.busy += 1
+        self._call("sample", member, member.actor.sample.remote(job, [self._weights[job.version]]), job)
+
+    def score(self, job: ScoreJob) -> None:
+        self._waiting[job.number] = _Waiting(job)
+        self._queue.append(self._waiting[job.number])
+
+    def poll(self, timeout_s: float) -> list[Report]:
+        self._feel_pulses()
+        self._hand_out()
+        ready, _ = ray.wait(list(self._calls), num_returns=1, timeout=timeout_s)
+        if ready:
+            ready, _ = ray.wait(list(self._calls), num_returns=len(self._calls), timeout=0)
+        for ref in ready:
+            call = self._calls.pop(ref, None)  # None: its actor was found dead by another call of this round
+            if call is not None:
+                self._collect(ref, call)
+        self._look_for_the_stuck()
+        reports, self._reports = self._reports, []
+        return reports
+
+    def replace(self, worker: str) -> None:
+        self._end(self._members[worker])
+        self._spawn("rollout")
+
+    def close(self) -> None:
+        for member in list(self._members.values()):
+            self._end(member)
+
+    def pids(self) -> dict[str, int]:
+        """The process of every worker that is up."""
+        return {name: member.pid for name, member in self._members.items() if member.up}
+
+    # Starting and ending
+
+    def _spawn(self, kind: str) -> None:
+        runner, name = self.config.runner, f"{kind}-{self._count}"
+        self._count += 1
+        options = {"num_cpus": runner.cpus_per_worker, "scheduling_strategy": "SPREAD"}
+        if kind == "rollout":
+            threads = max(1, runner.cpus_per_worker)
+            arguments = (str(self.model_dir.absolute()), self.config.model.dtype, threads)
+            actor = RolloutActor.options(**options).remote(*arguments)
+        else:
+            worker = RewardWorker(tuple(self.config.rewards), self.config.rollout.max_new_tokens)
+            actor = RewardActor.options(**options).remote(worker)
+        member = self._members[name] = _Member(name, actor, time.monotonic())
+        self._call("ready", member, actor.ready.remote())
+
+    def _end(self, member: _Member) -> None:
+        self._members.pop(member.name, None)
+        self._calls = {ref: call for ref, call in self._calls.items() if call.member is not member}
+        ray.kill(member.actor, no_restart=True)
+
+    def _lost(self, member: _Member, reason: str) -> None:
+        self._end(member)
+        if not member.up:
+            self._failed_starts += 1
+            if self._failed_starts >= _FAILED_STARTS:
+                raise RunFailed(f"workers do not start; the last one said: {reason}")
+        if member.scoring is not None:
+            self._again(self._waiting[member.scoring.number], reason)
+        self._reports.append(WorkerDown(member.name, reason))
+        self._spawn(member.name.partition("-")[0])
+
+    def _again(self, waiting: _Waiting, reason: str) -> None:
+        waiting.losses, waiting.reason = waiting.losses + 1, reason
+        if waiting.losses <= self.config.runner.retries:
+            self._queue.appendleft(waiting)
+            return
+        excluded = f"its reward worker was lost {waiting.losses} times, the last time: {reason}"
+        self._scored(waiting.job, tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys))
+
+    # Calls and their results
+
+    def _call(self, kind: str, member: _Member, ref: Any, job: Any = None) -> None:
+        member.since = time.monotonic()
+        self._calls[ref] = _Call(kind, member, job)
+
+    def _collect(self, ref: Any, call: _Call) -> None:
+        member = call.member
+        try:
+            result = ray.get(ref)
+        except RayTaskError as error:
+            self._raised(call, str(error.cause or error).strip().splitlines()[-1])
+            return
+        except RayActorError as error:
+            self._lost(member, _first_line(error))
+            return
+        match call.kind:
+            case "ready":
+                member.up, member.pid, self._failed_starts = True, result, 0
+                if member.name.startswith("rollout"):
+                    self._reports.append(WorkerUp(member.name))
+            case "sample":
+                member.busy -= 1
+                self._reports.append(SampleDone(member.name, call.job, result))
+            case "score":
+                member.scoring = None
+                self._scored(call.job, result)
+            case "pulse":
+                if result != member.progress or not member.busy:
+                    self._reports.append(Alive(member.name))
+                member.progress = result
+
+    def _raised(self, call: _Call, message: str) -> None:
+        """The work failed, the worker lives."""
+        match call.kind:
+            case "sample":
+                call.member.busy -= 1
+                self._reports.append(SampleDone(call.member.name, call.job, None, f"sampling failed: {message}"))
+            case "score":
+                call.member.scoring = None
+                self._again(self._waiting[call.job.number], message)
+            case _:
+                self._lost(call.member, message)
+
+    def _scored(self, job: ScoreJob, rewards: tuple[Reward, ...]) -> None:
+        del self._waiting[job.number]
+        self._reports.append(ScoreDone(job, rewards))
+
+    def _hand_out(self) -> None:
+        """Groups to idle reward workers."""
+        for member in self._members.values():
+            if not self._queue:
+                return
+            if member.up and member.name.startswith("reward") and member.scoring is None:
+                job = member.scoring = self._queue.popleft().job
+                self._call("score", member, member.actor.score.remote(job), job)
+
+    def _feel_pulses(self) -> None:
+        now, every = time.monotonic(), self.config.runner.heartbeat_s / 5
+        asked = {call.member.name for call in self._calls.values() if call.kind == "pulse"}
+        for member in self._members.values():
+            due = member.up and member.name.startswith("rollout") and member.name not in asked
+            if due and now - member.pulse_at >= every:
+                member.pulse_at = now
+                self._calls[member.actor.pulse.remote()] = _Call("pulse", member)
+
+    def _look_for_the_stuck(self) -> None:
+        """Rollout workers are judged by their pulse, in the schedule; the others by how long they take."""
+        now, limit = time.monotonic(), self.config.runner.heartbeat_s
+        for member in list(self._members.values()):
+            took = now - member.since
+            if not member.up and took > _START_S:
+                raise RunFailed(
+                    f"{member.name} did not start within {_START_S:.0f} s. Is a node with {self.config.runner.cpus_per_worker} "
+                    "free CPUs and enough memory for a copy of the model there? Lower runner.workers or cpus_per_worker."
+                )
+            if member.scoring is not None and took > limit:
+                self._lost(member, f"no reward after {took:.0f} s (allowed: {limit:g} s)")
+
+
+def _connect() -> None:
+    if ray.is_initialized():
+        return
+    quiet = {"log_to_driver": False, "configure_logging": False}
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(**quiet)
+    else:
+        ray.init(**quiet, include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES)
+
+
+def _first_line(error: Exception) -> str:
+    """Ray explains at length what may have killed an actor."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,198 @@
+"""The tokens of every response that is outstanding: put together from segments, kept until its group is trained on."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from trainer.config.policy import Rollout
+from trainer.contracts import CriterionResult
+from trainer.inference.sampling import FinishReason, SampleRequest, SampleResult
+from trainer.rollouts import PromptPlan, Reward, Trajectory
+from trainer.scheduling import SampleId, Span, Start
+from trainer.seeding import derive_seed
+
+from .work import Key
+
+
+@dataclass(frozen=True)
+class Part:
+    """The first tokens of a response, and who sampled which of them."""
+
+    tokens: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+    spans: tuple[Span, ...] = ()
+
+    def grown(self, result: SampleResult) -> "Part":
+        """With the tokens of one more segment."""
+        spans, start, end = self.spans, len(self.tokens), len(self.tokens) + len(result.tokens)
+        if spans and spans[-1].version == result.version:
+            start, spans = spans[-1].start, spans[:-1]
+        return Part(
+            self.tokens + result.tokens, self.logprobs + result.logprobs, (*spans, Span(result.version, start, end))
+        )
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A response with its last token, not yet scored."""
+
+    result: SampleResult
+    spans: tuple[Span, ...]
+
+
+class Responses:
+    """Of a response that is put off or finished the tokens are kept; what a lost attempt had added goes with it."""
+
+    def __init__(
+        self,
+        rollout: Rollout,
+        segment_tokens: int,
+        plans_of: Callable[[int], Sequence[PromptPlan]],
+        decode: Callable[[Sequence[int]], str],
+    ) -> None:
+        self._rollout, self._segment = rollout, segment_tokens
+        self._plans_of, self._decode = plans_of, decode
+        self._plans: dict[int, Sequence[PromptPlan]] = {}
+        self._put_off: dict[SampleId, Part] = {}
+        self._running: dict[Key, Part] = {}
+        self._whole: dict[Key, Whole] = {}
+        self._done: dict[SampleId, Trajectory] = {}
+
+    def plan(self, sample: SampleId) -> PromptPlan:
+        if sample.group not in self._plans:
+            self._plans[sample.group] = self._plans_of(sample.group)
+        return self._plans[sample.group][sample.place]
+
+    def begin(self, start: Start) -> None:
+        """Go on from where the response was put off, or from nothing."""
+        self._running[Key(start.sample, start.attempt)] = (
+            self._put_off.get(start.sample, Part()) if start.spans else Part()
+        )
+
+    def request(self, key: Key) -> SampleRequest:
+        """What is left of a response, or its next segment. A continued one draws from a seed of its own."""
+        plan, had = self.plan(key.sample), self._running[key].tokens
+        left = self._rollout.max_new_tokens - len(had)
+        return SampleRequest(
+            prompt_tokens=(*plan.sampled_prompt_tokens, *had),
+            max_new_tokens=min(self._segment or left, left),
+            temperature=self._rollout.temperature,
+            top_p=self._rollout.top_p,
+            stop=tuple(self._rollout.stop),
+            seed=derive_seed(plan.seed, "from", len(had)) if had else plan.seed,
+        )
+
+    def add(self, key: Key, result: SampleResult) -> Whole | None:
+        """A segment has come; the whole response if that was its last one."""
+        had = self._running.pop(key)
+        part = had.grown(result)
+        over = len(part.tokens) >= self._rollout.max_new_tokens
+        if result.finish_reason != "stop" and not over:
+            self._running[key] = part
+            return None
+        reason: FinishReason = "stop" if result.finish_reason == "stop" else "length"
+        text = self._decode(part.tokens) if had.tokens else result.text
+        whole = SampleResult(part.tokens, part.logprobs, text, reason, part.spans[0].version)
+        self._whole[key] = Whole(whole, part.spans)
+        return self._whole[key]
+
+    def result(self, key: Key) -> SampleResult:
+        """Of a whole response that waits for its reward."""
+        return self._whole[key].result
+
+    def put_off(self, key: Key) -> tuple[Span, ...]:
+        """Keep the tokens for later; their spans."""
+        part = self._put_off[key.sample] = self._running.pop(key)
+        return part.spans
+
+    def lose(self, key: Key) -> None:
+        """This attempt is over, without a result."""
+        self._running.pop(key, None)
+        self._whole.pop(key, None)
+
+    def scored(self, key: Key, reward: Reward) -> tuple[Span, ...]:
+        """The response can be trained on; its spans."""
+        whole = self._whole.pop(key)
+        result = whole.result
+        self._put_off.pop(key.sample, None)
+        self._done[key.sample] = Trajectory(
+            plan=self.plan(key.sample),
+            tokens=result.tokens,
+            logprobs=result.logprobs,
+            text=result.text,
+            finish_reason=result.finish_reason,
+            version=result.version,
+            reward=reward,
+            versions=tuple((span.version, span.start, span.end) for span in whole.spans),
+        )
+        return whole.spans
+
+    def taken(self, number: int, places: Sequence[int], group: int) -> list[Trajectory]:
+        """Responses of a group as the `group`-th of a batch. The group is forgotten: it is trained on now."""
+        rows = [self._done[SampleId(number, place)] for place in places]
+        self.forget(number)
+        return [replace(row, plan=replace(row.plan, group=group)) for row in rows]
+
+    def forget(self, number: int) -> None:
+        for place in range(len(self._plans.pop(number, ()))):
+            self._done.pop(SampleId(number, place), None)
+            self._put_off.pop(SampleId(number, place), None)
+
+    def snapshot(self) -> tuple[dict[SampleId, Trajectory], dict[SampleId, Part]]:
+        """What `saved` puts into words; cheap, since nothing in it ever changes."""
+        return dict(self._done), dict(self._put_off)
+
+    def load(self, state: dict[str, Any]) -> None:
+        for *sample, tokens, logprobs, spans in state["put_off"]:
+            found = tuple(Span(*span) for span in spans)
+            self._put_off[SampleId(*sample)] = Part(tuple(tokens), tuple(logprobs), found)
+        for row in state["done"]:
+            sample = SampleId(*row["sample"])
+            self._done[sample] = _read(row, self.plan(sample))
+
+
+def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, Part]) -> dict[str, Any]:
+    """JSON of a snapshot. Plans are not in it: they follow from the seed."""
+    return {
+        "done": [_written(sample, trajectory) for sample, trajectory in done.items()],
+        "put_off": [
+            [*sample, list(part.tokens), list(part.logprobs), [list(span) for span in part.spans]]
+            for sample, part in put_off.items()
+        ],
+    }
+
+
+def _written(sample: SampleId, trajectory: Trajectory) -> dict[str, Any]:
+    reward = trajectory.reward
+    return {
+        "sample": list(sample),
+        "tokens": list(trajectory.tokens),
+        "logprobs": list(trajectory.logprobs),
+        "text": trajectory.text,
+        "finish_reason": trajectory.finish_reason,
+        "version": trajectory.version,
+        "versions": [list(span) for span in trajectory.versions],
+        "reward": {
+            "total": reward.total,
+            "components": reward.components,
+            "criteria": [criterion.model_dump(mode="json") for criterion in reward.criteria],
+            "score": reward.score,
+            "clipped": reward.clipped,
+            "excluded": reward.excluded,
+        },
+    }
+
+
+def _read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
+    reward = dict(row["reward"])
+    reward["criteria"] = tuple(CriterionResult.model_validate(criterion) for criterion in reward["criteria"])
+    return Trajectory(
+        plan=plan,
+        tokens=tuple(row["tokens"]),
+        logprobs=tuple(row["logprobs"]),
+        text=row["text"],
+        finish_reason=row["finish_reason"],
+        version=row["version"],
+        reward=Reward(**reward),
+        versions=tuple((version, start, end) for version, start, end in row["versions"]),
+    )

@@ -1,0 +1,57 @@
+"""How verdicts and what they are about read on pages."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+from webapp.core.templatetags.ui import icon
+
+register = template.Library()
+_STATES = {
+    "done": {"tone": "good", "icon": "circle-check", "words": "done"},
+    "missing": {"tone": "warn", "icon": "circle-slash", "words": "missing"},
+    "failed": {"tone": "bad", "icon": "circle-x", "words": "failed"},
+    "uncalled": {"tone": "info", "icon": "circle-dashed", "words": "not called"},
+}
+
+
+@register.filter
+def pretty(value: Any) -> str:
+    """JSON for people: indented, letters as they are."""
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+@register.filter
+def short(value: Any) -> str:
+    """What a version decided, in one line: words for yes and no, JSON for what has parts."""
+    if isinstance(value, bool):
+        return "met" if value else "not met"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def about(subject: Mapping[str, Any]) -> str:
+    """`{"example": "e1", "response": "x", "criterion": "a"}` as words, in the order people look for."""
+    parts = [str(subject.get("example", ""))]
+    if "a" in subject:
+        parts.append(f"{subject['a']} against {subject['b']}, {subject['order']}")
+    if "response" in subject:
+        parts.append(f"response {subject['response']}")
+    if "criterion" in subject:
+        parts.append(f"criterion {subject['criterion']}")
+    elif isinstance(subject.get("criteria"), list):
+        parts.append(f"{len(subject['criteria'])} criteria")
+    if "sample" in subject:
+        parts.append(f"sample {subject['sample'] + 1}")
+    return " · ".join(filter(None, parts))
+
+
+@register.simple_tag
+def verdict_state(name: str) -> SafeString:
+    """Shape, word and colour of a call's state."""
+    known = _STATES.get(name, _STATES["uncalled"])
+    return format_html('<span class="chip" data-tone="{tone}">{0}{words}</span>', icon(known["icon"]), **known)
