@@ -73,7 +73,7 @@ def test_from_recorded_verdicts_to_tasks_for_people(open_page, eager, as_researc
 
     page.go_back()
     page.get_by_role("button", name="Make annotation tasks").click()
-    page.get_by_label("Name").fill("Where the judge wavers")
+    page.locator("#tasks-name").fill("Where the judge wavers")
     page.get_by_role("button", name="Make tasks").click()
     page.wait_for_url("**/projects/*")
     project = Project.objects.get()
