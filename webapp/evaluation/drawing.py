@@ -1,16 +1,17 @@
 """Charts drawn on the server: lines and points with their intervals, as SVG whose colours come from the page's classes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
 WIDTH, HEIGHT = 560, 300
-LEFT, RIGHT, TOP, BOTTOM = 52, 14, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 52, 14, 30, 40
 SERIES = 8
 TICKS = 5
+MOST_MARKS = 8  # values of x that each get a tick of their own
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class Axis:
     high: float
     start: float
     end: float
+    marks: tuple[float, ...] = ()  # where the ticks stand; evenly where this is empty
 
     def at(self, value: float) -> float:
         span = (self.high - self.low) or 1.0
@@ -28,7 +30,7 @@ class Axis:
 
     @property
     def ticks(self) -> list[float]:
-        return [self.low + (self.high - self.low) * i / (TICKS - 1) for i in range(TICKS)]
+        return list(self.marks) or [self.low + (self.high - self.low) * i / (TICKS - 1) for i in range(TICKS)]
 
 
 def curve(block: Mapping[str, Any]) -> SafeString:
@@ -37,7 +39,10 @@ def curve(block: Mapping[str, Any]) -> SafeString:
     points = [point for each in series for point in each["points"] if point.get("value") is not None]
     if not points:
         return format_html('<p class="soft small">{}</p>', "There is no value to draw.")
-    x = _axis([point["x"] for point in points], LEFT, WIDTH - RIGHT, pad=False)
+    places = sorted({point["x"] for point in points})
+    x = _axis(places, LEFT, WIDTH - RIGHT, pad=False)
+    if len(places) <= MOST_MARKS and all(float(place).is_integer() for place in places):
+        x = replace(x, marks=tuple(places))
     y = _axis(_with_intervals(points), HEIGHT - BOTTOM, TOP)
     lines = [_line(i % SERIES + 1, each, x, y) for i, each in enumerate(series)]
     ideal = _diagonal(x, y) if block.get("diagonal") else ""
@@ -133,7 +138,7 @@ def _frame(block: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
         HEIGHT - 6,
         block["x"],
         4,
-        TOP - 2,
+        12,
         block["y"],
     )
     return format_html("{}{}{}", up, across, names)

@@ -240,8 +240,8 @@ def _reliability(by_judge: dict[str, list[Sampled]]) -> Iterator[r.Table]:
     note = "RC of each answer by both matchers; the ranking compares the judges by their mean RC."
     yield r.table(
         "Would another matcher say the same?",
-        ["R²", "RMSE", "Ranking (Spearman)"],
-        [[*cells, r.estimate(ranking, unit="points")]],
+        ["Matchers", "R²", "RMSE", "Ranking (Spearman)"],
+        [[r.text("Both on the same answers"), *cells, r.estimate(ranking, unit="points")]],
         note,
     )
 

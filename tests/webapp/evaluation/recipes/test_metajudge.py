@@ -110,7 +110,7 @@ def test_classes_and_flaws():
 def test_another_matcher_that_says_the_same_agrees_fully():
     report, _ = context({"p0": ["same", "close"], "p1": ["other", "other"]}, second_matcher=7).run()
     cells = block(report, "Would another matcher say the same?")["rows"][0]
-    assert (cells[0]["value"], cells[1]["value"]) == (pytest.approx(1.0), pytest.approx(0.0))
+    assert (cells[1]["value"], cells[2]["value"]) == (pytest.approx(1.0), pytest.approx(0.0))
 
 
 def test_the_scatter_has_a_point_per_judge():
