@@ -36,7 +36,7 @@ def report(version: DatasetVersion) -> Surface:
     known = ratio[~np.isnan(ratio)]
     unequal = int(np.count_nonzero(known != 1))
     longer = int(np.count_nonzero(known < 1))
-    codes = np.bincount(held["marks"], minlength=len(held.values("marks"))) if held.size else np.zeros(0, int)
+    codes = np.bincount(held["marks"], minlength=len(held.values("marks")))
     counts = {
         name: int(sum(n for n, marks in zip(codes, held.values("marks"), strict=True) if name in marks))
         for name in SLICES

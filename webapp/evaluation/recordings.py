@@ -59,10 +59,10 @@ def _good(given: Iterator[tuple[str, int, Record | RowProblem]]) -> list[Record]
 
 
 def _line(pair: Pairwise, several: bool) -> dict[str, str | None]:
-    """Pairs of several collections are told apart by their group and their name, so that no number mixes them."""
+    """Pairs of several collections are told apart by their group; their name stays the key that datasets know."""
     line = {
         "judge": pair.judge,
-        "pair": f"{pair.collection}/{pair.pair}" if several else pair.pair,
+        "pair": pair.pair,
         "group": f"{pair.collection} {pair.group}".strip() if several else pair.group,
         "label": _side(pair.label),
         "given": _side(pair.given),

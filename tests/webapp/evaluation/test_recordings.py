@@ -33,8 +33,8 @@ def test_pairs_of_two_collections_are_not_mixed():
     found = as_lines("judgments.jsonl", as_file([decision("p1"), decision("p1", "claude")]))
     told = [json.loads(line) for line in found.decode().split("\n")]
     assert [(line["pair"], line["group"]) for line in told] == [
-        ("gpt-4o/p1", "gpt-4o knowledge"),
-        ("claude/p1", "claude knowledge"),
+        ("p1", "gpt-4o knowledge"),
+        ("p1", "claude knowledge"),
     ]
 
 
