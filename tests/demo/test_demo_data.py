@@ -11,6 +11,7 @@ from trainer.rewards import score_rubric
 from trainer.rewards.verifiers import check_spec
 from webapp.annotation.models import Task
 from webapp.annotation.queries import mine
+from webapp.inference.models import Endpoint
 from webapp.localstack.management.commands import demo
 
 DEMO = Path(__file__).parents[2] / "demo"
@@ -125,3 +126,16 @@ def test_the_projects_open_with_tasks_and_the_owner_and_only_once():
     pairwise = waiting[0].project
     assert Task.objects.filter(project=pairwise, overlap=None).count() == demo.GOLD
     assert pairwise.guidelines.get().text.startswith("## What to judge")
+
+
+@pytest.mark.django_db
+def test_a_first_judge_has_somebody_to_ask(monkeypatch, tmp_path):
+    """And again: the second start of the product changes nothing."""
+    for name in ("config.json", "tokenizer.json", "chat_template.jinja", "model.safetensors"):
+        (tmp_path / name).write_text("{}")
+    monkeypatch.setattr(demo, "MODEL_DIR", tmp_path)
+    membership = demo.owner()
+    for _ in range(2):
+        demo.register_model(membership)
+    endpoint = Endpoint.objects.get(workspace=membership.workspace)
+    assert endpoint.kind == Endpoint.Kind.LOCAL and endpoint.registered_model.name == demo.MODEL_NAME

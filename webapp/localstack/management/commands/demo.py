@@ -14,6 +14,7 @@ from webapp.localstack.demo import MODEL_DIR, MODEL_NAME
 
 EMAIL = "demo@localhost"
 WORKSPACE = "Demo"
+ENDPOINT = "SmolLM2 on this machine"
 GOLD = 6  # tasks of a demo project whose known answer is served now and then
 FOLDER = Path(settings.BASE_DIR) / "demo"
 DATASETS = {"Demo prompts": "prompts.jsonl", "Demo preferences": "preferences.jsonl"}
@@ -83,11 +84,15 @@ def open_projects(membership: Membership) -> None:
 
 
 def register_model(membership: Membership) -> None:
+    """The model, and an endpoint that answers judges with it: whoever makes a first judge has somebody to ask."""
     from webapp.inference import services as inference
-    from webapp.inference.models import RegisteredModel
+    from webapp.inference.models import Endpoint, RegisteredModel
 
-    if not RegisteredModel.objects.filter(workspace=membership.workspace, name=MODEL_NAME).exists():
-        inference.register(membership, name=MODEL_NAME, source=RegisteredModel.Source.LOCAL, path=str(MODEL_DIR))
+    if RegisteredModel.objects.filter(workspace=membership.workspace, name=MODEL_NAME).exists():
+        return
+    source = RegisteredModel.Source.LOCAL
+    model = inference.register(membership, name=MODEL_NAME, source=source, path=str(MODEL_DIR))
+    inference.create_endpoint(membership, Endpoint.Kind.LOCAL, name=ENDPOINT, registered_model=model.pk)
 
 
 def launch(membership: Membership) -> int:
