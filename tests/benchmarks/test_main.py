@@ -37,4 +37,4 @@ def test_a_measurement_that_fails_is_named_and_the_others_are_still_printed(caps
 def test_a_name_that_is_no_measurement_is_refused_with_those_there_are(capsys):
     with pytest.raises(SystemExit):
         bench.main(["rocket"])
-    assert "there are launch, ingest, datasets, workbench, annotation, trainer, judges" in capsys.readouterr().err
+    assert f"no measurement 'rocket'; there are {', '.join(bench.MODULES)}" in capsys.readouterr().err

@@ -19,6 +19,11 @@ def require(request: HttpRequest, role: Role = Role.ANNOTATOR) -> Membership:
     membership: Membership | None = getattr(request, "membership", None)
     if membership is None:
         raise PermissionDenied("You are not a member of a workspace. Ask an owner to invite you.")
+    return at_least(membership, role)
+
+
+def at_least(membership: Membership, role: Role) -> Membership:
+    """The membership, if it carries the rights of `role`; else PermissionDenied."""
     if not membership.may(role):
         raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
     return membership

@@ -6,9 +6,9 @@ else, a label or the name of a model.
 
 from typing import TypeVar
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
+from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role, User
 
 from .models import Assignment, Comment, Project, ProjectInvite, Task
@@ -19,11 +19,11 @@ WRITER = Role.RESEARCHER
 
 
 def may_read(membership: Membership) -> Membership:
-    return _at_least(membership, READER)
+    return at_least(membership, READER)
 
 
 def may_write(membership: Membership) -> Membership:
-    return _at_least(membership, WRITER)
+    return at_least(membership, WRITER)
 
 
 def project_read(membership: Membership, project_id: int) -> Project:
@@ -80,12 +80,6 @@ def own_assignment(membership: Membership, assignment_id: int) -> Assignment:
 def _project(membership: Membership, project_id: int) -> Project:
     projects = Project.objects.filter(workspace_id=membership.workspace_id, id=project_id)
     return _found(projects.select_related("version__dataset").first(), "project")
-
-
-def _at_least(membership: Membership, role: Role) -> Membership:
-    if not membership.may(role):
-        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
-    return membership
 
 
 def _found(row: Row | None, what: str) -> Row:

@@ -5,9 +5,9 @@ Annotators see no dataset: labels, other answers and the names of models would c
 
 from typing import TypeVar
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
+from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
 from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob, SavedView
@@ -18,17 +18,11 @@ WRITER = Role.RESEARCHER
 
 
 def may_read(membership: Membership) -> Membership:
-    return _at_least(membership, READER)
+    return at_least(membership, READER)
 
 
 def may_write(membership: Membership) -> Membership:
-    return _at_least(membership, WRITER)
-
-
-def _at_least(membership: Membership, role: Role) -> Membership:
-    if not membership.may(role):
-        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
-    return membership
+    return at_least(membership, WRITER)
 
 
 def dataset_read(membership: Membership, dataset_id: int) -> Dataset:

@@ -11,10 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from time import monotonic
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import audit, broadcast
+from webapp.core import audit, broadcast, locks
 from webapp.webhooks.services import announce
 
 from . import loading, queries, versions
@@ -29,30 +29,19 @@ KEPT_PROBLEMS = 1_000
 TELL_EVERY_S = 0.5
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 DEFAULT_HELDOUT_SHARE = 0.1
-JOB_LOCK = 7301  # namespace of its advisory locks
 
 
 @contextmanager
 def claimed(job_id: int) -> Iterator[ImportJob | None]:
-    """The job, marked as running, while this connection holds its lock; None if it is over or someone else has it.
-
-    The lock goes with the connection, so it tells a dead worker from a slow one better than any clock.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [JOB_LOCK, job_id])
-        if not cursor.fetchone()[0]:
-            yield None
-            return
-    try:
+    """The job, marked as running; None if it is over or someone else has it."""
+    with locks.alone(locks.Work.IMPORT, job_id) as ours:
         waiting = [ImportJob.State.QUEUED, ImportJob.State.RUNNING]
-        job = ImportJob.objects.select_related("workspace").filter(id=job_id, state__in=waiting).first()
+        rows = ImportJob.objects.select_related("workspace").filter(id=job_id, state__in=waiting)
+        job = rows.first() if ours else None
         if job:
             job.state = ImportJob.State.RUNNING
             job.save(update_fields=["state"])
         yield job
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [JOB_LOCK, job_id])
 
 
 class _Refused(Exception):

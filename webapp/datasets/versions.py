@@ -10,10 +10,11 @@ from typing import Any
 
 from django.db import connection, transaction
 
+from webapp.core import locks
+
 from . import packed, staging
 from .models import Dataset, DatasetVersion
 
-NAME_LOCK = 7302  # namespace of the advisory locks
 ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
 Lineage = dict[str, Any]
 
@@ -22,16 +23,8 @@ Lineage = dict[str, Any]
 def alone(workspace_id: int, name: str) -> Iterator[None]:
     """One writer at a time into a dataset name: splits of known keys are read first and written at the end."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
-    key = int.from_bytes(digest[:4], "big", signed=True)
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s, %s)", [NAME_LOCK, key])
-    try:
+    with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big"), wait=True):
         yield
-    finally:
-        # in a broken transaction no statement runs; the lock goes with the connection then
-        if connection.is_usable() and not connection.needs_rollback:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [NAME_LOCK, key])
 
 
 def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> tuple[DatasetVersion, bool]:

@@ -1,8 +1,8 @@
 """Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused."""
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
+from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
 from . import queries
@@ -13,11 +13,11 @@ WRITER = Role.RESEARCHER
 
 
 def may_read(membership: Membership) -> Membership:
-    return _at_least(membership, READER)
+    return at_least(membership, READER)
 
 
 def may_write(membership: Membership) -> Membership:
-    return _at_least(membership, WRITER)
+    return at_least(membership, WRITER)
 
 
 def evaluation_read(membership: Membership, evaluation_id: int) -> Evaluation:
@@ -47,9 +47,3 @@ def _evaluation(membership: Membership, evaluation_id: int) -> Evaluation:
     if row is None:
         raise Http404("no such evaluation")
     return row
-
-
-def _at_least(membership: Membership, role: Role) -> Membership:
-    if not membership.may(role):
-        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
-    return membership

@@ -14,14 +14,14 @@ from decimal import Decimal
 from time import monotonic
 from typing import Any
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
 from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput
-from webapp.core import audit
+from webapp.core import audit, locks
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY
 from webapp.judging.lines import LineProblem
@@ -34,29 +34,17 @@ from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Ro
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
-LOCK = 7_305  # namespace of its advisory locks
 TELL_EVERY_S = 1.0
 BATCH = 1_000
 
 
 @contextmanager
 def claimed(evaluation_id: int) -> Iterator[Evaluation | None]:
-    """The evaluation, while this connection holds its lock; None if it is over, paused, or somebody else has it.
-
-    The lock goes with the connection, so it tells a dead worker from a slow one better than any clock.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [LOCK, evaluation_id])
-        if not cursor.fetchone()[0]:
-            yield None
-            return
-    try:
+    """The evaluation; None if it is over, paused, or somebody else has it."""
+    with locks.alone(locks.Work.EVALUATION, evaluation_id) as ours:
         rows = Evaluation.objects.filter(id=evaluation_id, state__in=(State.QUEUED, State.RUNNING))
-        yield rows.select_related("workspace", "dataset_version__dataset", "created_by").first()
-    finally:
-        if connection.is_usable():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCK, evaluation_id])
+        rows = rows.select_related("workspace", "dataset_version__dataset", "created_by")
+        yield rows.first() if ours else None
 
 
 def run(evaluation_id: int) -> None:

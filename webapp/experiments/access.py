@@ -1,8 +1,8 @@
 """Fetching is authorisation: a run of the caller's workspace, or 404; too small a role is refused."""
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
+from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
 from .models import Run
@@ -13,11 +13,11 @@ WRITER = Role.RESEARCHER
 
 
 def may_read(membership: Membership) -> Membership:
-    return _at_least(membership, READER)
+    return at_least(membership, READER)
 
 
 def may_write(membership: Membership) -> Membership:
-    return _at_least(membership, WRITER)
+    return at_least(membership, WRITER)
 
 
 def run_read(membership: Membership, run_id: int) -> Run:
@@ -26,12 +26,6 @@ def run_read(membership: Membership, run_id: int) -> Run:
 
 def run_write(membership: Membership, run_id: int) -> Run:
     return _run(may_write(membership), run_id)
-
-
-def _at_least(membership: Membership, role: Role) -> Membership:
-    if not membership.may(role):
-        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
-    return membership
 
 
 def _run(membership: Membership, run_id: int) -> Run:

@@ -1,25 +1,19 @@
 """Fetching is authorisation: a row of the caller's workspace, or 404. Annotators learn neither of models nor of endpoints."""
 
-from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
+from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
 from .models import Endpoint, EndpointCheck, RegisteredModel
 
 
 def may_read(membership: Membership) -> Membership:
-    return _at_least(membership, Role.REVIEWER)
+    return at_least(membership, Role.REVIEWER)
 
 
 def may_write(membership: Membership) -> Membership:
-    return _at_least(membership, Role.RESEARCHER)
-
-
-def _at_least(membership: Membership, role: Role) -> Membership:
-    if not membership.may(role):
-        raise PermissionDenied(f"This needs the role {role.label}; yours is {Role(membership.role).label}.")
-    return membership
+    return at_least(membership, Role.RESEARCHER)
 
 
 def model_read(membership: Membership, model_id: int) -> RegisteredModel:

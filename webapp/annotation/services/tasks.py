@@ -3,7 +3,6 @@
 import json
 import logging
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from itertools import islice
 from typing import Any
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 from webapp.accounts.models import Membership
 from webapp.annotation import checks, gold, kinds, shown, subjects
 from webapp.annotation.models import Answer, Assignment, Project, Task
-from webapp.core import audit
+from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import VersionMember
@@ -26,7 +25,6 @@ logger = logging.getLogger(__name__)
 BATCH = 2_000  # tasks per statement and commit
 READ = 500  # examples read at a time: memory stays flat whatever the version's size
 LOST_AFTER = timedelta(minutes=2)
-LOCKS = 0x7A5C  # our number among Postgres's advisory locks
 INSERT = """
     INSERT INTO annotation_task (project_id, example_id, subject, rank, overlap, taken, done)
     SELECT %s, example, subject::jsonb, rank, %s, 0, 0
@@ -42,7 +40,7 @@ def make(project_id: int) -> None:
     Streams the version and commits batch by batch. Cut off, it is simply run again: a task that is there stays as it
     is. One worker at a time; a second one returns at once.
     """
-    with _alone(project_id) as ours:
+    with locks.alone(locks.Work.TASKS, project_id) as ours:
         project = Project.objects.filter(id=project_id).select_related("workspace", "version").first()
         if not ours or project is None or project.tasks_made:
             return
@@ -61,20 +59,6 @@ def make_waiting() -> int:
     for project_id in ids:
         enqueue("workers.annotation.make_tasks", project_id)
     return len(ids)
-
-
-@contextmanager
-def _alone(project_id: int) -> Iterator[bool]:
-    """Whether this worker is the only one on that project until the block ends; the lock dies with its connection."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [LOCKS, project_id])
-        ours = bool(cursor.fetchone()[0])
-    try:
-        yield ours
-    finally:
-        if ours and connection.is_usable():
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [LOCKS, project_id])
 
 
 def _made(project: Project) -> Iterator[Made]:

@@ -3,37 +3,24 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection, transaction
+from django.db import transaction
 from django.utils import timezone
 
-from webapp.core import audit
+from webapp.core import audit, locks
 from webapp.core.problems import Invalid
 
 from ..models import CurationJob
 from . import DERIVE, REGISTRY
 from .progress import Report, tell
 
-JOB_LOCK = 7303  # namespace of its advisory locks
-
 
 @contextmanager
 def claimed(job_id: int) -> Iterator[CurationJob | None]:
-    """The job, while this connection holds its lock; None if it is over or someone else has it.
-
-    The lock goes with the connection, so it tells a dead worker from a slow one better than any clock.
-    """
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [JOB_LOCK, job_id])
-        if not cursor.fetchone()[0]:
-            yield None
-            return
-    try:
+    """The job; None if it is over or someone else has it."""
+    with locks.alone(locks.Work.CURATION, job_id) as ours:
         waiting = [CurationJob.State.QUEUED, CurationJob.State.RUNNING]
         jobs = CurationJob.objects.select_related("version__dataset__workspace", "created_by")
-        yield jobs.filter(id=job_id, state__in=waiting).first()
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [JOB_LOCK, job_id])
+        yield jobs.filter(id=job_id, state__in=waiting).first() if ours else None
 
 
 def run(job_id: int) -> None:

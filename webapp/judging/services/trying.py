@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
-from django.db import connection
 from django.utils import timezone
 
 from trainer.judges.budget import Budget
@@ -16,6 +15,7 @@ from trainer.judges.chat import EndpointProblem
 from trainer.judges.engine import Outcome
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.spec import KINDS, resolve
+from webapp.core import locks
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
 from webapp.judging.models import Trial
@@ -25,25 +25,16 @@ from .changes import changes
 from .judges import version_digest
 from .trials import OPEN, Extra
 
-TRIAL_LOCK = 7305  # namespace of its advisory locks
 MOST_CALLS = 200  # of a draft
 MOST_TOKENS = 1_000_000  # of a draft
 
 
 @contextmanager
 def claimed(trial_id: int) -> Iterator[Trial | None]:
-    """The trial, while this connection holds its lock; None if it is over or someone else has it."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s, %s)", [TRIAL_LOCK, trial_id % 2**31])
-        if not cursor.fetchone()[0]:
-            yield None
-            return
-    try:
+    """The trial; None if it is over or someone else has it."""
+    with locks.alone(locks.Work.TRIAL, trial_id) as ours:
         rows = Trial.objects.select_related("endpoint", "before__endpoint", "after__endpoint", "before__judge")
-        yield rows.filter(id=trial_id, state__in=OPEN).first()
-    finally:
-        with connection.cursor() as cursor:
-            cursor.execute("SELECT pg_advisory_unlock(%s, %s)", [TRIAL_LOCK, trial_id % 2**31])
+        yield rows.filter(id=trial_id, state__in=OPEN).first() if ours else None
 
 
 def run_trial(trial_id: int) -> None:

@@ -1,0 +1,38 @@
+"""Work that one process at a time may do: advisory locks of Postgres, each kind of work under a number of its own."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import IntEnum
+
+from django.db import connection
+
+
+class Work(IntEnum):
+    """Namespaces: work of two kinds on rows of the same id does not get in each other's way."""
+
+    IMPORT = 7301
+    DATASET_NAME = 7302
+    CURATION = 7303
+    TASKS = 7304
+    EVALUATION = 7305
+    TRIAL = 7306
+
+
+@contextmanager
+def alone(work: Work, key: int, *, wait: bool = False) -> Iterator[bool]:
+    """Whether this connection is the only one at that work until the block ends; with `wait`, once it is.
+
+    The lock goes with the connection, so it tells a dead worker from a slow one better than any clock. Of the key, the
+    last 31 bits count.
+    """
+    place = [work, key % 2**31]
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT pg{'' if wait else '_try'}_advisory_lock(%s, %s)", place)
+        ours = wait or bool(cursor.fetchone()[0])
+    try:
+        yield ours
+    finally:
+        # in a broken transaction no statement runs; the lock goes with the connection then
+        if ours and connection.is_usable() and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s, %s)", place)
