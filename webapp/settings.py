@@ -193,6 +193,8 @@ def _database() -> dict[str, object]:
         "PASSWORD": str(parts.get("password", "")),
         "HOST": str(parts.get("host", "")),
         "PORT": str(parts.get("port", "")),
+        # a connection that died with the server is found out before a request gets it, not by the request
+        "CONN_HEALTH_CHECKS": True,
         # the ORM's statements are never prepared; this is for those of `webapp.core.prepared`
         "OPTIONS": {"connect_timeout": 5, "prepare_threshold": 1}
         | {name: value for name, value in parts.items() if name not in named},
