@@ -20,7 +20,6 @@ MODULES = {
     "workbench": "an annotator's wait for the next task, in a browser",
     "annotation": "people annotating: submissions per second and latency",
     "trainer": "sampling and training, against TRL",
-    "runners": "asynchronous runs, against the simulator's prediction",
     "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
     "local_judges": "the judge in the box, against one generation per criterion",
 }
