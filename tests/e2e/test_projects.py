@@ -3,6 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.workbench import delivered
 from tests.webapp.annotation.conftest import make_version
 from webapp.annotation.models import Answer, Project
 
@@ -61,6 +62,7 @@ def test_a_project_is_set_up_opened_and_joined_by_a_newcomer(
     newcomer.keyboard.press("6")
     newcomer.keyboard.press("Control+Enter")
     newcomer.get_by_text("Which colour is fruit 1?").wait_for()
+    delivered(newcomer)
     assert Answer.objects.get().assignment.user.name == "Nora"
     other.close()
 

@@ -3,7 +3,7 @@
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.workbench import TEXTS, Bench, make_project
+from tests.e2e.workbench import TEXTS, Bench, make_project, until
 from webapp.annotation.models import Answer, Assignment, Comment, Participant
 
 pytestmark = pytest.mark.browser
@@ -149,8 +149,7 @@ def test_leaving_the_page_sends_what_was_typed_last(bench):
     bench.type("typed at the last moment")
     bench.page.goto("/")  # before the pause after which a draft is saved
     expect(bench.page.locator("h1")).to_be_visible()
-    bench.page.wait_for_timeout(300)
-    assert Assignment.objects.exclude(draft=None).get().draft["reasons"][0]["text"] == "typed at the last moment"
+    until(lambda: Assignment.objects.filter(draft__reasons__0__text="typed at the last moment").count() == 1)
 
 
 def test_a_reload_brings_the_draft_back(bench):
@@ -280,7 +279,7 @@ def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):
     expect(bench.page.locator("#work-flag")).to_be_hidden()
     bench.press("x")
     expect(bench.page.locator("#work-flag")).to_be_visible()
-    assert Participant.objects.get().keys == {"flag": "x"}
+    until(lambda: Participant.objects.get().keys == {"flag": "x"})
 
 
 def test_a_task_sent_back_says_why(bench, project):

@@ -1,5 +1,8 @@
 """A project with tasks in it, and what its annotator does at the keyboard."""
 
+import time
+from collections.abc import Callable
+
 from playwright.sync_api import Locator, Page, expect
 
 from trainer.contracts import Example as ExampleRecord
@@ -65,6 +68,19 @@ def _example(dataset: Dataset, number: int, parts: dict) -> Example:
     )
 
 
+def delivered(page: Page) -> None:
+    """Until nothing is on its way to the server: the next task is there before the answer to the last one is."""
+    expect(page.locator("#work-main")).to_have_attribute("data-waiting", "0")
+
+
+def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Until the database says so: for what a page sends without showing that it has arrived."""
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end, f"not so within {seconds} s"
+        time.sleep(0.05)
+
+
 class Bench:
     """The workbench in a browser, by keyboard."""
 
@@ -95,8 +111,7 @@ class Bench:
         expect(self.page.locator("#work-save")).to_contain_text(text)
 
     def delivered(self) -> None:
-        """Until nothing is on its way to the server: the next task is there before the answer to the last one is."""
-        expect(self.page.locator("#work-main")).to_have_attribute("data-waiting", "0")
+        delivered(self.page)
 
     def reason(self, number: int) -> Locator:
         return self.page.get_by_role("textbox", name=f"Reason {number}")
