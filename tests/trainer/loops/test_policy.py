@@ -25,7 +25,7 @@ EVERY_STEP = {
     "reward/mean", "reward/std", "reward/rubric", "rollout/length", "rollout/truncated_share", "rollout/excluded",
     "rollout/flat_groups", "scaffold/ratio", "policy/entropy", "policy/kl", "policy/kl_old", "policy/ratio_raw",
     "policy/ratio_masked", "policy/clip_share", "policy/loss", "policy/grad_norm", "perf/rollout_tokens_per_s",
-    "perf/train_tokens_per_s", "perf/step_s", "optim/lr", "criterion/must_contain",
+    "perf/train_tokens_per_s", "perf/pack_waste", "perf/shared_share", "perf/step_s", "optim/lr", "criterion/must_contain",
 }  # fmt: skip
 
 

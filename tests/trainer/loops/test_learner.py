@@ -1,0 +1,78 @@
+"""The learner: packed passes give each response exactly what it would get alone, in values and gradients."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from trainer.loops.learner import Learner, Sequence_
+
+from .conftest import small_config
+
+PROMPTS = ((3, 5, 8, 13, 21), (3, 5, 8, 14), (60, 61))
+SEQUENCES: list[Sequence_] = [
+    (PROMPTS[0], (30, 31, 32)),
+    (PROMPTS[0], (30, 31, 40, 41, 42)),
+    (PROMPTS[0], (50,)),
+    (PROMPTS[1], (30, 31, 32)),
+    (PROMPTS[2], (70, 71)),
+]
+
+
+@pytest.fixture(scope="module", params=["adapters", "all weights"])
+def learner(request: Any, tiny_dir: Path) -> Learner:
+    """In float64, also inside the norms, which transformers computes in float32 whatever the model's dtype.
+
+    Adapters start at 0, so they are moved to where they matter.
+    """
+    from transformers.models.llama import modeling_llama
+
+    from trainer.inference.models import load_model
+
+    def norm(self: Any, hidden: Tensor) -> Tensor:
+        return self.weight * hidden * torch.rsqrt(hidden.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+
+    patch = pytest.MonkeyPatch()
+    request.addfinalizer(patch.undo)
+    patch.setattr(modeling_llama.LlamaRMSNorm, "forward", norm)
+
+    config = small_config(**({} if request.param == "adapters" else {"model": {"lora": None}}))
+    made = Learner(load_model(tiny_dir).double(), config)
+    draw = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in made.parameters.values():
+            parameter.add_(0.05 * torch.randn(parameter.shape, generator=draw, dtype=parameter.dtype))
+    return made
+
+
+def pulls() -> list[Tensor]:
+    draw = torch.Generator().manual_seed(2)
+    return [torch.randn(len(response), generator=draw, dtype=torch.float64) for _, response in SEQUENCES]
+
+
+def gradient(learner: Learner, logps: list[Tensor]) -> dict[str, Tensor]:
+    loss = sum(((logp * pull).sum() for logp, pull in zip(logps, pulls(), strict=True)), torch.zeros(()))
+    found = torch.autograd.grad(loss, list(learner.parameters.values()))
+    return dict(zip(learner.parameters, found, strict=True))
+
+
+def alone(learner: Learner, sequence: Sequence_) -> Tensor:
+    """Written out: one causal pass over one response, the whole softmax."""
+    prompt, response = sequence
+    tokens = torch.tensor([prompt + response])
+    mask = torch.ones(tokens.shape[1], tokens.shape[1], dtype=torch.bool).tril()[None, None]
+    logits = learner._model(tokens, attention_mask=mask).logits[0, len(prompt) - 1 : -1]
+    return torch.log_softmax(logits / 0.7, -1).gather(-1, torch.tensor(response)[:, None])[:, 0]
+
+
+def test_sequences_in_one_pass_do_not_see_each_other(learner: Learner) -> None:
+    together = learner.score(SEQUENCES, 0.7)
+    apart = [alone(learner, sequence) for sequence in SEQUENCES]
+    for mine, expected in zip(together, apart, strict=True):
+        torch.testing.assert_close(mine.logp_T, expected, atol=1e-9, rtol=1e-9)
+    ours, theirs = gradient(learner, [part.logp_T for part in together]), gradient(learner, apart)
+    assert max(float(g.abs().max()) for g in theirs.values()) > 0.1
+    for name, expected in theirs.items():
+        torch.testing.assert_close(ours[name], expected, atol=1e-9, rtol=1e-9)
