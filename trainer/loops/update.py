@@ -86,8 +86,7 @@ class Updater:
         return report
 
     def _update(self, step: "_Step", rows: list[int], report: UpdateReport, first_pass: bool) -> None:
-        for parameter in self._learner.parameters.values():
-            parameter.grad = torch.zeros_like(parameter)
+        self._learner.begin_update()
         batch = step.batch(rows)
         report.losses.append(0.0)
         for found in step.micro_batches(rows):
@@ -103,11 +102,11 @@ class Updater:
             if result.loss.requires_grad:
                 result.loss.backward()
             step.note(report, found, scored, result)
-        norm = torch.nn.utils.clip_grad_norm_(self._learner.parameters.values(), self._config.optim.grad_clip)
-        if not torch.isfinite(norm):
+        norm = self._learner.clip(self._config.optim.grad_clip)
+        if not math.isfinite(norm):
             raise NotFinite("the norm of the gradient", rows)
-        self._learner.optimizer.step()
-        report.grad_norms.append(float(norm))
+        self._learner.end_update()
+        report.grad_norms.append(norm)
 
 
 class _Step:

@@ -76,3 +76,51 @@ def test_sequences_in_one_pass_do_not_see_each_other(learner: Learner) -> None:
     assert max(float(g.abs().max()) for g in theirs.values()) > 0.1
     for name, expected in theirs.items():
         torch.testing.assert_close(ours[name], expected, atol=1e-9, rtol=1e-9)
+
+
+def test_recomputed_activations_change_no_bit(tiny_dir: Path) -> None:
+    from trainer.inference.models import load_model
+
+    def found(recompute: bool) -> tuple[list[Tensor], dict[str, Tensor], int]:
+        config = small_config(model={"lora": None}, optim={"lr": 1e-3, "recompute_activations": recompute})
+        learner = Learner(load_model(tiny_dir), config)
+        kept = 0
+
+        def keep(tensor: Tensor) -> Tensor:
+            nonlocal kept
+            kept += tensor.numel()
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            logps = [part.logp_T for part in learner.score(SEQUENCES, 0.7)]
+        return logps, gradient(learner, logps), kept
+
+    (logps, gradients, kept), (again, gradients_again, kept_again) = found(False), found(True)
+    assert all(torch.equal(a, b) for a, b in zip(logps, again, strict=True))
+    assert all(torch.equal(gradients[name], gradients_again[name]) for name in gradients)
+    assert kept_again < kept / 2
+
+
+def test_in_bfloat16_the_weights_are_the_rounded_masters_after_every_change(tiny_dir: Path) -> None:
+    from trainer.inference.models import load_model
+
+    config = small_config(model={"lora": None, "dtype": "bfloat16"}, optim={"lr": 1e-5})
+    learner = Learner(load_model(tiny_dir, "bfloat16"), config)
+    before = {name: parameter.detach().clone() for name, parameter in learner.parameters.items()}
+    learner.begin_update()
+    sum(part.logp_T.sum() for part in learner.score(SEQUENCES, 1.0)).backward()
+    assert learner.clip(1.0) > 0
+    learner.end_update()
+    assert all(parameter.dtype == torch.float32 for parameter in learner.parameters.values())
+    assert all(not torch.equal(before[name], parameter) for name, parameter in learner.parameters.items())
+    for name, weight in learner.merged_weights():
+        assert torch.equal(weight, learner.parameters[name].bfloat16())
+    with learner.holding(before):
+        assert all(torch.equal(weight, before[name].bfloat16()) for name, weight in learner.merged_weights())
+
+
+def test_adapters_of_a_bfloat16_model_are_float32(tiny_dir: Path) -> None:
+    from trainer.inference.models import load_model
+
+    learner = Learner(load_model(tiny_dir, "bfloat16"), small_config(model={"dtype": "bfloat16"}))
+    assert {parameter.dtype for parameter in learner.parameters.values()} == {torch.float32}
