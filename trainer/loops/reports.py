@@ -35,9 +35,11 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def verifier_rates(trajectories: Sequence[Trajectory], rubrics: Mapping[str, Rubric]) -> dict[str, float]:
-    """`criterion/<verifier>`: how often criteria checked by that verifier were met."""
+    """`criterion/<verifier>`: how often criteria checked by that verifier were met, where there are verdicts at all."""
     met: dict[str, list[bool]] = defaultdict(list)
     for trajectory in trajectories:
+        if not trajectory.reward.criteria:  # its reward worker was lost, or its rubric could not be scored in time
+            continue
         criteria = rubrics[trajectory.plan.example_key].criteria
         for criterion, result in zip(criteria, trajectory.reward.criteria, strict=True):
             if criterion.verifier and result.verdict.met is not None:
