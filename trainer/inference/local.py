@@ -108,12 +108,12 @@ class _Batch:
             rows_of[request.prompt_tokens].append(row)
         last: dict[int, Tensor] = {}
         for run in pack(prompts, _PREFIX_NODES):
-            tree = PrefixTree.of([prompts[i] for i in run])
+            tree = PrefixTree.of([prompts[i] for i in run.places])
             prefix = DynamicCache()
             hidden_ND = self._sampler._model.model(**tree.model_inputs(), past_key_values=prefix).last_hidden_state[0]
             if not last:
                 self._cache = SlotCache.empty_like(prefix, len(self._requests), self._prompt_slots, self._new_tokens)
-            for i, path in zip(run, tree.paths, strict=True):
+            for i, path in zip(run.places, tree.paths, strict=True):
                 for row in rows_of[prompts[i]]:
                     self._cache.copy_prefix(row, prefix, path)
                     last[row] = hidden_ND[path[-1]]

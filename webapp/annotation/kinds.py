@@ -169,7 +169,7 @@ class TaskView(Record):
     kind: str
     prompt: tuple[dict[str, str], ...]  # {"role", "content"}
     responses: tuple[Shown, ...] = ()
-    criteria: tuple[Criterion, ...] = ()  # grading
+    criteria: tuple[Criterion, ...] = ()  # grading; pairwise in a study
     rationale: str | None = None  # rationale: the text to cut into reasons, if the example has one
     reference: str | None = None
     suggestion: dict[str, Any] | None = None  # shown frame, same record as the answer

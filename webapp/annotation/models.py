@@ -98,7 +98,8 @@ class Participant(models.Model):
 
 class Task(models.Model):
     """One thing to judge. `subject` names the part of the example: {"a": id, "b": id}, {"response": id},
-    {"responses": [...]}, {"a": id, "b": id, "preference": index} or {}. `gold` holds the known answer in the subject's
+    {"responses": [...]}, {"a": id, "b": id, "preference": index}, {"a": id, "b": id, "arm": name} (judged by the rubric of
+    that arm of a study; nobody sees both) or {}. `gold` holds the known answer in the subject's
     frame; gold tasks have no seat limit."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tasks", db_index=False)
