@@ -16,6 +16,12 @@ urlpatterns = [
     path("evaluations/<int:evaluation_id>/again", views.evaluation_again, name="evaluation_again"),
     path("evaluations/<int:evaluation_id>/rerun", views.evaluation_rerun, name="evaluation_rerun"),
     path("evaluations/<int:evaluation_id>/tasks", views.evaluation_tasks, name="evaluation_tasks"),
+    path("evaluations/<int:evaluation_id>/study", views.evaluation_study, name="evaluation_study"),
+    path(
+        "evaluations/<int:evaluation_id>/study/<int:project_id>/read",
+        views.evaluation_study_read,
+        name="evaluation_study_read",
+    ),
     path("evaluations/<int:evaluation_id>/move", views.evaluation_move, name="evaluation_move"),
     path("evaluations/<int:evaluation_id>/rename", views.evaluation_rename, name="evaluation_rename"),
     path("evaluations/<int:evaluation_id>/delete", views.evaluation_delete, name="evaluation_delete"),

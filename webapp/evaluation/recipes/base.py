@@ -92,6 +92,21 @@ class Rollout:
 
 
 @dataclass(frozen=True)
+class Judgement:
+    """What one person said of the pair `a`, `b` in one arm of a study. `side` -1 `a`, 0 tie, 1 `b`, None: could not be
+    assessed. `rater` is a pseudonym, `rubric` the words they judged by."""
+
+    example: str
+    a: str
+    b: str
+    arm: str
+    rater: str
+    side: int | None
+    seconds: float
+    rubric: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class JudgeFacts:
     """A judge version; `key` is how cases and reports name it."""
 
@@ -124,6 +139,9 @@ class Context(Protocol):
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
+
+    def study(self, project: int) -> Iterator[Judgement]:
+        """The answers of a study's project as they stand now."""
 
     def spent(self, verdicts: Sequence[int]) -> Spent: ...
 
