@@ -12,6 +12,7 @@ urlpatterns = [
     path("evaluations/<int:evaluation_id>/state", views.evaluation_state, name="evaluation_state"),
     path("evaluations/<int:evaluation_id>/cases", views.evaluation_cases, name="evaluation_cases"),
     path("evaluations/<int:evaluation_id>/cases/<int:number>", views.evaluation_case, name="evaluation_case"),
+    path("evaluations/<int:evaluation_id>/compare", views.evaluation_compare, name="evaluation_compare"),
     path("evaluations/<int:evaluation_id>/config", views.evaluation_config, name="evaluation_config"),
     path("evaluations/<int:evaluation_id>/again", views.evaluation_again, name="evaluation_again"),
     path("evaluations/<int:evaluation_id>/rerun", views.evaluation_rerun, name="evaluation_rerun"),

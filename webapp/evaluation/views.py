@@ -178,6 +178,18 @@ def evaluation_case(request: HttpRequest, evaluation_id: int, number: int) -> Ht
 @member(access.READER)
 @never_cache
 @require_GET
+def evaluation_compare(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """All that the models said to one prompt, side by side."""
+    context = _context(request, evaluation_id, "cases")
+    found = pages.side_by_side(context["evaluation"], request.GET.get("example", "").replace("\0", ""))
+    if found is None:
+        raise Http404("no model answered such an example")
+    return render(request, "evaluation/compare.html", context | found)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
 def evaluation_config(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     context = _context(request, evaluation_id, "config")
     context |= {"config_rows": pages.config_rows(context["evaluation"]), "rerun_key": uuid4().hex}

@@ -19,6 +19,10 @@ class Stopped(Exception):
     """The evaluation was paused or cancelled: everything found so far is kept in the verdict store."""
 
 
+class NotMeasured(Exception):
+    """A measure could not be had; the message says why, and stands where the number would."""
+
+
 class NothingToScore(ValueError):
     """The data holds nothing that this recipe could score; the message says what it lacks."""
 
@@ -139,6 +143,12 @@ class Context(Protocol):
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
+
+    def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
+        """Mean cosine distance of the texts under each key; None for fewer than two. Raises NotMeasured."""
+
+    def novelty(self, run: int, step: int | None) -> list[float | None]:
+        """rho of each of `rollouts`, in their order; None where a response has no token. Raises NotMeasured."""
 
     def study(self, project: int) -> Iterator[Judgement]:
         """The answers of a study's project as they stand now."""
