@@ -246,7 +246,7 @@ def requests_of(version: Any, inputs: list[Any]) -> list[bytes]:
     async def rendered() -> list[bytes]:
         client = ChatClient(endpoint_target(version.endpoint))
         calls = expanded(version.resolved, version.digest, inputs, Counter())
-        return [json.dumps(client.body(call.request)).encode() for call in calls]
+        return [client.encoded(call.request) for call in calls]
 
     return asyncio.run(rendered())
 

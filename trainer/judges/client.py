@@ -5,7 +5,6 @@ the usual SDKs grows with the open connections.
 """
 
 import asyncio
-import json
 import random
 from time import perf_counter
 from types import TracebackType
@@ -17,6 +16,7 @@ from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
 from .connections import Refused, connector
 from .replies import problem, read
+from .templates import canonical
 
 __all__ = ["Budget", "Chat", "ChatClient", "ChatReply", "ChatRequest", "EndpointProblem", "Prices", "Target", "cost"]
 
@@ -24,9 +24,9 @@ LONGEST_REPLY = 8_000_000  # bytes; a chat reply has a few thousand
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 LONGEST_RETRY_AFTER_S = 300.0  # who asks for more is not waited for
 CONNECT_S = 10.0
+MOST_TAILS = 100  # settings kept encoded: a run has as many as it has seeds
 SHORTEST_KEY = 8  # local servers take any word as key, such as EMPTY: nothing to hide
 USER_AGENT = "Touchstone/1"
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ChatClient:
@@ -40,6 +40,7 @@ class ChatClient:
         self.target, self.budget = target, budget
         self._places = asyncio.Semaphore(target.concurrency)
         self._pace = _Pace(target.requests_per_minute)
+        self._tails: dict[Any, tuple[Any, str]] = {}
         self._session: aiohttp.ClientSession | None = None
         base = target.url.rstrip("/")
         self._url = base if base.endswith("/chat/completions") else f"{base}/chat/completions"
@@ -68,10 +69,10 @@ class ChatClient:
         Raises EndpointProblem: at once where another attempt would end the same way, else after `target.retries` more
         attempts with pauses that double; a Retry-After is honoured, and then by all calls of this client.
         """
-        body = self.body(request)
+        data = self.encoded(request)
         for attempt in range(1, self.target.retries + 2):
             try:
-                return await self._charged(request, body, attempt)
+                return await self._charged(request, data, attempt)
             except EndpointProblem as found:
                 if found.retry_after_s is not None:
                     self._pace.rest(min(found.retry_after_s, LONGEST_RETRY_AFTER_S))
@@ -83,10 +84,22 @@ class ChatClient:
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as OpenAI's API takes it."""
+        return {"messages": request.messages, **self._settings(request)}
+
+    def encoded(self, request: ChatRequest) -> bytes:
+        """The same as JSON. What all calls of a run have in common is encoded once."""
+        key = (id(request.schema), request.sampling, request.seed)
+        kept = self._tails.get(key)
+        if kept is None or kept[0] is not request.schema:
+            if len(self._tails) >= MOST_TAILS:
+                self._tails.clear()
+            kept = self._tails[key] = (request.schema, canonical(self._settings(request))[1:])
+        return f'{{"messages":{request.encoded},{kept[1]}'.encode("utf-8", "replace")
+
+    def _settings(self, request: ChatRequest) -> dict[str, Any]:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.target.model,
-            "messages": request.messages,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             self.target.tokens_field: sampling.max_tokens,
@@ -99,23 +112,22 @@ class ChatClient:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
 
-    async def post(self, body: dict[str, Any]) -> tuple[bytes, float]:
+    async def post(self, data: bytes) -> tuple[bytes, float]:
         """(answer, seconds) of one attempt within the limits on concurrency and rate. Raises EndpointProblem."""
         if self._session is None:
             raise RuntimeError("use the client as `async with ChatClient(...) as client`")
-        data = _encode(body).encode("utf-8", "replace")
         async with self._places:
             await self._pace.turn()
             return await self._exchange(self._session, data)
 
-    async def _charged(self, request: ChatRequest, body: dict[str, Any], attempt: int) -> ChatReply:
+    async def _charged(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, charged to the budget if there is one."""
         if self.budget is None:
-            return await self._attempt(body, attempt)
+            return await self._attempt(data, attempt)
         hold = await self.budget.hold(request, self.target.prices)
         reply, billed = None, True
         try:
-            reply = await self._attempt(body, attempt)
+            reply = await self._attempt(data, attempt)
         except EndpointProblem as found:
             # an answer that cannot be read, or comes too late, is paid for all the same
             billed = found.code in ("bad_response", "timeout")
@@ -128,8 +140,8 @@ class ChatClient:
         if self.budget is not None:
             await self.budget.settle(hold, reply, self.target.prices, billed=billed)
 
-    async def _attempt(self, body: dict[str, Any], attempt: int) -> ChatReply:
-        answer, seconds = await self.post(body)
+    async def _attempt(self, data: bytes, attempt: int) -> ChatReply:
+        answer, seconds = await self.post(data)
         try:
             return read(answer, seconds, attempt)
         except EndpointProblem as found:
