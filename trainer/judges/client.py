@@ -1,7 +1,7 @@
 """An asynchronous client for OpenAI-compatible chat endpoints.
 
-aiohttp, because a judge has hundreds of calls in flight: its processor time per request stays near 0.3 ms, where that of
-the usual SDKs grows with the open connections.
+A judge has hundreds of calls in flight, and the processor time of the usual SDKs grows with the open connections; see
+`connections` for what is used instead.
 """
 
 import asyncio
@@ -10,11 +10,9 @@ from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-import aiohttp
-
 from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
-from .connections import Refused, connector
+from .connections import BadAddress, Connections, Refused, TooLong
 from .replies import problem, read
 from .templates import canonical
 
@@ -23,7 +21,6 @@ __all__ = ["Budget", "Chat", "ChatClient", "ChatReply", "ChatRequest", "Endpoint
 LONGEST_REPLY = 8_000_000  # bytes; a chat reply has a few thousand
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 LONGEST_RETRY_AFTER_S = 300.0  # who asks for more is not waited for
-CONNECT_S = 10.0
 MOST_TAILS = 100  # settings kept encoded: a run has as many as it has seeds
 SHORTEST_KEY = 8  # local servers take any word as key, such as EMPTY: nothing to hide
 USER_AGENT = "Touchstone/1"
@@ -41,7 +38,7 @@ class ChatClient:
         self._places = asyncio.Semaphore(target.concurrency)
         self._pace = _Pace(target.requests_per_minute)
         self._tails: dict[Any, tuple[Any, str]] = {}
-        self._session: aiohttp.ClientSession | None = None
+        self._connections: Connections | None = None
         base = target.url.rstrip("/")
         self._url = base if base.endswith("/chat/completions") else f"{base}/chat/completions"
 
@@ -49,19 +46,17 @@ class ChatClient:
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         if self.target.key:
             headers["Authorization"] = f"Bearer {self.target.key}"
-        self._session = aiohttp.ClientSession(
-            connector=connector(self.target.refuse),
-            timeout=aiohttp.ClientTimeout(total=self.target.timeout_s, sock_connect=CONNECT_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
-        )
+        try:
+            self._connections = Connections(self._url, headers, longest=LONGEST_REPLY, refuse=self.target.refuse)
+        except BadAddress as error:
+            raise EndpointProblem("refused", self._hidden(str(error))) from None
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._connections is not None:
+            self._connections.close()
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """The reply to `request`, whole or cut (`finish_reason` "length").
@@ -114,11 +109,11 @@ class ChatClient:
 
     async def post(self, data: bytes) -> tuple[bytes, float]:
         """(answer, seconds) of one attempt within the limits on concurrency and rate. Raises EndpointProblem."""
-        if self._session is None:
+        if self._connections is None:
             raise RuntimeError("use the client as `async with ChatClient(...) as client`")
         async with self._places:
             await self._pace.turn()
-            return await self._exchange(self._session, data)
+            return await self._exchange(self._connections, data)
 
     async def _charged(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, charged to the budget if there is one."""
@@ -147,28 +142,23 @@ class ChatClient:
         except EndpointProblem as found:
             raise EndpointProblem(found.code, self._hidden(found.message), retryable=found.retryable) from None
 
-    async def _exchange(self, session: aiohttp.ClientSession, data: bytes) -> tuple[bytes, float]:
+    async def _exchange(self, connections: Connections, data: bytes) -> tuple[bytes, float]:
         started = perf_counter()
         try:
-            async with session.post(self._url, data=data, allow_redirects=False) as response:
-                answer = await _bounded(response)
-                if response.status != 200:
-                    raise problem(response.status, response.headers, self._hidden(answer.decode("utf-8", "replace")))
-                return answer, perf_counter() - started
-        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            answer = await connections.post(data, self.target.timeout_s)
+        except OSError as error:  # TimeoutError is one
             raise self._unreached(error) from error
+        if answer.status != 200:
+            raise problem(answer.status, answer.headers, self._hidden(answer.body.decode("utf-8", "replace")))
+        return answer.body, perf_counter() - started
 
-    def _unreached(self, error: Exception) -> EndpointProblem:
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return EndpointProblem("down", f"no connection within {CONNECT_S:g} s", retryable=True)
+    def _unreached(self, error: OSError) -> EndpointProblem:
+        if isinstance(error, TooLong):
+            return EndpointProblem("bad_response", str(error))
+        if isinstance(error, Refused):
+            return EndpointProblem("refused", str(error))
         if isinstance(error, TimeoutError):
             return EndpointProblem("timeout", f"no complete answer within {self.target.timeout_s:g} s", retryable=True)
-        if isinstance(error, aiohttp.InvalidURL):
-            return EndpointProblem("refused", f"{self._url} is no address")
-        if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, Refused):
-            return EndpointProblem("refused", str(error.os_error))
-        if isinstance(error, aiohttp.ServerDisconnectedError):
-            return EndpointProblem("down", "the connection was closed without an answer", retryable=True)
         return EndpointProblem("down", str(error) or type(error).__name__, retryable=True)
 
     def _hidden(self, text: str) -> str:
@@ -202,14 +192,3 @@ class _Pace:
 
     def rest(self, seconds: float) -> None:
         self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    parts, size = [], 0
-    while chunk := await response.content.readany():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > LONGEST_REPLY:
-            response.close()  # the rest is not worth reading, so the connection cannot be used again
-            raise EndpointProblem("bad_response", f"an answer of more than {LONGEST_REPLY:,} bytes was broken off")
-    return parts[0] if len(parts) == 1 else b"".join(parts)
