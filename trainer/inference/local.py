@@ -140,12 +140,12 @@ class _Stream:
         """Run these prompts, what they share once, each into its row."""
         prompts = list(rows)
         for run in pack(prompts, _PREFIX_NODES):
-            tree = PrefixTree.of([prompts[i] for i in run]).to(self._device)
+            tree = PrefixTree.of([prompts[i] for i in run.places]).to(self._device)
             prefix = DynamicCache()
             hidden_ND = self._model.model(**tree.model_inputs(), past_key_values=prefix).last_hidden_state[0]
             if not self._last:
                 self._cache = SlotCache.empty_like(prefix, self._capacity, self._slots)
-            for i, path in zip(run, tree.paths, strict=True):
+            for i, path in zip(run.places, tree.paths, strict=True):
                 self._cache.copy_prefix(rows[prompts[i]], prefix, path)
                 self._last[prompts[i]] = hidden_ND[path[-1]]
 

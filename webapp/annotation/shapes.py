@@ -119,6 +119,7 @@ def answer(row: Answer) -> dict[str, Any]:
         "guidelines": row.guidelines.number if row.guidelines else None,
         "suggestion": row.suggestion,
         "gold_right": row.gold_right,
+        "gold_detail": row.gold_detail,
         "submitted_at": row.submitted_at,
     }
 

@@ -29,7 +29,7 @@ def view(
         "kind": kind,
         "prompt": [{"role": message["role"], "content": message["content"]} for message in content["prompt"]],
         "responses": responses(kind, subject, order, content, done=done),
-        "criteria": [_criterion(one) for one in criteria(content)] if kind == "grading" else [],
+        "criteria": [_criterion(one) for one in _criteria(kind, subject, content)],
         "rationale": rationale(subject, content) if kind == "rationale" else None,
         "reference": content.get("reference"),
         "suggestion": suggestion(kind, subject, order, content) if suggested else None,
@@ -56,6 +56,24 @@ def _shuffle(text: str) -> bytes:
 def criteria(content: Content) -> list[dict[str, Any]]:
     rubric = content.get("rubric") or {}
     return list(rubric.get("criteria", ()))
+
+
+def arms(content: Content) -> dict[str, list[dict[str, Any]]]:
+    """The rubrics of a study by the name of their arm, from `meta.study.arms`; {} where the example is in none."""
+    study = content.get("meta", {}).get("study")
+    found = study.get("arms") if isinstance(study, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _criteria(kind: str, subject: Content, content: Content) -> list[dict[str, Any]]:
+    """The rubric that this task is judged by. A study's is told apart from the other arm's by nothing but its words."""
+    if kind == "grading":
+        return criteria(content)
+    given = arms(content).get(subject.get("arm", ""), ()) if kind == "pairwise" else ()
+    return [
+        {"id": str(number), "text": one["text"], "points": 1 if one["points"] > 0 else -1}
+        for number, one in enumerate(given, 1)
+    ]
 
 
 def _criterion(stored: dict[str, Any]) -> dict[str, Any]:

@@ -22,13 +22,16 @@ LEVELS, LEVEL, PLACES = 10_000, 1e9, 256
 def of(kind: str, content: Content) -> list[Subject]:
     """The subjects of one example; [] where it has nothing of this kind to judge.
 
-    pairwise: the pairs its preferences name, else neighbouring responses, at most PAIRS. rubric: the example.
+    pairwise: the pairs its preferences name, else neighbouring responses, at most PAIRS; in a study its first pair, once
+    in each arm. rubric: the example.
     grading: each response, if there is a rubric. ranking: all responses, if there are two. rating: each response.
     rationale: each preference that has reasons or a `meta.rationale` text, else each pair, without a text.
     """
     ids = [one["id"] for one in content.get("responses", ())]
     if kind == "pairwise":
-        return _pairs(content, ids)
+        pairs = _pairs(content, ids)
+        arms = shown.arms(content)
+        return [{**pair, "arm": arm} for pair in pairs[:1] for arm in arms] if arms else pairs
     if kind == "rubric":
         return [{}]
     if kind == "grading":

@@ -44,7 +44,7 @@ class Table:
 
 @dataclass
 class Curve:
-    """Lines over a common x axis. A point is {"x", "value", "low", "high", "n"}; missing values leave gaps."""
+    """Lines over a common x axis. A point is {"x"} and an estimate; missing values leave gaps."""
 
     title: str
     x: str
@@ -99,7 +99,10 @@ def headline(label: str, cell: Cell) -> dict[str, Any]:
 def point(x: float, found: Any) -> dict[str, Any]:
     """A point of a curve from an estimate."""
     data = found if isinstance(found, dict) else found.json()
-    return {"x": x, **{name: data.get(name) for name in ("value", "low", "high", "n", "undefined")}}
+    return {
+        "x": x,
+        **{name: data.get(name) for name in ("value", "low", "high", "n", "missing", "undefined", "interval")},
+    }
 
 
 def table(title: str, columns: Sequence[str | tuple[str, str]], rows: Iterable[list[Cell]], note: str = "") -> Table:

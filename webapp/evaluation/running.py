@@ -164,7 +164,7 @@ class Work:
     def judge_facts(self, version: int) -> JudgeFacts:
         return judges.facts(self._version(version))
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
         budget = self._budget()
         unusable: Counter[str] = Counter()
         row = self._version(version)
@@ -176,6 +176,7 @@ class Work:
                 stop=self._stop,
                 tell=lambda done, total, words: self._note(phase, done, total, words),
                 unusable=unusable,
+                draw=draw,
             )
         except judges.Halted as halted:
             if not str(halted):

@@ -45,7 +45,8 @@ class AnswerOut(Schema):
     current: bool
     state: Literal["standing", "reopened", "superseded"]
     gold: bool
-    gold_right: bool | None
+    gold_right: bool | None = Field(description="null too while a rubric or rationale waits to be matched")
+    gold_recall: float | None = Field(description="Share of the known criteria or reasons that it has")
     submitted_at: datetime
     shown_order: list[int]
     resolution: str | None

@@ -6,6 +6,8 @@ The rules that keep the counts exact under any concurrency:
   take turns, and then their assignment.
 - A seat is taken by a conditional update of its task: the lock re-reads the row, so a seat that somebody else took
   meanwhile is not seen as free, and a check constraint stands behind it.
+- Two arms of a study are two tasks on one example, and nobody sits at both, not even at a seat that was given back: the
+  statement that takes a seat looks for one at the twin, and the participant's lock keeps it from being taken meanwhile.
 - Locks are taken in the order participant, assignments, tasks (by id), answers. Serving skips locked tasks instead of
   waiting, since it may hold another task already; `take_waiting`, which waits, runs in a transaction of its own.
 
@@ -72,9 +74,19 @@ OPEN = f"""
     ORDER BY a.claimed_at, a.id LIMIT %s
 """  # noqa: S608
 # `OFFSET 0` keeps the planner from turning the look-up of one row into a join over all this person ever did
+# Of the arms of a study the one with fewer people comes first, by lot where they are equal: so each arm of a pair gets
+# its people, a person gets both arms over the pairs, and no statement takes a task and its twin
 NOT_MINE = """
     NOT EXISTS (SELECT 1 FROM annotation_assignment m
                 WHERE m.task_id = t.id AND m.user_id = %(user)s AND m.state <> 'returned' OFFSET 0)
+    AND (NOT t.subject ? 'arm' OR NOT EXISTS (
+        SELECT 1 FROM annotation_task o
+        WHERE o.project_id = t.project_id AND o.example_id = t.example_id AND o.id <> t.id
+            AND (EXISTS (SELECT 1 FROM annotation_assignment m WHERE m.task_id = o.id AND m.user_id = %(user)s)
+                 OR o.open AND (o.taken, hashint8extended(o.id, %(user)s), o.id)
+                             < (t.taken, hashint8extended(t.id, %(user)s), t.id)
+                    AND NOT EXISTS (SELECT 1 FROM annotation_assignment m
+                                    WHERE m.task_id = t.id AND m.user_id = %(user)s))))
 """
 WAITING = f"""
     SELECT count(*) FROM (

@@ -223,7 +223,7 @@ def _right(place: Place, seat: Assignment, content: dict[str, Any]) -> bool | No
 
 def _submission(place: Place, seat: Assignment, answer: Answer) -> Submission:
     feedback = after = None
-    if answer.gold_right is not None and seat.task.gold is not None and place.settings.gold_feedback:
+    if seat.task.gold is not None and place.settings.gold_feedback:
         expected = kinds.to_shown(place.project.kind, seat.task.gold, seat.task.subject, seat.order)
         feedback = {"right": answer.gold_right, "expected": expected}
     if place.settings.suggestions == "after" and (suggestion := _suggestion(place, seat)):

@@ -116,8 +116,11 @@ class Context(Protocol):
 
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
-        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped."""
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
+        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped.
+
+        Another `draw` asks for other samples of the same questions.
+        """
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""

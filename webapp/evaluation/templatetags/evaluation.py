@@ -106,6 +106,20 @@ def legend(block: Mapping[str, Any]) -> SafeString:
     )
 
 
+@register.simple_tag
+def values_of(block: Mapping[str, Any]) -> dict[str, Any]:
+    """The estimates that a chart draws, as a table: its columns, and its rows as (name, cells)."""
+    if block["kind"] == "scatter":
+        return {"columns": [block["x"], block["y"]], "rows": [(p["name"], [p["x"], p["y"]]) for p in block["points"]]}
+    places = sorted({point["x"] for each in block["series"] for point in each["points"]})
+    rows = []
+    for each in block["series"]:
+        known = {point["x"]: {"kind": "estimate", "unit": "share", **point} for point in each["points"]}
+        rows.append((each["name"], [known.get(place, NOWHERE) for place in places]))
+    return {"columns": [f"{place:.3g}" for place in places], "rows": rows, "corner": block["x"]}
+
+
+NOWHERE = {"kind": "number", "value": None, "undefined": "not measured here"}
 ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "criterion", "criterion id")
 
 

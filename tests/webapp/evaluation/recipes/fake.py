@@ -58,13 +58,13 @@ class FakeContext:
         spec = self.judges[version].spec
         return JudgeFacts(version, version, f"judge {version}", spec["kind"], spec)
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
         judge = self.judges[version]
         spec = resolve_spec(judge.spec)
         found = []
         for given in inputs:
             try:
-                calls = expand(spec, f"v{version}", given)
+                calls = expand(spec, f"v{version}", given, draw)
             except InputProblem:
                 continue
             for call in calls:
