@@ -145,6 +145,10 @@ def known_words(content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
     if "grades" in content:
         met = sum(grade["verdict"] == "met" for grade in content["grades"])
         return f"{met} of {len(content['grades'])} met"
+    if "rubric" in content:
+        return f"{len(content['rubric']['criteria'])} criteria"
+    if "reasons" in content and "strength" not in content:
+        return f"{len(content['reasons'])} reasons"
     if "ratings" in content:
         return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
     if "tiers" in content:
