@@ -105,7 +105,7 @@ def _draft(trial: Trial) -> str:
     target = asked(trial.endpoint, spec)
     if target is None:
         return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)
-    return call(target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
+    return call(trial.endpoint, target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
 
 
 def _told(outcome: Outcome, place: int) -> dict[str, Any]:
