@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-judges screenshot clean
+.PHONY: help setup run test lint format bench bench-judges bench-trainer screenshot clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -51,6 +51,9 @@ bench: setup  ## Measure launch, ingest, datasets, annotation, training and judg
 
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
 	$(PY) -m benchmarks judges
+
+bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
+	$(PY) -m benchmarks trainer
 
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot

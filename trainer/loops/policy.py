@@ -219,7 +219,7 @@ class PolicyLoop:
             self._lagging = self._policy() if self._config.runner.push_every > 1 else None
             self._load_sampler(self.step)
         elif not self._pushed:
-            with learner.holding(self._lagging or dict(learner.parameters)):
+            with learner.holding(self._lagging or learner.policy()):
                 self._load_sampler(self._version)
         self._pushed = True
 
@@ -247,7 +247,7 @@ class PolicyLoop:
 
     def _policy(self) -> dict[str, Tensor]:
         """A copy of the trained parameters."""
-        return {name: parameter.detach().clone() for name, parameter in self.parts.learner.parameters.items()}
+        return self.parts.learner.policy()
 
     def _save(self) -> None:
         checkpoint = checkpoints.Checkpoint(self.step, self._state(), self._tensors())
