@@ -116,6 +116,7 @@ class Task(models.Model):
         db_persist=True,
     )
     gold = models.JSONField(null=True, blank=True)
+    suggestion = models.JSONField(null=True, blank=True)  # what a judge says: see `services.suggestions`
     completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -188,6 +189,9 @@ class Answer(models.Model):
     content = models.JSONField()
     guidelines = models.ForeignKey(Guidelines, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     suggestion = models.CharField(max_length=8, default="never")  # never, before, after: when a model's view was shown
+    suggested_by = models.CharField(
+        max_length=200, blank=True
+    )  # whose view that was: a judge's version, or the dataset
     seconds = models.FloatField(default=0)
     gold_right = models.BooleanField(null=True)  # None: not a gold task, or not matched with the known answer yet
     gold_detail = models.JSONField(null=True)  # how it was matched: see `gold.matched`
@@ -326,6 +330,7 @@ class Job(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     seen_at = models.DateTimeField(auto_now_add=True)  # the worker's last sign of life
     finished_at = models.DateTimeField(null=True, blank=True)
+    stopping = models.BooleanField(default=False)  # somebody wants it to end; kinds that cost money look at it
 
     class Meta:
         constraints = [

@@ -31,6 +31,11 @@ def text(words: str, *tags: str, href: str = "") -> Cell:
     return {"kind": "text", "text": words, "tags": list(tags), **({"href": href} if href else {})}
 
 
+def compared(example: str) -> Cell:
+    """An example by its key, leading to what the models said of it side by side."""
+    return {"kind": "text", "text": example, "tags": [], "compare": example}
+
+
 @dataclass
 class Table:
     """`columns`: (words, help). `rows` hold one cell per column; the first names the row."""

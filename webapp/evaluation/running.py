@@ -27,10 +27,10 @@ from webapp.core.views import DATABASE_AWAY
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 
-from . import judges, queries, services, sources
+from . import judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
 from .recipes import RECIPES, resolve
-from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Rollout, Spent, Stopped
+from .recipes.base import Found, Judged, JudgeFacts, Judgement, NothingToScore, Outcome, Rollout, Spent, Stopped
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
@@ -193,6 +193,17 @@ class Work:
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         for provide in sources.ROLLOUTS:
             yield from provide(self.evaluation.workspace_id, run, step)
+
+    def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
+        self.tell("measuring diversity", 0, 0)
+        return measuring.embedding_diversity(texts)
+
+    def novelty(self, run: int, step: int | None) -> list[float | None]:
+        self.tell("measuring novelty", 0, 0)
+        return [rho for provide in sources.NOVELTY for rho in provide(self.evaluation.workspace_id, run, step)]
+
+    def study(self, project: int) -> Iterator[Judgement]:
+        return studies.judgements(self.evaluation.workspace_id, project)
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return judges.spent(verdicts)

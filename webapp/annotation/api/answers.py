@@ -40,7 +40,8 @@ class AnswerOut(Schema):
     content: dict[str, Any]
     guidelines: int | None
     seconds: float
-    suggestion: str
+    suggestion: str = Field(description="never, before or after: when this person saw a model's view")
+    suggested_by: str = Field(description="Whose view: a judge's version, or the dataset")
     revision: int
     current: bool
     state: Literal["standing", "reopened", "superseded"]

@@ -109,6 +109,25 @@ def take_up_lost() -> int:
     return len(lost)
 
 
+def stop(project: Project, kind: Job.Kind) -> None:
+    """Asks an open job to end; what it has done stays. Only work that looks at `stopping` does."""
+    Job.objects.filter(project=project, kind=kind, finished_at=None).update(stopping=True)
+
+
+def stopping(job: Job) -> Callable[[], bool]:
+    """Whether somebody wants it to end, asked of the database once a second however often it is called."""
+    asked, wanted = 0.0, False
+
+    def look() -> bool:
+        nonlocal asked, wanted
+        if not wanted and monotonic() - asked > 1:
+            asked = monotonic()
+            wanted = Job.objects.filter(pk=job.pk, stopping=True).exists()
+        return wanted
+
+    return look
+
+
 def save(job: Job, *fields: str) -> None:
     """Writes these fields and a sign of life, and tells open pages."""
     job.seen_at = timezone.now()

@@ -36,7 +36,7 @@ PERSON_COLUMNS = 15
 SEAT = """
     a.id, a.task_id, a.project_id, a.user_id, a.state, a."order", a.claimed_at, a.lease_until, a.submitted_at, a.draft,
     a.draft_revision, a.draft_at, a.skip_reason, a.sent_back, a.seconds, a.guidelines_id, g.number,
-    t.subject, t.gold, t.overlap, t.rank, t.example_id, e.canonical
+    t.subject, t.gold, t.overlap, t.rank, t.example_id, e.canonical, t.suggestion
 """
 SEATS = """
     annotation_assignment a
@@ -125,7 +125,7 @@ TAKE = f"""
     SELECT {SEAT.replace("g.number", "%(number)s::int")}, ({WAITING})
     FROM a JOIN t ON t.id = a.task_id JOIN datasets_example e ON e.id = t.example_id ORDER BY t.rank
 """  # noqa: S608
-COLUMNS = "x.id, x.subject, x.gold, x.overlap, x.rank, x.example_id"
+COLUMNS = "x.id, x.subject, x.gold, x.overlap, x.rank, x.example_id, x.suggestion"
 TOOK = f"""
     UPDATE annotation_task x SET taken = x.taken + 1 WHERE x.id = ANY (ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}
 """  # noqa: S608
@@ -285,6 +285,7 @@ def _assignment(row: Sequence[Any], project: Project) -> Assignment:
     """An assignment with `project`, `task.example` and `guidelines` in place; the columns of `SEAT`."""
     task = Task(id=row[1], project=project, subject=json.loads(row[17]), overlap=row[19], rank=row[20])
     task.gold = None if row[18] is None else json.loads(row[18])
+    task.suggestion = None if row[23] is None else json.loads(row[23])
     task.example = Example(id=row[21], canonical=row[22])
     seat = Assignment(
         id=row[0], task=task, project=project, user_id=row[3], state=row[4], order=json.loads(row[5]),

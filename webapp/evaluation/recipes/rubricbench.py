@@ -235,6 +235,7 @@ def _case(each: Seen) -> Found:
         values |= {"recall": each.aligned.recall, "hallucination": each.aligned.hallucination, "f1": each.aligned.f1}
     if each.own is not None:
         values["grid"] = _grid(each)
+        values["own"] = [item.model_dump(mode="json", exclude_defaults=True) for item in each.own]
     values["verdicts"] = each.ids
     subject = {"example": each.pair.key, "a": each.pair.a.id, "b": each.pair.b.id}
     return Found(subject, values, tags)

@@ -20,7 +20,8 @@ DASH = "–"
 def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
     """A number with its interval, n and missing cases, linked to the cases behind it where there is an evaluation."""
     if shown["kind"] == "text":
-        return _linked(shown["text"], shown, evaluation, "row-link" if shown.get("tags") else "")
+        leads = shown.get("tags") or shown.get("compare")
+        return _linked(shown["text"], shown, evaluation, "row-link" if leads else "")
     value = amount(shown.get("value"), shown.get("unit", "count"))
     if shown.get("value") is None:
         return format_html(
@@ -46,6 +47,9 @@ def _interval(shown: Mapping[str, Any]) -> SafeString:
 def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None, css: str) -> SafeString:
     if shown.get("href") and evaluation:
         return format_html('<a class="{}" href="{}">{}</a>', css, shown["href"], words)
+    if shown.get("compare") and evaluation:
+        href = reverse("evaluation_compare", args=[evaluation.pk]) + "?" + urlencode({"example": shown["compare"]})
+        return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
     if shown.get("tags") and evaluation:
         href = cases_url(evaluation, shown["tags"])
         return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
