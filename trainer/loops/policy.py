@@ -14,6 +14,7 @@ from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.contracts import ArtifactData
 from trainer.inference.chat import encode_prompt, with_addition
+from trainer.inference.checksum import Checksum
 from trainer.rollouts import PromptPlan, RewardFunction, Trajectory, greedy_rewards, sample_plans, score_samples
 from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
 from trainer.seeding import derive_seed
@@ -224,7 +225,19 @@ class PolicyLoop:
         self._pushed = True
 
     def _load_sampler(self, version: int) -> None:
-        self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version)
+        """Raises RunFailed where the sampler does not hold afterwards what was given to it."""
+        pushed = Checksum()
+        held = self.parts.sampler.load_weights(pushed.watching(self._weights_to_push()), version)
+        if held != pushed.hexdigest():
+            raise RunFailed(
+                f"the weights of step {version} did not reach the sampler: their checksum is {pushed.hexdigest()}, that of "
+                f"what the sampler holds {held}"
+            )
+
+    def _weights_to_push(self) -> Iterator[tuple[str, Tensor]]:
+        sampler, learner = self._config.sampler, self.parts.learner
+        adapters = sampler.kind != "local" and sampler.push == "adapters"
+        return learner.adapter_weights() if adapters else learner.merged_weights()
 
     @contextmanager
     def _newest_weights(self) -> Iterator[None]:

@@ -50,7 +50,7 @@ class AsyncPolicyLoop(PolicyLoop):
         weights = {}
         for known, policy in self._history.items():
             with learner.holding(policy):
-                weights[known] = self._merged()
+                weights[known] = self._copied_weights()
         self._told, self._asked_at = self.step, time.monotonic()
         self._conductor.start(weights)
         runner = self._config.runner
@@ -101,7 +101,7 @@ class AsyncPolicyLoop(PolicyLoop):
         if self._version == self.step:
             if self._config.runner.reset_optimizer:
                 self.parts.learner.forget_moments()
-            self._history[self.step], weights = self._policy(), self._merged()
+            self._history[self.step], weights = self._policy(), self._copied_weights()
         needed = self._conductor.updated(self.step, self._version, weights)
         self._history = {version: policy for version, policy in self._history.items() if version >= needed}
 
@@ -122,9 +122,9 @@ class AsyncPolicyLoop(PolicyLoop):
         older = {f"{SAVED}{version}": policy for version, policy in self._history.items() if version != self.step}
         return super()._tensors() | older
 
-    def _merged(self) -> dict[str, Tensor]:
+    def _copied_weights(self) -> dict[str, Tensor]:
         """Copies: the learner goes on changing its own while workers fetch these."""
-        return {name: tensor.clone() for name, tensor in self.parts.learner.merged_weights()}
+        return {name: tensor.clone() for name, tensor in self._weights_to_push()}
 
     def _log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
         self._monitor.log(message, self.step, level)
