@@ -9,6 +9,7 @@ COMMANDS = {
     "run": ("trainer.cli", "run", "train without a server"),
     "models": ("trainer.cli", "models", "make a model directory"),
     "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
+    "claims": ("trainer.claims.command", "main", "does a paper's central claim hold here"),
     "simulate": ("trainer.simulator.command", "main", "schedules of a cluster on a virtual clock"),
     "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
     "judge-local": ("trainer.logit_judge.command", "judge_local", "answer judge calls with a model on this machine"),
