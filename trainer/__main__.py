@@ -12,6 +12,8 @@ COMMANDS = {
     "claims": ("trainer.claims.command", "main", "does a paper's central claim hold here"),
     "simulate": ("trainer.simulator.command", "main", "schedules of a cluster on a virtual clock"),
     "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
+    "diversity": ("trainer.measuring", "diversity", "how far apart in meaning responses to one prompt are"),
+    "novelty": ("trainer.measuring", "novelty", "how much likelier responses are than before training"),
     "judge-local": ("trainer.logit_judge.command", "judge_local", "answer judge calls with a model on this machine"),
     "judge-calibrate": ("trainer.logit_judge.command", "judge_calibrate", "learn where yes begins from human verdicts"),
     "objective": ("trainer.objectives.calculator", "main", "an objective on numbers from a file"),

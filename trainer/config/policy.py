@@ -19,7 +19,9 @@ class Lora(Section):
 
 class Model(Section):
     name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1)
-    dtype: Literal["float32", "bfloat16"] = knob("float32", "Precision of the frozen weights and of the arithmetic")
+    dtype: Literal["float32", "bfloat16"] = knob(
+        "float32", "Precision of the model; what is trained is kept in float32 in either case"
+    )
     lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
 
 
@@ -66,7 +68,10 @@ class RewardComponent(Section):
 
 
 class Optim(Section):
-    lr: float = knob(2e-4, "Peak learning rate of AdamW", gt=0, le=1)
+    optimizer: Literal["adamw", "muon"] = knob(
+        "adamw", "`muon`: Muon for the matrices of the layers, AdamW for embeddings, head and norms"
+    )
+    lr: float = knob(2e-4, "Peak learning rate", gt=0, le=1)
     schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
     warmup_steps: int = knob(0, "Steps of linear warm-up", unit="steps", ge=0)
     minibatch_size: int | None = knob(
@@ -76,6 +81,7 @@ class Optim(Section):
     weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
     beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
     beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
+    momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True)
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
         1024,
@@ -83,6 +89,9 @@ class Optim(Section):
         unit="tokens",
         ge=64,
         advanced=True,
+    )
+    recompute_activations: bool = knob(
+        False, "Compute each layer again in the backward pass instead of keeping its activations", advanced=True
     )
 
 

@@ -4,10 +4,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils.checkpoint import checkpoint
 
 from trainer.config import PolicyConfig
 from trainer.inference.attention import use_grouped_attention
@@ -15,6 +17,8 @@ from trainer.inference.prefix import PrefixTree
 from trainer.seeding import derive_seed
 
 from .head import log_probs
+from .masters import Masters
+from .optimizers import Optimizers
 
 Sequence_ = tuple[tuple[int, ...], tuple[int, ...]]
 """Prompt tokens and response tokens."""
@@ -42,12 +46,12 @@ class Learner:
         self._frozen = None if config.model.lora else deepcopy(model).requires_grad_(False)
         self._peft = _with_adapters(model, config) if config.model.lora else None
         self._model = self._peft.get_base_model() if self._peft else model
+        if config.optim.recompute_activations:
+            _recompute_activations(self._model)
         named = (self._peft or model).named_parameters()
-        self.parameters: dict[str, torch.nn.Parameter] = {n: p for n, p in named if p.requires_grad}
-        optim = config.optim
-        self.optimizer = torch.optim.AdamW(
-            self.parameters.values(), optim.lr, (optim.beta1, optim.beta2), weight_decay=optim.weight_decay
-        )
+        self._masters = Masters({name: parameter for name, parameter in named if parameter.requires_grad})
+        self.parameters = self._masters.parameters
+        self.optimizer = Optimizers(self.parameters, config.optim)
 
     def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[Scored]:
         """One forward pass over all sequences, shared prefixes once. `untrained`: as the model was before the run."""
@@ -57,7 +61,8 @@ class Learner:
             head_VD = self._frozen.get_output_embeddings().weight
         logp_M, entropy_M = log_probs(hidden_MD, head_VD, tokens_M, temperature)
         lengths = [len(response) for _, response in sequences]
-        parts = zip(logp_M.split(lengths), entropy_M.split(lengths), strict=True)
+        # What follows are sums over a few numbers per token, which the records of the step share: on the CPU.
+        parts = zip(logp_M.cpu().split(lengths), entropy_M.cpu().split(lengths), strict=True)
         return [Scored(logp_T, entropy_T) for logp_T, entropy_T in parts]
 
     def response_states(self, sequences: Sequence[Sequence_], untrained: bool = False) -> tuple[Tensor, Tensor]:
@@ -78,8 +83,8 @@ class Learner:
                 return
             for name, module in self._model.named_modules():
                 if hasattr(module, "lora_A"):
-                    delta = module.get_delta_weight("default")
-                    yield f"{name}.weight", module.base_layer.weight + delta.to(module.base_layer.weight.dtype)
+                    base = module.base_layer.weight
+                    yield f"{name}.weight", (base + module.get_delta_weight("default")).to(base.dtype)
 
     @contextmanager
     def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
@@ -95,34 +100,40 @@ class Learner:
         with torch.no_grad():
             for name, parameter in self.parameters.items():
                 parameter.copy_(policy[name])
+        self._masters.publish()
+
+    def begin_update(self) -> None:
+        """Gradients of all passes from here on belong to one update."""
+        self._masters.drop_gradients()
+
+    def clip(self, largest: float) -> float:
+        """The norm of the gradient over all parameters, before it is cut down to `largest`."""
+        self._masters.complete_gradients()
+        return float(torch.nn.utils.clip_grad_norm_(self.parameters.values(), largest))
+
+    def end_update(self) -> None:
+        self.optimizer.step()
+        self._masters.publish()
 
     def forget_moments(self) -> None:
         """The optimiser as it was before its first step."""
-        self.optimizer.state.clear()
+        self.optimizer.forget()
 
     def set_lr(self, lr: float) -> None:
-        for group in self.optimizer.param_groups:
-            group["lr"] = lr
+        self.optimizer.set_lr(lr)
 
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Everything a checkpoint needs, by owner. AdamW's step counts are tensors too."""
-        moments = {
-            f"{key}:{name}": value
-            for name, parameter in self.parameters.items()
-            for key, value in self.optimizer.state[parameter].items()
-        }
-        return {"policy": dict(self.parameters), "optimizer": moments}
+        """Everything a checkpoint needs, by owner."""
+        return {"policy": dict(self.parameters), "optimizer": self.optimizer.state_tensors()}
 
     def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
-        """Raises ValueError when the checkpoint is of another model or another adapter rank."""
+        """Raises ValueError when the checkpoint is of another model, another adapter rank or another optimiser."""
         policy = tensors["policy"]
         wrong = [n for n, p in self.parameters.items() if n not in policy or policy[n].shape != p.shape]
         if wrong or len(policy) != len(self.parameters):
             raise ValueError(f"the checkpoint does not fit this model: {(wrong or sorted(policy))[0]} differs")
         self._fill(policy)
-        for compound, value in tensors["optimizer"].items():
-            key, _, name = compound.partition(":")
-            self.optimizer.state[self.parameters[name]][key] = value.clone()
+        self.optimizer.load_state_tensors(tensors["optimizer"])
 
 
 class Teacher:
@@ -137,7 +148,7 @@ class Teacher:
         """log pi_teacher of each response's tokens, [T] each."""
         hidden_MD, tokens_M = response_states(self._model, sequences)
         logp_M, _ = log_probs(hidden_MD, self._model.get_output_embeddings().weight, tokens_M, temperature)
-        return list(logp_M.split([len(response) for _, response in sequences]))
+        return list(logp_M.cpu().split([len(response) for _, response in sequences]))
 
 
 def response_states(model: Any, sequences: Sequence[Sequence_]) -> tuple[Tensor, Tensor]:
@@ -148,6 +159,12 @@ def response_states(model: Any, sequences: Sequence[Sequence_]) -> tuple[Tensor,
     nodes_M = torch.cat([path[len(prompt) - 1 :] for path, (prompt, _) in paths])
     tokens_M = torch.tensor([token for _, response in sequences for token in response], device=hidden_ND.device)
     return hidden_ND[nodes_M], tokens_M
+
+
+def _recompute_activations(model: Any) -> None:
+    """Keep only what goes into each layer; the backward pass runs the layer again. Layers have no dropout to repeat."""
+    for layer in model.model.layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
 
 
 def _with_adapters(model: Any, config: PolicyConfig) -> Any:

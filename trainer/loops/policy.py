@@ -25,7 +25,7 @@ from .errors import AttemptAbandoned, RunFailed, StopRequested
 from .evaluation import evaluate
 from .offending import save_offending
 from .parts import Parts
-from .reports import rollout_metrics, rollout_records, update_metrics, verifier_rates
+from .reports import packing_metrics, rollout_metrics, rollout_records, update_metrics, verifier_rates
 from .update import NotFinite, Updater
 
 SAVED = "weights-"
@@ -184,6 +184,7 @@ class PolicyLoop:
         values["optim/lr"] = learning_rate(self._config, step)
         if report.tokens:  # with every response excluded nothing was trained, which is not a speed of 0
             values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
+        values |= packing_metrics(report, self._config.optim.micro_batch_tokens)
         self._monitor.metrics(step, values, histograms)
         records = rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report)
         self._monitor.rollouts(step, records)

@@ -66,6 +66,19 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
     return values, {key: value for key, value in histograms.items() if sum(value.counts)}
 
 
+def packing_metrics(report: UpdateReport, budget: int) -> dict[str, float]:
+    """How well passes are used; {} where there was none.
+
+    `perf/pack_waste`: the part of the token budget that the passes left empty, which is what they would have been padded
+    with if they had one size. `perf/shared_share`: the part of all tokens that was computed for another response already.
+    """
+    if not report.passes:
+        return {}
+    # A response longer than the budget has a pass of its own, which cannot be emptier than empty.
+    waste = max(0.0, 1.0 - report.nodes / (report.passes * budget))
+    return {"perf/pack_waste": waste, "perf/shared_share": 1.0 - report.nodes / report.tokens}
+
+
 def histogram(values: Tensor, edges: tuple[float, ...] = _RATIO_EDGES) -> Histogram:
     """Counts between the edges; the outer bins take what lies beyond."""
     places = torch.bucketize(values, torch.tensor(edges[1:-1]), right=True)

@@ -27,10 +27,10 @@ from webapp.core.views import DATABASE_AWAY
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 
-from . import judges, queries, services, sources
+from . import judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
 from .recipes import RECIPES, resolve
-from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Rollout, Spent, Stopped
+from .recipes.base import Found, Judged, JudgeFacts, Judgement, NothingToScore, Outcome, Rollout, Spent, Stopped
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
@@ -164,7 +164,7 @@ class Work:
     def judge_facts(self, version: int) -> JudgeFacts:
         return judges.facts(self._version(version))
 
-    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str) -> list[Judged]:
+    def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
         budget = self._budget()
         unusable: Counter[str] = Counter()
         row = self._version(version)
@@ -176,6 +176,7 @@ class Work:
                 stop=self._stop,
                 tell=lambda done, total, words: self._note(phase, done, total, words),
                 unusable=unusable,
+                draw=draw,
             )
         except judges.Halted as halted:
             if not str(halted):
@@ -192,6 +193,17 @@ class Work:
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         for provide in sources.ROLLOUTS:
             yield from provide(self.evaluation.workspace_id, run, step)
+
+    def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
+        self.tell("measuring diversity", 0, 0)
+        return measuring.embedding_diversity(texts)
+
+    def novelty(self, run: int, step: int | None) -> list[float | None]:
+        self.tell("measuring novelty", 0, 0)
+        return [rho for provide in sources.NOVELTY for rho in provide(self.evaluation.workspace_id, run, step)]
+
+    def study(self, project: int) -> Iterator[Judgement]:
+        return studies.judgements(self.evaluation.workspace_id, project)
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return judges.spent(verdicts)

@@ -77,7 +77,7 @@ async def _tokens_field(target: Target) -> str:
 
 async def _logprobs(client: ChatClient) -> tuple[bool, str]:
     body = client.body(_asking("Reply with the single word ready.", 8))
-    answer, _ = await client.post({**body, "logprobs": True, "top_logprobs": 2})
+    answer, _ = await client.post(json.dumps({**body, "logprobs": True, "top_logprobs": 2}).encode())
     try:
         first = json.loads(answer)["choices"][0]["logprobs"]["content"][0]["logprob"]
         return isinstance(first, int | float), "tokens come with their log-probabilities"

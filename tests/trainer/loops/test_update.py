@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from trainer.config import PolicyConfig
-from trainer.loops.reports import update_metrics
-from trainer.loops.update import NotFinite, Updater
+from trainer.loops.reports import packing_metrics, update_metrics
+from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
 from .conftest import small_config
@@ -167,3 +167,18 @@ def test_offending_rows_name_responses_of_the_step(collected: Any) -> None:
     with pytest.raises(NotFinite) as caught:
         loop._updater.run(infinite, advantages_B)
     assert 5 in caught.value.rows
+
+
+def test_waste_is_what_the_passes_left_empty_and_shared_is_what_was_computed_once() -> None:
+    report = UpdateReport(tokens=100, nodes=60, passes=2)
+    assert packing_metrics(report, 40) == {"perf/pack_waste": 0.25, "perf/shared_share": 0.4}
+    assert packing_metrics(UpdateReport(), 40) == {}
+
+
+def test_the_passes_of_a_group_compute_its_prompt_once(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config(scaffold=None, optim={"lr": 1e-3}))
+    report = loop._updater.run(trajectories, advantages_B)
+    prompts = {t.plan.prompt_tokens for t in trajectories}
+    lengths = [len(t.tokens) - 1 for t in trajectories]
+    assert report.tokens == sum(len(t.plan.prompt_tokens) for t in trajectories) + sum(lengths)
+    assert report.nodes <= sum(map(len, prompts)) + sum(lengths)

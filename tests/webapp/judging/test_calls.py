@@ -170,12 +170,12 @@ def test_recorded_outputs_are_replayed_by_key_and_what_is_not_recorded_fails(cas
 
 
 def test_what_endpoints_report_of_themselves_costs_no_verdict(version, chat_server, monkeypatch):
-    complete = chat_server._complete
+    complete = chat_server.complete
 
-    async def absurd(body):
-        return {**await complete(body), "usage": {"prompt_tokens": 10**12, "completion_tokens": -5}}
+    def absurd(body):
+        return {**complete(body)[0], "usage": {"prompt_tokens": 10**12, "completion_tokens": -5}}, 0.0
 
-    monkeypatch.setattr(chat_server, "_complete", absurd)
+    monkeypatch.setattr(chat_server, "complete", absurd)
     chat_server.answer = lambda body: json.dumps({"explanation": "\x00", "met": True})
     assert services.judge_calls(version, inputs(1)).done == 2
     assert Verdict.objects.filter(prompt_tokens=None).count() == 2

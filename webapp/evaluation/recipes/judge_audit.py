@@ -71,7 +71,7 @@ def run(context: Context) -> Outcome:
             *blocks.bias(by_judge),
             *blocks.voting(by_judge),
             *blocks.confidence(by_judge),
-            *blocks.spending(by_judge, context),
+            *blocks.spending(blocks.verdict_ids(by_judge), context),
         ],
         entries=[
             r.Entry(judge, blocks.accuracy(measured[judge].accuracy_net, judge), rows[0].version, rows[0].judge)
@@ -145,6 +145,8 @@ def _case(each: Audited) -> Found:
     else:
         tags.append("consistent" if case.given == swapped else "inconsistent")
     tags += [f"slice:{name}" for name in blocks.slices(pair)] if pair else []
+    if pair and len(pair.raters) > 1:
+        tags += [blocks.SEVERAL, *(["people disagree"] if len(set(pair.raters.values())) > 1 else [])]
     subject = {"judge": case.judge, "pair": case.pair, "group": case.group}
     subject |= {"example": pair.key, "a": pair.a.id, "b": pair.b.id} if pair else {"example": case.pair}
     values = {

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from trainer.contracts import Example, Response
 from trainer.judges.combine import majority
+from webapp.annotation.shown import is_judge
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ def pair_of(example: Example) -> Pair | None:
     sides: list[int] = []
     raters: dict[str, int] = {}
     for number, each in enumerate(example.preferences):
-        if {each.a, each.b} != {first.a, first.b} or each.strength is None:
-            continue
+        if {each.a, each.b} != {first.a, first.b} or each.strength is None or is_judge({"rater": each.rater}):
+            continue  # what a model said of the pair is no label to hold a model against
         side = (each.strength > 0) - (each.strength < 0)
         sides.append(side if each.a == first.a else -side)
         raters[each.rater or f"rater {number + 1}"] = sides[-1]
