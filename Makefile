@@ -40,12 +40,12 @@ test: setup  ## Run the whole test suite
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 3 GB)
 
-# vLLM's metadata asks for versions that break the lock, hence --no-deps; and for the build of torch that is for CPUs.
+# vLLM's metadata asks for versions that break the lock, hence --no-deps. The CPU build of vLLM wants the CPU build of
+# torch: name an index that has it in TORCH_INDEX.
 $(VLLM_INSTALLED): requirements.lock requirements-vllm.lock
 	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	@echo "Installing Python packages and vLLM (some minutes, once)"
-	@grep -v '^torch==' requirements.lock | cat - requirements-vllm.lock > $(VLLM)/all.txt
-	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $(VLLM)/all.txt --extra-index-url $(or $(TORCH_INDEX),https://download.pytorch.org/whl/cpu)
+	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@rm -f $(VLLM)/.installed-* && touch $@
 
 test-vllm: vllm  ## Run the tests that need vLLM itself (not part of `make test`)
