@@ -4,8 +4,11 @@ Each answer takes a fixed time, plus so much per prompt token that is not in the
 cache works as vLLM's does: prompts are cut into blocks of 16 tokens, and a block counts as cached if it and all before
 it were seen. A token is four bytes. Faults can be switched on, for one request or for all.
 
-`GET /stats` tells what was asked and how many requests were in flight on average between the first arrival and the
-last; `POST /reset` begins anew.
+`GET /stats` tells what was asked, how many requests were in flight on average between the first arrival and the last, and
+how much processor time the server has used; `POST /reset` begins anew.
+
+It shares its machine with what it measures, so it is written against the transport: a request costs one callback when it
+has arrived and one when its answer is due.
 """
 
 import argparse
@@ -14,11 +17,13 @@ import json
 import sys
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, process_time
 from typing import Any
 
-from aiohttp import web
+import httptools
+import uvloop
 
 TOKEN_BYTES, BLOCK_TOKENS = 4, 16
 BLOCK_BYTES = TOKEN_BYTES * BLOCK_TOKENS
@@ -27,6 +32,7 @@ FAULTS = (
     *("truncated", "not_json", "wrong_shape", "wrong_schema", "oversized", "empty"),
 )
 SLOW_S = 30.0
+CHAT = "/v1/chat/completions"
 Answer = Callable[[dict[str, Any]], str]
 
 
@@ -75,23 +81,20 @@ class ChatServer:
         self.bodies.clear()
 
     async def __aenter__(self) -> "ChatServer":
-        app = web.Application(client_max_size=16_000_000)
-        app.router.add_post("/v1/chat/completions", self._chat)
-        app.router.add_get("/stats", self._stats)
-        app.router.add_post("/reset", self._reset)
-        self._runner = web.AppRunner(app, access_log=None, handler_cancellation=True, shutdown_timeout=0.1)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port, backlog=2048, reuse_address=True)
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self.connections: set[_Connection] = set()
+        self._listening = await asyncio.get_running_loop().create_server(
+            lambda: _Connection(self), "127.0.0.1", self.port, backlog=2048, reuse_address=True
+        )
+        self.port = self._listening.sockets[0].getsockname()[1]
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.shutdown()
-        await self._runner.cleanup()
+        self._listening.close()
+        for connection in list(self.connections):
+            connection.transport.abort()
 
     def stats(self) -> dict[str, Any]:
-        """Counts since the last reset; `mean_in_flight` is over the time from the first arrival to the last."""
+        """Counts since the last reset, but `cpu_s` since the start; `mean_in_flight` is from the first arrival to the last."""
         span = self.arrivals[-1] - self.arrivals[0] if len(self.arrivals) > 1 else 0.0
         return {
             "requests": self.requests,
@@ -100,6 +103,7 @@ class ChatServer:
             "prompt_tokens": self.prompt_tokens,
             "cached_tokens": self.cached_tokens,
             "completion_tokens": self.completion_tokens,
+            "cpu_s": process_time(),
         }
 
     def count(self, change: int) -> None:
@@ -115,24 +119,30 @@ class ChatServer:
             self.arrivals.append(now)
             self._area_at_arrival = self._area
 
-    async def _chat(self, request: web.Request) -> web.StreamResponse:
-        self.count(+1)
-        try:
-            body = json.loads(await request.read())
-            self.bodies.append(body)
-            if self.key is not None and request.headers.get("Authorization") != f"Bearer {self.key}":
-                given = request.headers.get("Authorization", "none")
-                return _error(401, "invalid_api_key", f"Incorrect API key provided: {given}")
-            fault = self.faults.popleft() if self.faults else self.fault
-            if fault:
-                return await self._faulty(fault, request, body)
-            if self.only_new_tokens_field and "max_tokens" in body:
-                return _error(400, "unsupported_parameter", "Use 'max_completion_tokens' instead of 'max_tokens'.")
-            return web.json_response(await self._complete(body))
-        finally:
-            self.count(-1)
+    def reply(self, method: str, path: str, key: str, data: bytes) -> "Reply":
+        """What to say to a request, and after how long."""
+        if (method, path) == ("POST", CHAT):
+            return self._chat(json.loads(data), key)
+        if (method, path) == ("GET", "/stats"):
+            return Reply(_dumped(self.stats()))
+        if (method, path) == ("POST", "/reset"):
+            self.reset()
+            return Reply(b"{}")
+        return _error(404, "not_found", f"nothing answers {method} {path}")
 
-    async def _complete(self, body: dict[str, Any]) -> dict[str, Any]:
+    def _chat(self, body: dict[str, Any], key: str) -> "Reply":
+        self.bodies.append(body)
+        if self.key is not None and key != f"Bearer {self.key}":
+            return _error(401, "invalid_api_key", f"Incorrect API key provided: {key or 'none'}")
+        if fault := self.faults.popleft() if self.faults else self.fault:
+            return self._faulty(fault, body)
+        if self.only_new_tokens_field and "max_tokens" in body:
+            return _error(400, "unsupported_parameter", "Use 'max_completion_tokens' instead of 'max_tokens'.")
+        answered, seconds = self.complete(body)
+        return Reply(_dumped(answered), after_s=seconds)
+
+    def complete(self, body: dict[str, Any]) -> tuple[dict[str, Any], float]:
+        """(the answer to a chat request, the seconds it takes)."""
         prompt, cached = self.fill_cache(body)
         text = self.answer(body)
         limit = body.get("max_tokens") or body.get("max_completion_tokens") or 1_000_000
@@ -142,7 +152,6 @@ class ChatServer:
             written, reason = limit, "length"
             text = encoded[: limit * TOKEN_BYTES].decode("utf-8", "ignore")
         self.completion_tokens += written
-        await asyncio.sleep(self.latency_s + (prompt - cached) * self.prefill_s + written * self.decode_s)
         choice: dict[str, Any] = {
             "index": 0,
             "finish_reason": reason,
@@ -157,7 +166,14 @@ class ChatServer:
         }
         if self.reports_cache:
             usage["prompt_tokens_details"] = {"cached_tokens": cached}
-        return {"id": "x", "object": "chat.completion", "model": body.get("model"), "choices": [choice], "usage": usage}
+        answered = {
+            "id": "x",
+            "object": "chat.completion",
+            "model": body.get("model"),
+            "choices": [choice],
+            "usage": usage,
+        }
+        return answered, self.latency_s + (prompt - cached) * self.prefill_s + written * self.decode_s
 
     def fill_cache(self, body: dict[str, Any]) -> tuple[int, int]:
         """(tokens of the prompt, those of them in the cache); from now on all its whole blocks are in it."""
@@ -173,40 +189,102 @@ class ChatServer:
         self.cached_tokens += hits * BLOCK_TOKENS
         return tokens, hits * BLOCK_TOKENS
 
-    async def _faulty(self, fault: str, request: web.Request, body: dict[str, Any]) -> web.StreamResponse:
+    def _faulty(self, fault: str, body: dict[str, Any]) -> "Reply":
         if fault == "down":
-            assert request.transport is not None  # noqa: S101 - a request being answered has its connection
-            request.transport.abort()
-        if fault == "slow":
-            await asyncio.sleep(SLOW_S)
+            return Reply(b"", broken_off=True)
         if fault in _ERRORS:
-            status, code, message = _ERRORS[fault]
-            answer = _error(status, code, message)
-            if fault == "rate_limited":
-                answer.headers["Retry-After"] = self.retry_after
-            return answer
+            more = (("Retry-After", self.retry_after),) if fault == "rate_limited" else ()
+            return replace(_error(*_ERRORS[fault]), headers=more)
         if fault == "redirect":
-            return web.Response(status=307, headers={"Location": "http://127.0.0.1:1/v1/chat/completions"})
+            return Reply(b"", 307, (("Location", "http://127.0.0.1:1/v1/chat/completions"),))
         if fault in _BODIES:
-            return web.Response(
-                text=_BODIES[fault], content_type="text/html" if fault == "not_json" else "application/json"
-            )
+            return Reply(_BODIES[fault])
         if fault == "oversized":
-            return web.Response(body=b" " * 9_000_000, content_type="application/json")
-        answered = await self._complete(body)
+            return Reply(b" " * 9_000_000)
+        answered, seconds = self.complete(body)
         choice = answered["choices"][0]
         if fault == "truncated":
             choice["finish_reason"], choice["message"]["content"] = "length", choice["message"]["content"][:10]
         elif fault == "wrong_schema":
             choice["message"]["content"] = '{"colour": "blue"}'
-        return web.json_response(answered)
+        return Reply(_dumped(answered), after_s=seconds + (SLOW_S if fault == "slow" else 0.0))
 
-    async def _stats(self, _: web.Request) -> web.Response:
-        return web.json_response(self.stats())
 
-    async def _reset(self, _: web.Request) -> web.Response:
-        self.reset()
-        return web.json_response({})
+@dataclass(frozen=True)
+class Reply:
+    """`broken_off`: the connection is closed instead."""
+
+    body: bytes
+    status: int = 200
+    headers: tuple[tuple[str, str], ...] = ()
+    after_s: float = 0.0
+    broken_off: bool = False
+
+    def encoded(self) -> bytes:
+        more = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
+        head = f"HTTP/1.1 {self.status} -\r\nContent-Type: application/json\r\n{more}Content-Length: {len(self.body)}\r\n\r\n"
+        return head.encode() + self.body
+
+
+class _Connection(asyncio.Protocol):
+    """One request after the other; those of chat count as in flight from their arrival until they are answered or given up."""
+
+    transport: Any  # a TCP transport of asyncio or of uvloop, which share no class
+
+    def __init__(self, server: ChatServer) -> None:
+        self.server = server
+        self.parser = httptools.HttpRequestParser(self)
+        self.path, self.key, self.body = "", "", b""
+        self.due: asyncio.TimerHandle | None = None
+        self.counted = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.server.connections.add(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.server.connections.discard(self)
+        if self.due is not None:
+            self.due.cancel()
+        self._leave()
+
+    def data_received(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserError:
+            self.transport.abort()
+
+    def on_url(self, url: bytes) -> None:
+        self.path, self.key, self.body = url.decode("latin-1"), "", b""
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if name.lower() == b"authorization":
+            self.key = value.decode("latin-1")
+
+    def on_body(self, part: bytes) -> None:
+        self.body += part
+
+    def on_message_complete(self) -> None:
+        if self.path == CHAT:
+            self.server.count(+1)
+            self.counted = True
+        reply = self.server.reply(self.parser.get_method().decode(), self.path, self.key, self.body)
+        if reply.after_s > 0:
+            self.due = asyncio.get_running_loop().call_later(reply.after_s, self._send, reply)
+        else:
+            self._send(reply)
+
+    def _send(self, reply: Reply) -> None:
+        self._leave()
+        if reply.broken_off:
+            self.transport.abort()
+        else:
+            self.transport.write(reply.encoded())
+
+    def _leave(self) -> None:
+        if self.counted:
+            self.server.count(-1)
+        self.counted = False
 
 
 _ERRORS = {
@@ -220,15 +298,19 @@ _ERRORS = {
         "This model's maximum context length is 8192 tokens, the request has 9001",
     ),
 }
-_BODIES = {"not_json": "<html>It works!</html>", "wrong_shape": '{"result": "fine"}', "empty": ""}
+_BODIES = {"not_json": b"<html>It works!</html>", "wrong_shape": b'{"result": "fine"}', "empty": b""}
 
 
 def _prompt(body: dict[str, Any]) -> bytes:
     return "".join(f"<{m['role']}>{m['content']}" for m in body["messages"]).encode("utf-8", "surrogatepass")
 
 
-def _error(status: int, code: str, message: str) -> web.Response:
-    return web.json_response({"error": {"message": message, "type": code, "code": code}}, status=status)
+def _dumped(answer: Any) -> bytes:
+    return json.dumps(answer).encode()
+
+
+def _error(status: int, code: str, message: str) -> Reply:
+    return Reply(_dumped({"error": {"message": message, "type": code, "code": code}}), status)
 
 
 def main() -> None:
@@ -240,7 +322,7 @@ def main() -> None:
     parser.add_argument("--fault", choices=FAULTS)
     parser.add_argument("--answers", type=Path, help="JSON object: model name -> what it says")
     options = parser.parse_args()
-    asyncio.run(_serve(options))
+    uvloop.run(_serve(options))
 
 
 def _spoken(answers: dict[str, str]) -> Answer:

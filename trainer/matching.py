@@ -31,9 +31,9 @@ def match(arguments: list[str]) -> int:
     except (ModelInvalid, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    print(json.dumps({"matcher": NAME}))
+    print(json.dumps({"matcher": NAME}), flush=True)
     for name, kind, lists in tasks:
-        print(json.dumps({"id": name} | matched(lists, kind, embed)))
+        print(json.dumps({"id": name} | matched(lists, kind, embed)), flush=True)  # whoever waits keeps it at once
     return 0
 
 

@@ -3,9 +3,9 @@
 import os
 
 import django
-from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
+from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
@@ -18,6 +18,7 @@ from webapp.urls import websocket_urlpatterns  # noqa: E402
 application = ProtocolTypeRouter(
     {
         "http": ThreadedHandler(settings.HTTP_THREADS),
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
+        "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -143,3 +143,22 @@ def test_a_curve_stays_small_however_long_the_run(open_page, as_researcher, run)
     )
     assert found["n"] <= found["limit"]
     assert (found["high"], found["last"], found["first"], found["sorted"]) == (99, -5, 0, True)
+
+
+def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto("/runs")
+    reward = page.get_by_role("columnheader", name="Reward")
+    expect(reward).to_be_visible()
+    page.locator("summary", has_text="Columns").focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("checkbox", name="Reward").focus()
+    page.keyboard.press("Space")
+    expect(reward).to_be_hidden()
+    page.reload()
+    expect(reward).to_be_hidden()
+    expect(page.get_by_role("columnheader", name="Run", exact=True)).to_be_visible()
+    page.locator("summary", has_text="Columns").click()
+    expect(page.get_by_role("checkbox", name="Run", exact=True)).to_have_count(0)
+    page.get_by_role("checkbox", name="Reward").check()
+    expect(reward).to_be_visible()

@@ -62,6 +62,26 @@ def test_a_lost_database_shows_as_a_pause_and_ends(stack: Stack):
     assert seen <= {200, 503}
 
 
+def test_nothing_listens_beyond_this_machine(stack: Stack):
+    family = psutil.Process(stack.process.pid).children(recursive=True)
+    listening = {
+        (process.name(), socket.laddr.ip)
+        for process in family
+        for socket in connections(process)
+        if socket.status == psutil.CONN_LISTEN
+    }
+    assert {"raylet", "gcs_server"} <= {name for name, _ in listening}
+    assert {address for _, address in listening} <= {"127.0.0.1", "::1", "::ffff:127.0.0.1"}
+
+
+def connections(process: psutil.Process) -> list:
+    """Its TCP sockets; none of a process that has just ended."""
+    try:
+        return process.net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return []
+
+
 @pytest.mark.browser
 def test_the_link_signs_in(page: Page, stack: Stack):
     assert page.url == f"{stack.url}/"

@@ -254,10 +254,15 @@ class HumanRange:
     place: Literal["below", "within", "above", "undefined"]
 
 
-def human_range(judge: Mapping[str, object | None], humans: Mapping[str, Mapping[str, object]]) -> HumanRange:
+def human_range(
+    judge: Mapping[str, object | None],
+    humans: Mapping[str, Mapping[str, object]],
+    clusters: Mapping[str, object] | None = None,
+) -> HumanRange:
     """Is the judge within the human range? `judge[item]` and `humans[item][rater]` are values; None is missing.
 
-    `raters`: each person's agreement with the others on these items, the same way.
+    `raters`: each person's agreement with the others on these items, the same way. `clusters[item]`: items that are
+    resampled together, such as the criteria of one prompt.
     """
     two = {item: given for item, given in humans.items() if len(given) > 1}
     items = [item for item in two if judge.get(item) is not None]
@@ -265,16 +270,22 @@ def human_range(judge: Mapping[str, object | None], humans: Mapping[str, Mapping
     reason = "no item has a verdict of the judge and of two people"
     with_judge = [_same(judge[item], list(two[item].values())) for item in items]
     among = [_pairwise(list(two[item].values())) for item in items]
-    difference = bootstrap_mean([j - h for j, h in zip(with_judge, among, strict=True)], absent, reason)
-    alone: dict[str, list[float]] = defaultdict(list)
-    for item in items:
+    together = [item if clusters is None else clusters[item] for item in items]
+    alone: dict[str, list[tuple[float, object]]] = defaultdict(list)
+    for item, cluster in zip(items, together, strict=True):
         for rater, value in two[item].items():
-            alone[rater].append(_same(value, [other for who, other in two[item].items() if who != rater]))
+            shares = _same(value, [other for who, other in two[item].items() if who != rater])
+            alone[rater].append((shares, cluster))
+
+    def mean(values: Sequence[float], of: Sequence[object], missing: int = 0) -> Estimate:
+        return bootstrap_ratio(values, [1.0] * len(values), clusters=of, missing=missing, empty=reason)
+
+    difference = mean([j - h for j, h in zip(with_judge, among, strict=True)], together, absent)
     return HumanRange(
-        judge=bootstrap_mean(with_judge, absent, reason),
-        humans=bootstrap_mean(among, absent, reason),
+        judge=mean(with_judge, together, absent),
+        humans=mean(among, together, absent),
         difference=difference,
-        raters={rater: bootstrap_mean(shares) for rater, shares in sorted(alone.items())},
+        raters={rater: mean([s for s, _ in rows], [c for _, c in rows]) for rater, rows in sorted(alone.items())},
         place=_place(difference),
     )
 

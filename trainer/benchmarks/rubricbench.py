@@ -213,15 +213,16 @@ def subsample(items: Sequence[Item], size: int, seed: int, key: str) -> list[Ite
 def scaling(cases: Mapping[int, Sequence[Judged]], keys: Iterable[str] | None = None) -> dict[int, Estimate]:
     """Accuracy at each size (items, sampled rubrics or refinement rounds), over the same pairs at every size.
 
-    `keys`: the pairs to use; by default those judged at all sizes. How many the others are is in `missing`, besides the
-    invalid verdicts.
+    `keys`: the pairs to use; by default those judged at all sizes. How many others there are, judged at this size or at
+    another, is in `missing`, besides the invalid verdicts.
     """
+    anywhere = {case.key for listed in cases.values() for case in listed}
     everywhere = [{case.key for case in listed} for listed in cases.values()]
     common = set(keys) if keys is not None else set.intersection(*everywhere) if everywhere else set()
     curve = {}
     for size in sorted(cases):
         kept = [case for case in cases[size] if case.key in common]
-        left_out = len(cases[size]) - len(kept)
+        left_out = len(anywhere) - len(kept)
         invalid = sum(case.verdict is None for case in kept)
         curve[size] = proportion(
             sum(case.right for case in kept), len(kept), invalid + left_out, "no pair was judged at every size"

@@ -8,6 +8,7 @@ from .errors import FieldProblem
 from .fields import Section, knob
 from .policy_objective import Grpo, Objective
 from .runner import Runner
+from .sampler import Sampler
 
 
 class Lora(Section):
@@ -19,7 +20,9 @@ class Lora(Section):
 
 class Model(Section):
     name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1)
-    dtype: Literal["float32", "bfloat16"] = knob("float32", "Precision of the frozen weights and of the arithmetic")
+    dtype: Literal["float32", "bfloat16"] = knob(
+        "float32", "Precision of the model; what is trained is kept in float32 in either case"
+    )
     lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
 
 
@@ -66,7 +69,10 @@ class RewardComponent(Section):
 
 
 class Optim(Section):
-    lr: float = knob(2e-4, "Peak learning rate of AdamW", gt=0, le=1)
+    optimizer: Literal["adamw", "muon"] = knob(
+        "adamw", "`muon`: Muon for the matrices of the layers, AdamW for embeddings, head and norms"
+    )
+    lr: float = knob(2e-4, "Peak learning rate", gt=0, le=1)
     schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
     warmup_steps: int = knob(0, "Steps of linear warm-up", unit="steps", ge=0)
     minibatch_size: int | None = knob(
@@ -76,6 +82,7 @@ class Optim(Section):
     weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
     beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
     beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
+    momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True)
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
         1024,
@@ -83,6 +90,9 @@ class Optim(Section):
         unit="tokens",
         ge=64,
         advanced=True,
+    )
+    recompute_activations: bool = knob(
+        False, "Compute each layer again in the backward pass instead of keeping its activations", advanced=True
     )
 
 
@@ -108,6 +118,7 @@ class PolicyConfig(Section):
     model: Model = Model()
     data: Data = Data()
     rollout: Rollout = Rollout()
+    sampler: Sampler = Sampler()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
     rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
     objective: Objective = Grpo()
@@ -139,6 +150,7 @@ class PolicyConfig(Section):
                 yield FieldProblem(f"rewards.{i}.soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
+        yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
         yield from self.runner.problems(longest, self.rollout.stop, self.objective)
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")

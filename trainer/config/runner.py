@@ -30,7 +30,9 @@ class Runner(Section):
     max_staleness: int = knob(
         2, "Responses that hold weights more steps old than this are excluded", unit="steps", ge=0, le=1000
     )
-    push_every: int = knob(1, "Steps between weight pushes to the workers", unit="steps", ge=1, le=10_000)
+    push_every: int = knob(
+        1, "Steps between weight pushes to whoever samples, which lags behind meanwhile", unit="steps", ge=1, le=10_000
+    )
     reset_optimizer: bool = knob(False, "Forget the optimiser's moments at each push, as GLM-5 does", advanced=True)
     clear_on_push: bool = knob(
         False, "Sample again with the new weights what is outstanding at a push, as OAPL asks", advanced=True
@@ -46,7 +48,7 @@ class Runner(Section):
     )
 
     def problems(self, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
-        """Combinations that cannot work; none while `kind` is `sync`, which uses nothing of the rest."""
+        """Combinations that cannot work; none while `kind` is `sync`, which uses `push_every` and `reset_optimizer` only."""
         if self.kind == "sync":
             return
         if self.policy == "urb" and self.ahead + self.push_every - 2 > self.max_staleness:

@@ -59,6 +59,15 @@ class _Builder:
             path.append(node)
         return torch.tensor(path)
 
+    def shared(self, sequence: Sequence[int]) -> int:
+        """How many of the sequence's tokens are there already."""
+        node = -1
+        for depth, token in enumerate(sequence):
+            node = self._children.get((node, token), -1)
+            if node < 0:
+                return depth
+        return len(sequence)
+
     def _child(self, parent: int, token: int, depth: int) -> int:
         known = self._children.get((parent, token))
         if known is not None:
@@ -68,20 +77,35 @@ class _Builder:
         return self._children.setdefault((parent, token), len(self.tokens) - 1)
 
 
-def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[list[int]]:
-    """Indices of `sequences`, in order, cut into runs whose tree stays within `max_nodes`.
+@dataclass(frozen=True)
+class Pack:
+    """Sequences, by their places in what was packed, that are computed in one pass over `nodes` tokens."""
 
-    A single sequence longer than `max_nodes` gets a run of its own. Attention over a tree is quadratic in its nodes,
-    which is why one tree for everything would not pay.
+    places: list[int]
+    nodes: int
+
+
+_OPEN_PACKS = 8
+
+
+def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[Pack]:
+    """All sequences in packs whose trees stay within `max_nodes`; one that is longer gets a pack of its own.
+
+    Best fit, longest first: a sequence joins, among the packs begun last that have room for it, the one that shares most
+    of it already, and of equals the fullest. So a group stays with its prompt, and short responses fill what long ones
+    leave. Attention over a tree is quadratic in its nodes, which is why one tree for everything would not pay.
     """
-    runs: list[list[int]] = []
-    builder = _Builder()
-    for i, sequence in enumerate(sequences):
-        builder.add(sequence)
-        if runs and len(builder.tokens) <= max_nodes:
-            runs[-1].append(i)
-            continue
-        runs.append([i])
-        builder = _Builder()
-        builder.add(sequence)
-    return runs
+    packs: list[tuple[_Builder, list[int]]] = []
+    for place in sorted(range(len(sequences)), key=lambda place: -len(sequences[place])):
+        sequence = sequences[place]
+        best, score = None, (-1, -1)
+        for builder, places in packs[-_OPEN_PACKS:]:
+            shared, nodes = builder.shared(sequence), len(builder.tokens)
+            if nodes + len(sequence) - shared <= max_nodes and (shared, nodes) > score:
+                best, score = (builder, places), (shared, nodes)
+        if best is None:
+            best = (_Builder(), [])
+            packs.append(best)
+        best[0].add(sequence)
+        best[1].append(place)
+    return [Pack(sorted(places), len(builder.tokens)) for builder, places in packs]

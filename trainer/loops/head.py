@@ -1,30 +1,37 @@
-"""Log-probabilities and entropies from hidden states, without keeping M x V numbers for the backward pass."""
+"""Log-probabilities and entropies from hidden states, a block of rows at a time: M x V logits never exist at once.
 
+Axes: M tokens to predict, D hidden, V vocabulary, R rows of one block. Arithmetic behind the logits is float32, or
+float64 where the model is.
+"""
+
+from collections.abc import Iterator
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from trainer.inference.draw import nucleus
+
 _ROWS = 256
+_ROWS_ON_GPU = 2048
 
 
 class _FrozenHead(torch.autograd.Function):
-    """log softmax(h W^T / tau)[token] and its entropy; the gradient flows to h only.
+    """The gradient flows to the hidden states only.
 
-    d logp / dh = (W[token] - softmax @ W) / tau is computed in the forward pass, while the logits of a block of rows are
-    at hand. Memory is M x D instead of several times M x V.
+    d logp / dh = (W[token] - softmax @ W) / tau is computed in the forward pass, while the logits of a block are at hand.
     """
 
     @staticmethod
     def forward(ctx: Any, hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float) -> Any:
         logp, entropy, slope = [], [], []
-        for rows in torch.arange(len(tokens_M)).split(_ROWS):
-            logits = (hidden_MD[rows] @ weight_VD.T).float() / temperature
-            probabilities, logp_rows, entropy_rows = _distribution(logits, tokens_M[rows])
-            logp.append(logp_rows)
-            entropy.append(entropy_rows)
-            expected = probabilities.to(weight_VD.dtype) @ weight_VD
-            slope.append((weight_VD[tokens_M[rows]] - expected) / temperature)
+        for rows in _blocks(tokens_M):
+            logits_RV = _logits(hidden_MD[rows], weight_VD, temperature)
+            softmax_RV, logp_R, entropy_R, _ = _distribution(logits_RV, tokens_M[rows])
+            logp.append(logp_R)
+            entropy.append(entropy_R)
+            expected_RD = softmax_RV.to(weight_VD.dtype) @ weight_VD
+            slope.append((weight_VD[tokens_M[rows]] - expected_RD) / temperature)
         entropy_M = torch.cat(entropy)
         ctx.save_for_backward(torch.cat(slope))
         ctx.mark_non_differentiable(entropy_M)
@@ -36,37 +43,99 @@ class _FrozenHead(torch.autograd.Function):
         return gradients[0][:, None].to(slope_MD.dtype) * slope_MD, None, None, None
 
 
-def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
-    """(log pi(token) [M], entropy of the full distribution [M]), both of softmax(h W^T / temperature), in float32.
+class _TrainedHead(torch.autograd.Function):
+    """The gradient flows to hidden states and head. The backward pass computes each block's logits a second time.
 
-    Only the first carries a gradient. A head that is trained gets the plain computation.
+    With g = d loss / d logp: d loss / d logits = g (onehot(token) - softmax) / tau.
     """
-    if not torch.is_grad_enabled() or not (hidden_MD.requires_grad or weight_VD.requires_grad):
-        return _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)
-    if not weight_VD.requires_grad:
-        logp_M, entropy_M = _FrozenHead.apply(hidden_MD, weight_VD, tokens_M, temperature)
+
+    @staticmethod
+    def forward(ctx: Any, hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float) -> Any:
+        logp_M, entropy_M, normaliser_M = _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)
+        ctx.save_for_backward(hidden_MD, weight_VD, tokens_M, normaliser_M)
+        ctx.temperature = temperature
+        ctx.mark_non_differentiable(entropy_M)
         return logp_M, entropy_M
-    logits_MV = (hidden_MD @ weight_VD.T).float() / temperature
-    with torch.no_grad():
-        _, _, entropy_M = _distribution(logits_MV.detach(), tokens_M)
-    chosen_M = logits_MV.gather(-1, tokens_M[:, None])[:, 0]
-    return chosen_M - torch.logsumexp(logits_MV, dim=-1), entropy_M
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        hidden_MD, weight_VD, tokens_M, normaliser_M = ctx.saved_tensors
+        scale_M = gradients[0] / ctx.temperature
+        hidden_grad_MD = torch.empty_like(hidden_MD)
+        # In the width of the sums, so that adding up blocks of a bfloat16 head loses nothing.
+        weight_grad_VD = torch.zeros_like(weight_VD, dtype=normaliser_M.dtype)
+        for rows in _blocks(tokens_M):
+            logits_RV = _logits(hidden_MD[rows], weight_VD, ctx.temperature)
+            slope_RV = logits_RV.sub_(normaliser_M[rows, None]).exp_().neg_()
+            slope_RV.scatter_add_(-1, tokens_M[rows, None], torch.ones_like(scale_M[rows, None]))
+            slope_RV = slope_RV.mul_(scale_M[rows, None]).to(weight_VD.dtype)
+            hidden_grad_MD[rows] = slope_RV @ weight_VD
+            weight_grad_VD += slope_RV.T @ hidden_MD[rows]
+        return hidden_grad_MD, weight_grad_VD.to(weight_VD.dtype), None, None
 
 
+def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float) -> tuple[Tensor, Tensor]:
+    """(log pi(token) [M], entropy of the full distribution [M]), both of softmax(h W^T / temperature).
+
+    Only the first carries a gradient.
+    """
+    if torch.is_grad_enabled() and (hidden_MD.requires_grad or weight_VD.requires_grad):
+        head = _TrainedHead if weight_VD.requires_grad else _FrozenHead
+        logp_M, entropy_M = head.apply(hidden_MD, weight_VD, tokens_M, temperature)
+        return logp_M, entropy_M
+    logp_M, entropy_M, _ = _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)
+    return logp_M, entropy_M
+
+
+@torch.no_grad()
+def sampled_log_probs(
+    hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float, top_p: float
+) -> Tensor:
+    """Log-probabilities [M] under the distribution a sampler draws from: temperature, then nucleus; -inf outside of it."""
+    if top_p >= 1:
+        return _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)[0]
+    parts = []
+    for rows in _blocks(tokens_M):
+        softmax_RV, *_ = _distribution(_logits(hidden_MD[rows], weight_VD, temperature), tokens_M[rows])
+        kept_RN, ids_RN = nucleus(softmax_RV, top_p)
+        parts.append(torch.where(ids_RN == tokens_M[rows, None], kept_RN, 0.0).sum(-1).log())
+    return torch.cat(parts)
+
+
+@torch.no_grad()
 def _without_gradient(
     hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float
-) -> tuple[Tensor, Tensor]:
-    parts = []
-    for rows in torch.arange(len(tokens_M)).split(_ROWS):
-        logits = (hidden_MD[rows] @ weight_VD.T).float() / temperature
-        parts.append(_distribution(logits, tokens_M[rows])[1:])
-    return torch.cat([logp for logp, _ in parts]), torch.cat([entropy for _, entropy in parts])
+) -> tuple[Tensor, Tensor, Tensor]:
+    """(log-probability of the tokens, entropy, logsumexp of logits / temperature), [M] each."""
+    parts = [
+        _distribution(_logits(hidden_MD[rows], weight_VD, temperature), tokens_M[rows])[1:]
+        for rows in _blocks(tokens_M)
+    ]
+    logp_M, entropy_M, normaliser_M = (torch.cat(column) for column in zip(*parts, strict=True))
+    return logp_M, entropy_M, normaliser_M
 
 
-def _distribution(logits_MV: Tensor, tokens_M: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """(softmax, log-probability of the tokens, entropy = logsumexp - sum p logit)."""
-    normaliser_M = torch.logsumexp(logits_MV, dim=-1)
-    logp_M = logits_MV.gather(-1, tokens_M[:, None])[:, 0] - normaliser_M
-    probabilities = (logits_MV - normaliser_M[:, None]).exp_()
-    entropy_M = normaliser_M - torch.linalg.vecdot(probabilities, logits_MV)
-    return probabilities, logp_M, entropy_M
+def _blocks(tokens_M: Tensor) -> Iterator[slice]:
+    size = _ROWS if tokens_M.device.type == "cpu" else _ROWS_ON_GPU
+    for start in range(0, len(tokens_M), size):
+        yield slice(start, start + size)
+
+
+def _logits(hidden_RD: Tensor, weight_VD: Tensor, temperature: float) -> Tensor:
+    """[R, V], a fresh tensor that may be written to."""
+    wide = torch.promote_types(hidden_RD.dtype, torch.float32)
+    return (hidden_RD @ weight_VD.T).to(wide).div_(temperature)
+
+
+def _distribution(logits_RV: Tensor, tokens_R: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(softmax, log-probability of the tokens, entropy, logsumexp). Overwrites the logits."""
+    largest_R1 = logits_RV.amax(-1, keepdim=True)
+    shifted_RV = logits_RV.sub_(largest_R1)
+    softmax_RV = shifted_RV.exp()
+    sums_R1 = softmax_RV.sum(-1, keepdim=True)
+    softmax_RV.div_(sums_R1)
+    log_sums_R1 = sums_R1.log()
+    logp_R1 = shifted_RV.gather(-1, tokens_R[:, None]) - log_sums_R1
+    # H = log Z - sum p (logit - largest); bmm rather than a product and a sum, which would make one more [R, V].
+    entropy_R1 = log_sums_R1 - torch.bmm(softmax_RV[:, None, :], shifted_RV[:, :, None])[:, 0]
+    return softmax_RV, logp_R1[:, 0], entropy_R1[:, 0], (largest_R1 + log_sums_R1)[:, 0]

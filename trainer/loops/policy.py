@@ -1,7 +1,8 @@
 """Recipe `policy`: collect, score, update, report, evaluate, checkpoint; the same named steps every time."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.contracts import ArtifactData
 from trainer.inference.chat import encode_prompt, with_addition
+from trainer.inference.checksum import Checksum
 from trainer.rollouts import PromptPlan, RewardFunction, Trajectory, greedy_rewards, sample_plans, score_samples
 from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
 from trainer.seeding import derive_seed
@@ -24,13 +26,20 @@ from .errors import AttemptAbandoned, RunFailed, StopRequested
 from .evaluation import evaluate
 from .offending import save_offending
 from .parts import Parts
-from .reports import rollout_metrics, rollout_records, update_metrics, verifier_rates
+from .reports import packing_metrics, rollout_metrics, rollout_records, update_metrics, verifier_rates
 from .update import NotFinite, Updater
+
+SAVED = "weights-"
+"""In a checkpoint, before the version whose weights sample although they are no longer the newest."""
 
 
 @dataclass
 class PolicyLoop:
-    """One run. `step` is the last completed step; everything random follows from the seed and the step."""
+    """One run. `step` is the last completed step; everything random follows from the seed and the step.
+
+    Weights go to the sampler every `runner.push_every` steps. In between it lags: it samples with the weights of
+    `_version`, whose trained parameters are then kept in `_lagging`, for evaluations borrow the sampler.
+    """
 
     parts: Parts
     step: int = 0
@@ -41,11 +50,13 @@ class PolicyLoop:
         self._config, self._monitor = config, self.parts.monitor
         self._order = DataOrder(len(prompts.train), config.seed, config.data.shuffle)
         self._updater = Updater(self.parts.learner, config, self.parts.teacher)
-        self._reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
+        self.reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
         self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
         self._clock = Clock(config, bool(prompts.heldout))
         self._engine_checked = False
         self._evaluated_step = -1
+        self._lagging: dict[str, Tensor] | None = None
+        self._pushed = False
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; False when there is none. Raises CheckpointInvalid or ValueError."""
@@ -61,6 +72,7 @@ class PolicyLoop:
         self._evaluated_step = checkpoint.state["evaluated_step"]
         self._order.load_state_dict(checkpoint.state["order"])
         self.parts.learner.load_state_tensors(checkpoint.tensors)
+        self._lagging = checkpoint.tensors.get(f"{SAVED}{self._version}")
 
     def run(self) -> dict[str, float]:
         """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
@@ -130,7 +142,7 @@ class PolicyLoop:
         progress = self._watch(step, "sampling")
         results = sample_plans(self.parts.sampler, plans, self._config.rollout, progress)
         elapsed = time.monotonic() - started
-        trajectories = score_samples(plans, results, self._rubrics, self._reward)
+        trajectories = score_samples(plans, results, self._rubrics, self.reward)
         self._note_rollouts(step, trajectories, elapsed)
         return trajectories
 
@@ -152,13 +164,11 @@ class PolicyLoop:
         if getattr(self._config.objective, "advantage", "") != "remax":
             return None
         plans = [t.plan for t in trajectories]
-        return torch.tensor(
-            greedy_rewards(self.parts.sampler, plans, self._config.rollout, self._rubrics, self._reward)
-        )
+        return torch.tensor(greedy_rewards(self.parts.sampler, plans, self._config.rollout, self._rubrics, self.reward))
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory]) -> None:
-        if self._engine_checked:
-            return
+        if self._engine_checked or self._version != self.step:
+            return  # weights that lag behind would differ, and rightly so
         config = self._config
         worst = check_engine(self.parts.learner, trajectories, config.rollout, config.model.dtype)
         self._monitor.log(f"sampler and trainer agree: probabilities differ by at most {worst:.2g}", step)
@@ -175,6 +185,7 @@ class PolicyLoop:
         values["optim/lr"] = learning_rate(self._config, step)
         if report.tokens:  # with every response excluded nothing was trained, which is not a speed of 0
             values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
+        values |= packing_metrics(report, self._config.optim.micro_batch_tokens)
         self._monitor.metrics(step, values, histograms)
         records = rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report)
         self._monitor.rollouts(step, records)
@@ -188,7 +199,8 @@ class PolicyLoop:
 
     def _evaluate(self, step: int) -> None:
         started = time.monotonic()
-        result = evaluate(self.parts, self._reward, step, self._watch(step, "evaluating"))
+        with self.newest_weights():
+            result = evaluate(self.parts, self.reward, step, self._watch(step, "evaluating"))
         self._clock.evaluation_took(time.monotonic() - started)
         self._monitor.metrics(step, result.values)
         self._monitor.rollouts(step, rollout_records(result.trajectories, self.parts.tokenizer, "eval"))
@@ -198,7 +210,55 @@ class PolicyLoop:
             self.summary["eval/rubric_score"] = score
 
     def _push_weights(self) -> None:
-        self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version=self.step)
+        """If it is the turn of these; a resumed run gives the sampler the older ones that it had."""
+        learner = self.parts.learner
+        if self._version == self.step:
+            if self._config.runner.reset_optimizer:
+                learner.forget_moments()
+            self._lagging = self._policy() if self._config.runner.push_every > 1 else None
+            self._load_sampler(self.step)
+        elif not self._pushed:
+            with learner.holding(self._lagging or learner.policy()):
+                self._load_sampler(self._version)
+        self._pushed = True
+
+    def _load_sampler(self, version: int) -> None:
+        """Raises RunFailed where the sampler does not hold afterwards what was given to it."""
+        pushed = Checksum()
+        held = self.parts.sampler.load_weights(pushed.watching(self._weights_to_push()), version)
+        if held != pushed.hexdigest():
+            raise RunFailed(
+                f"the weights of step {version} did not reach the sampler: their checksum is {pushed.hexdigest()}, that of "
+                f"what the sampler holds {held}"
+            )
+
+    def _weights_to_push(self) -> Iterator[tuple[str, Tensor]]:
+        sampler, learner = self._config.sampler, self.parts.learner
+        adapters = sampler.kind != "local" and sampler.push == "adapters"
+        return learner.adapter_weights() if adapters else learner.merged_weights()
+
+    @contextmanager
+    def newest_weights(self) -> Iterator[None]:
+        """Meanwhile the sampler has the weights that were trained last."""
+        lagging = self._lagging if self._version != self.step else None
+        if lagging is not None:
+            self._load_sampler(self.step)
+        try:
+            yield
+        finally:
+            if lagging is not None:
+                with self.parts.learner.holding(lagging):
+                    self._load_sampler(self._version)
+
+    @property
+    def _version(self) -> int:
+        """The step after which the newest weights that sample were pushed."""
+        every = self._config.runner.push_every
+        return self.step // every * every
+
+    def _policy(self) -> dict[str, Tensor]:
+        """A copy of the trained parameters."""
+        return self.parts.learner.policy()
 
     def _save(self) -> None:
         checkpoint = checkpoints.Checkpoint(self.step, self._state(), self._tensors())
@@ -218,7 +278,8 @@ class PolicyLoop:
         }
 
     def _tensors(self) -> dict[str, dict[str, Tensor]]:
-        return self.parts.learner.state_tensors()
+        older = self._lagging is not None and self._version != self.step
+        return self.parts.learner.state_tensors() | ({f"{SAVED}{self._version}": self._lagging} if older else {})
 
     def _diverged(self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor) -> RunFailed:
         rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from trainer.contracts import Histogram, RolloutRecord, Rubric
+from trainer.contracts import Histogram, RolloutRecord, Rubric, TokenSpan
 from trainer.rollouts import Trajectory, flat_groups, group_rewards
 
 from .update import UpdateReport
@@ -35,9 +35,11 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def verifier_rates(trajectories: Sequence[Trajectory], rubrics: Mapping[str, Rubric]) -> dict[str, float]:
-    """`criterion/<verifier>`: how often criteria checked by that verifier were met."""
+    """`criterion/<verifier>`: how often criteria checked by that verifier were met, where there are verdicts at all."""
     met: dict[str, list[bool]] = defaultdict(list)
     for trajectory in trajectories:
+        if not trajectory.reward.criteria:  # its reward worker was lost, or its rubric could not be scored in time
+            continue
         criteria = rubrics[trajectory.plan.example_key].criteria
         for criterion, result in zip(criteria, trajectory.reward.criteria, strict=True):
             if criterion.verifier and result.verdict.met is not None:
@@ -62,6 +64,19 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
     values |= {f"policy/{name}": _weighted(parts) for name, parts in report.extra.items()}
     histograms = {"policy/ratio_raw": histogram(ratio), "policy/ratio_masked": histogram(kept)}
     return values, {key: value for key, value in histograms.items() if sum(value.counts)}
+
+
+def packing_metrics(report: UpdateReport, budget: int) -> dict[str, float]:
+    """How well passes are used; {} where there was none.
+
+    `perf/pack_waste`: the part of the token budget that the passes left empty, which is what they would have been padded
+    with if they had one size. `perf/shared_share`: the part of all tokens that was computed for another response already.
+    """
+    if not report.passes:
+        return {}
+    # A response longer than the budget has a pass of its own, which cannot be emptier than empty.
+    waste = max(0.0, 1.0 - report.nodes / (report.passes * budget))
+    return {"perf/pack_waste": waste, "perf/shared_share": 1.0 - report.nodes / report.tokens}
 
 
 def histogram(values: Tensor, edges: tuple[float, ...] = _RATIO_EDGES) -> Histogram:
@@ -109,6 +124,7 @@ def rollout_records(
                 logprobs=_rounded(trajectory.logprobs) if phase == "train" else (),
                 ratios=_rounded(report.ratio[b].tolist()) if report and traced else (),
                 mask=_rounded(report.weight[b].tolist()) if report and traced else (),
+                spans=tuple(TokenSpan(version=v, start=start, end=end) for v, start, end in trajectory.spans),
             )
         )
     return records

@@ -10,7 +10,7 @@ from torch import Tensor
 from trainer.config import PolicyConfig
 from trainer.config.objectives import DistillParameters, OaplParameters
 from trainer.config.policy_objective import mismatch_weighted, parameters, sampler_is_old
-from trainer.inference.prefix import pack
+from trainer.inference.prefix import Pack, pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
@@ -43,6 +43,9 @@ class UpdateReport:
     """What only some objectives report: (mean, what it is a mean over) of each micro-batch."""
     tokens: int = 0
     """Tokens that went through a forward and a backward pass, shared prefixes counted for every response."""
+    nodes: int = 0
+    """The same with shared prefixes counted once: what was computed."""
+    passes: int = 0
 
 
 class Updater:
@@ -83,11 +86,11 @@ class Updater:
         return report
 
     def _update(self, step: "_Step", rows: list[int], report: UpdateReport, first_pass: bool) -> None:
-        for parameter in self._learner.parameters.values():
-            parameter.grad = torch.zeros_like(parameter)
+        self._learner.begin_update()
         batch = step.batch(rows)
         report.losses.append(0.0)
-        for micro in step.micro_batches(rows):
+        for found in step.micro_batches(rows):
+            micro = found.places
             scored = step.score(micro)
             step.fill_old(micro, scored)
             step.fill_teacher(micro)
@@ -98,12 +101,12 @@ class Updater:
                 raise NotFinite("the loss", micro)
             if result.loss.requires_grad:
                 result.loss.backward()
-            step.note(report, micro, scored, result)
-        norm = torch.nn.utils.clip_grad_norm_(self._learner.parameters.values(), self._config.optim.grad_clip)
-        if not torch.isfinite(norm):
+            step.note(report, found, scored, result)
+        norm = self._learner.clip(self._config.optim.grad_clip)
+        if not math.isfinite(norm):
             raise NotFinite("the norm of the gradient", rows)
-        self._learner.optimizer.step()
-        report.grad_norms.append(float(norm))
+        self._learner.end_update()
+        report.grad_norms.append(norm)
 
 
 class _Step:
@@ -144,11 +147,11 @@ class _Step:
         kept = [[b for b in cut if not math.isnan(float(self._advantages_B[b]))] for cut in cuts]
         return [rows for rows in kept if rows]
 
-    def micro_batches(self, rows: list[int]) -> list[list[int]]:
+    def micro_batches(self, rows: list[int]) -> list[Pack]:
         """Rows with a gradient and rows without one apart: the latter need no backward pass."""
         moving = [b for b in rows if self._moves(b)]
         still = [b for b in rows if not self._moves(b)]
-        return [[part[i] for i in run] for part in (moving, still) for run in self._packed(part)]
+        return [*self._packed(moving), *self._packed(still)]
 
     def score(self, rows: list[int]) -> list[Scored]:
         with torch.set_grad_enabled(self._moves(rows[0])):
@@ -158,10 +161,9 @@ class _Step:
     def record_old(self, rows: list[int]) -> None:
         """pi_old for responses that an earlier update of the step would otherwise have moved."""
         unknown = [b for b in rows if b not in self._known]
-        for run in self._packed(unknown):
-            micro = [unknown[i] for i in run]
-            parts = self._learner.score([self._sequence(b) for b in micro], self._config.rollout.temperature)
-            self.fill_old(micro, parts)
+        for micro in self._packed(unknown):
+            parts = self._learner.score([self._sequence(b) for b in micro.places], self._config.rollout.temperature)
+            self.fill_old(micro.places, parts)
 
     def fill_old(self, rows: list[int], scored: list[Scored]) -> None:
         """Before the first update the policy is pi_old, so its own pass needs no second one."""
@@ -216,16 +218,18 @@ class _Step:
         """[len(parts), T], zeros on the right."""
         return torch.stack([torch.nn.functional.pad(part, (0, self._width - len(part))) for part in parts])
 
-    def note(self, report: UpdateReport, rows: list[int], scored: list[Scored], result: ObjectiveResult) -> None:
+    def note(self, report: UpdateReport, micro: Pack, scored: list[Scored], result: ObjectiveResult) -> None:
         """Later passes over the same response overwrite earlier ones, except for the entropy."""
         report.losses[-1] += float(result.loss.detach())
-        for row, (b, part) in enumerate(zip(rows, scored, strict=True)):
+        report.nodes += micro.nodes
+        report.passes += 1
+        for row, (b, part) in enumerate(zip(micro.places, scored, strict=True)):
             length = len(part.logp_T)
             report.ratio[b] = result.ratio[row, :length]
             report.weight[b] = result.weight[row, :length]
             report.entropy.setdefault(b, part.entropy_T.detach())
             report.kl_old[b] = _k3(part.logp_T.detach(), self._old_BT[b, :length])
-            report.tokens += len(self._sequence(b)[0]) + length
+            report.tokens += len(self._sequence(b)[0]) + length - 1
             if result.advantages is not None:
                 report.advantages[b] = float(result.advantages[row, :length].mean())
         self._note_extra(report, {name: float(value) for name, value in result.diagnostics.items()})
@@ -245,9 +249,11 @@ class _Step:
         unscaffolded = self._mode in ("unscaffolded", "corrected")
         return (plan.prompt_tokens if unscaffolded else plan.sampled_prompt_tokens), self._trajectories[b].tokens
 
-    def _packed(self, rows: list[int]) -> list[list[int]]:
-        sequences = [sum(self._sequence(b), ()) for b in rows]
-        return pack(sequences, self._config.optim.micro_batch_tokens)
+    def _packed(self, rows: list[int]) -> list[Pack]:
+        # The last token is predicted and never read, so it takes no room.
+        sequences = [sum(self._sequence(b), ())[:-1] for b in rows]
+        packs = pack(sequences, self._config.optim.micro_batch_tokens)
+        return [Pack([rows[place] for place in found.places], found.nodes) for found in packs]
 
     def _moves(self, b: int) -> bool:
         return self._pulls or float(self._advantages_B[b]) != 0.0

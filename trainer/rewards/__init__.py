@@ -1,6 +1,6 @@
 """From responses to rewards: verifiers, rubric scores and their composition. Torch-free."""
 
-from .composition import Composed, Sample, compose, exclusions, overlong_penalty
+from .composition import Composed, Sample, compose, exclusions, guarded, overlong_penalty
 from .rubric import (
     ReportScore,
     RubricScore,
@@ -20,6 +20,7 @@ __all__ = [
     "breakdown",
     "compose",
     "exclusions",
+    "guarded",
     "likert_score",
     "overlong_penalty",
     "report_score",

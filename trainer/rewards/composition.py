@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from trainer.config.policy import RewardComponent
 from trainer.contracts import Rubric
@@ -15,6 +16,7 @@ from trainer.contracts import Rubric
 from .rubric import RubricScore, score_rubric
 
 COMPONENT_SECONDS = 5.0
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -58,13 +60,14 @@ def compose(
     parts: Sequence[RewardComponent],
     sample: Sample,
     kinds: Mapping[str, Kind] | None = None,
-    seconds: float = COMPONENT_SECONDS,
+    seconds: float | None = None,
 ) -> Composed:
     """Total and parts of one sample. A component that raises, or needs more than `seconds`, excludes the sample."""
+    limit = COMPONENT_SECONDS if seconds is None else seconds
     values: dict[str, float] = {}
     scores: list[RubricScore] = []
     for part in parts:
-        value, reason = _guarded(partial((kinds or KINDS)[part.kind], part, sample, scores), seconds)
+        value, reason = guarded(partial((kinds or KINDS)[part.kind], part, sample, scores), limit)
         if value is None:
             return Composed(None, values, scores[0] if scores else None, f"{part.name}: {reason}")
         values[part.name] = value
@@ -94,13 +97,13 @@ def _overlong(part: RewardComponent, sample: Sample, scores: list[RubricScore]) 
 KINDS: dict[str, Kind] = {"rubric": _rubric, "overlong": _overlong}
 
 
-def _guarded(component: Callable[[], float], seconds: float) -> tuple[float | None, str]:
-    """Value, or None with the reason. A thread cannot be killed: one that hangs is left behind as a daemon."""
-    outcome: list[tuple[float | None, str]] = []
+def guarded(call: Callable[[], T], seconds: float) -> tuple[T | None, str]:
+    """Its value, or None with the reason. A thread cannot be killed: one that hangs is left behind as a daemon."""
+    outcome: list[tuple[T | None, str]] = []
 
     def run() -> None:
         try:
-            outcome.append((component(), ""))
+            outcome.append((call(), ""))
         except Unscored as unscored:
             outcome.append((None, str(unscored)))
         except Exception as error:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from trainer.config import PolicyConfig
 from trainer.contracts import Rubric
+from trainer.inference.checksum import Weights, digest_of
 from trainer.loops.errors import RunFailed
 from trainer.rollouts import Trajectory
 from trainer.scheduling import (
@@ -35,7 +36,7 @@ from trainer.scheduling import (
 
 from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
 from .responses import Responses, saved
-from .work import Key, SampleJob, ScoreJob, Weights, digest_of
+from .work import Key, SampleJob, ScoreJob
 
 _POLL_S = 0.02
 Log = Callable[[str, Literal["info", "warning"]], None]

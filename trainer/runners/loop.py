@@ -11,14 +11,12 @@ from torch import Tensor
 from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.loops.parts import Parts
-from trainer.loops.policy import PolicyLoop
+from trainer.loops.policy import SAVED, PolicyLoop
 from trainer.rollouts import PromptPlan, Trajectory
 
 from .conductor import Batch, Conductor
 from .fleet import Fleet
 from .responses import Responses
-
-_SAVED = "weights-"
 
 
 class AsyncPolicyLoop(PolicyLoop):
@@ -52,7 +50,7 @@ class AsyncPolicyLoop(PolicyLoop):
         weights = {}
         for known, policy in self._history.items():
             with learner.holding(policy):
-                weights[known] = self._merged()
+                weights[known] = self._copied_weights()
         self._told, self._asked_at = self.step, time.monotonic()
         self._conductor.start(weights)
         runner = self._config.runner
@@ -95,7 +93,7 @@ class AsyncPolicyLoop(PolicyLoop):
         super()._update(step, [trajectories[row] for row in self._rows], advantages_B[self._rows])
 
     def _push_weights(self) -> None:
-        super()._push_weights()  # the evaluation's sampler, in this process
+        self._load_sampler(self.step)  # the evaluation's, in this process
         if self._told == self.step:
             return
         self._told = self.step
@@ -103,7 +101,7 @@ class AsyncPolicyLoop(PolicyLoop):
         if self._version == self.step:
             if self._config.runner.reset_optimizer:
                 self.parts.learner.forget_moments()
-            self._history[self.step], weights = self._policy(), self._merged()
+            self._history[self.step], weights = self._policy(), self._copied_weights()
         needed = self._conductor.updated(self.step, self._version, weights)
         self._history = {version: policy for version, policy in self._history.items() if version >= needed}
 
@@ -113,27 +111,20 @@ class AsyncPolicyLoop(PolicyLoop):
         if state is None:
             raise ValueError("the checkpoint is that of a run with runner.kind 'sync'; resume it as it was")
         self._conductor.load_state_dict(state)
-        owners = {name: tensors for name, tensors in checkpoint.tensors.items() if name.startswith(_SAVED)}
-        self._history = {int(name.removeprefix(_SAVED)): tensors for name, tensors in owners.items()}
+        owners = {name: tensors for name, tensors in checkpoint.tensors.items() if name.startswith(SAVED)}
+        self._history = {int(name.removeprefix(SAVED)): tensors for name, tensors in owners.items()}
+        self._lagging = None  # workers sample, with the weights of this history
 
     def _state(self) -> dict[str, Any]:
         return super()._state() | {"runner": self._conductor.state_dict()}
 
     def _tensors(self) -> dict[str, dict[str, Tensor]]:
-        older = {f"{_SAVED}{version}": policy for version, policy in self._history.items() if version != self.step}
+        older = {f"{SAVED}{version}": policy for version, policy in self._history.items() if version != self.step}
         return super()._tensors() | older
 
-    def _policy(self) -> dict[str, Tensor]:
-        return {name: parameter.detach().clone() for name, parameter in self.parts.learner.parameters.items()}
-
-    def _merged(self) -> dict[str, Tensor]:
+    def _copied_weights(self) -> dict[str, Tensor]:
         """Copies: the learner goes on changing its own while workers fetch these."""
-        return {name: tensor.clone() for name, tensor in self.parts.learner.merged_weights()}
-
-    @property
-    def _version(self) -> int:
-        every = self._config.runner.push_every
-        return self.step // every * every
+        return {name: tensor.clone() for name, tensor in self._weights_to_push()}
 
     def _log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
         self._monitor.log(message, self.step, level)

@@ -6,5 +6,6 @@ class AnnotationConfig(AppConfig):
     label = "annotation"
 
     def ready(self) -> None:
-        """Tells the pages of datasets what this app knows of an example."""
+        """Tells the pages of datasets what this app knows of an example, and the workers what there is to do."""
         from . import examples  # noqa: F401  registers itself
+        from .services import matching, publish, review  # noqa: F401  register their jobs

@@ -170,7 +170,7 @@ def _rating(record: Any, settings: kinds.Settings, view: Mapping[str, Any], gold
 
 def _rationale(record: Any, settings: kinds.Settings, view: Mapping[str, Any], gold: bool) -> Fields:
     fields = _reasons(record, view)
-    if view["rationale"] is None and not record.source.strip():
+    if view["rationale"] is None and not record.source.strip() and not gold:
         fields["source"] = "write the rationale that the reasons come from"
     return fields
 

@@ -21,7 +21,7 @@ from .services import projects as services
 
 MAX_CHOICES, MAX_SCALES = 200, 8
 DEFAULTS = Settings()
-NUMBERS = ("lease_minutes", "gold_every", "fast_seconds", "reopen")
+NUMBERS = ("lease_minutes", "gold_every", "gold_recall", "fast_seconds", "reopen")
 WORDS = ("reasons", "ranking", "suggestions")
 TICKS = ("stress_test", "gold_feedback")
 # a first scale, so that a rating project works as it comes

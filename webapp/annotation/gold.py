@@ -1,19 +1,21 @@
 """Whether an answer to a task with a known answer is right. Both are in the subject's frame.
 
-Only what can be compared without judgement has a check: which side wins, which criteria are met, which response is
-best, which values were chosen. An authored rubric or a rationale has none.
+What can be compared at once is: which side wins, which criteria are met, which response is best, which values were
+chosen. The criteria of a rubric and the reasons of a rationale say the same in other words, so a job matches them by
+meaning (`services.matching`): right is who found enough of the known ones.
 """
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from . import kinds
 
-CHECKED = frozenset({"pairwise", "grading", "ranking", "rating"})
+MATCHED = frozenset({"rubric", "rationale"})
 NEAR = 1  # on a scale of more than three values, the neighbouring one is right too
 
 
 def right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: dict[str, Any]) -> bool | None:
-    """None where the kind has no check."""
+    """None where it takes matching to tell."""
     if kind == "pairwise":
         return _winner(given) == _winner(known)
     if kind == "grading":
@@ -25,6 +27,22 @@ def right(kind: str, settings: kinds.Settings, given: dict[str, Any], known: dic
             _rated(settings, name, given["ratings"].get(name), value) for name, value in known["ratings"].items()
         )
     return None
+
+
+def matched(
+    settings: Mapping[str, Any], known: Sequence[str], groups: Sequence[Sequence[Sequence[int]]], matcher: str
+) -> dict[str, Any]:
+    """How an answer stands to the items `known`, stored as `Answer.gold_detail`: `found`, the indices of those it has;
+    `of`, how many there are; their quotient `recall` (recall of RubricBench), the `least` that is right, the `matcher`.
+
+    `groups` hold [list, index]: list 0 is the known one, list 1 the answer's. What the answer says besides costs nothing.
+    """
+    found = [
+        index for group in groups if {0, 1} <= {which for which, _ in group} for which, index in group if not which
+    ]
+    least = kinds.Settings.model_validate(settings).gold_recall
+    recall = len(found) / len(known)
+    return {"found": sorted(found), "of": len(known), "recall": recall, "least": least, "matcher": matcher}
 
 
 def _winner(answer: dict[str, Any]) -> tuple[str, int | None]:

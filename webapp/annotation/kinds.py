@@ -50,6 +50,8 @@ class Settings(Record):
     lease_minutes: int = Field(default=30, ge=1, le=24 * 60)
     gold_every: int = Field(default=0, ge=0, le=1000)  # one task in so many is a gold task; 0: none
     gold_feedback: bool = False  # tell at once what was expected
+    # rubric, rationale: the share of the known criteria or reasons that a right answer has, in whatever words
+    gold_recall: float = Field(default=0.5, gt=0, le=1)
     fast_seconds: float = Field(default=2.0, ge=0, le=600)  # answers faster than this warn the manager
     suggestions: Literal["never", "before", "after"] = (
         "never"  # a model's view: with the task, or once one has answered
@@ -167,7 +169,7 @@ class TaskView(Record):
     kind: str
     prompt: tuple[dict[str, str], ...]  # {"role", "content"}
     responses: tuple[Shown, ...] = ()
-    criteria: tuple[Criterion, ...] = ()  # grading
+    criteria: tuple[Criterion, ...] = ()  # grading; pairwise in a study
     rationale: str | None = None  # rationale: the text to cut into reasons, if the example has one
     reference: str | None = None
     suggestion: dict[str, Any] | None = None  # shown frame, same record as the answer

@@ -10,21 +10,21 @@ from typing import Any
 from . import gold, kinds, shown
 
 Content = Mapping[str, Any]
-KEPT = (
-    "verdict",
-    "strength",
-    "grades",
-    "tiers",
-    "ratings",
-)  # what a known answer says; reasons and notes are one's own
-LABELLED = frozenset({"pairwise"})  # kinds whose data brings labels that fit their answers
+KEPT = ("verdict", "strength", "grades", "tiers", "ratings")  # what a known answer says of a choice
+# kinds whose data brings what fits their answers: labels of pairs, rubrics, the reasons of a preference
+LABELLED = frozenset({"pairwise", "rubric", "rationale"})
 
 
 def from_labels(kind: str, subject: Content, content: Content, least: int = 1) -> dict[str, Any] | None:
     """What at least `least` people say about this pair, if they all agree on who wins; None where they do not.
 
-    The strength is the median of theirs. Preferences by judges are a model's view and do not count.
+    The strength is the median of theirs. Preferences by judges are a model's view and do not count. Of a rubric's author
+    it is the example's rubric, of a rationale the reasons of its preference, where there are any.
     """
+    if kind == "rubric":
+        return bare(kind, {"rubric": content["rubric"]}) if shown.criteria(content) else None
+    if kind == "rationale":
+        return _reasons(subject, content)
     if kind not in LABELLED:
         return None
     given = [one for one in content.get("preferences", ()) if _about(one, subject) and not _by_judge(one)]
@@ -37,6 +37,13 @@ def from_labels(kind: str, subject: Content, content: Content, least: int = 1) -
     if len({(strength > 0) - (strength < 0) for strength in strengths}) != 1:
         return None
     return {"verdict": "compared", "strength": _rounded(median(strengths))}
+
+
+def _reasons(subject: Content, content: Content) -> dict[str, Any] | None:
+    index, preferences = subject.get("preference"), content.get("preferences", ())
+    if index is None or index >= len(preferences) or not preferences[index].get("reasons"):
+        return None
+    return bare("rationale", preferences[index])
 
 
 def _about(preference: Content, subject: Content) -> bool:
@@ -55,17 +62,24 @@ def _rounded(value: float) -> int:
 def from_answers(
     kind: str, settings: kinds.Settings, contents: Sequence[dict[str, Any]], least: int = 2
 ) -> dict[str, Any] | None:
-    """The first of `contents` if there are `least` of them and each would be right by it, and it by each."""
-    if kind not in gold.CHECKED or len(contents) < max(least, 1):
+    """The first of `contents` if there are `least` of them and each would be right by it, and it by each.
+
+    None for kinds whose answers are matched by meaning: of those, see what stands for the task.
+    """
+    if kind in gold.MATCHED or len(contents) < max(least, 1):
         return None
     first, *others = contents
     if not all(gold.right(kind, settings, a, b) for other in others for a, b in ((first, other), (other, first))):
         return None
-    return bare(first)
+    return bare(kind, first)
 
 
-def bare(content: Content) -> dict[str, Any]:
-    """An answer without reasons, notes, dimensions: only what another answer is held against."""
+def bare(kind: str, content: Content) -> dict[str, Any]:
+    """An answer without what is one's own (notes, dimensions, reasons for a choice): what another is held against."""
+    if kind == "rubric":
+        return {"rubric": content["rubric"]}
+    if kind == "rationale":
+        return {"reasons": [{"text": reason["text"]} for reason in content["reasons"]]}
     kept = {name: content[name] for name in KEPT if name in content}
     if "grades" in kept:
         kept["grades"] = [{"criterion": g["criterion"], "verdict": g["verdict"]} for g in kept["grades"]]

@@ -98,7 +98,8 @@ class Participant(models.Model):
 
 class Task(models.Model):
     """One thing to judge. `subject` names the part of the example: {"a": id, "b": id}, {"response": id},
-    {"responses": [...]}, {"a": id, "b": id, "preference": index} or {}. `gold` holds the known answer in the subject's
+    {"responses": [...]}, {"a": id, "b": id, "preference": index}, {"a": id, "b": id, "arm": name} (judged by the rubric of
+    that arm of a study; nobody sees both) or {}. `gold` holds the known answer in the subject's
     frame; gold tasks have no seat limit."""
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="tasks", db_index=False)
@@ -115,6 +116,7 @@ class Task(models.Model):
         db_persist=True,
     )
     gold = models.JSONField(null=True, blank=True)
+    suggestion = models.JSONField(null=True, blank=True)  # what a judge says: see `services.suggestions`
     completed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
@@ -187,8 +189,12 @@ class Answer(models.Model):
     content = models.JSONField()
     guidelines = models.ForeignKey(Guidelines, null=True, on_delete=models.PROTECT, related_name="+", db_index=False)
     suggestion = models.CharField(max_length=8, default="never")  # never, before, after: when a model's view was shown
+    suggested_by = models.CharField(
+        max_length=200, blank=True
+    )  # whose view that was: a judge's version, or the dataset
     seconds = models.FloatField(default=0)
-    gold_right = models.BooleanField(null=True)  # None: not a gold task
+    gold_right = models.BooleanField(null=True)  # None: not a gold task, or not matched with the known answer yet
+    gold_detail = models.JSONField(null=True)  # how it was matched: see `gold.matched`
     submitted_at = models.DateTimeField()
 
     class Meta:
@@ -288,10 +294,55 @@ class AgreementReport(models.Model):
     body = models.JSONField(null=True)
     computed_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)  # a job is at it since then; None: none is
-    matching_at = models.DateTimeField(null=True)  # the same of the job that matches items by meaning
-    match_error = models.CharField(max_length=1000, blank=True)  # why items are matched by their words only
-    publishing_at = models.DateTimeField(null=True)  # the same of the job that publishes
-    publish_error = models.CharField(max_length=1000, blank=True)
 
     def __str__(self) -> str:
         return f"agreement of project {self.project_id}"
+
+
+class Job(models.Model):
+    """Work over a whole project that a worker does, at most one of a kind at a time: see `services.jobs`.
+
+    Whatever it has done is in the database, so that it can be begun again at any point. The last of each kind is kept.
+    """
+
+    class Kind(models.TextChoices):
+        MATCH = "match", "Match items by meaning"
+        MAJORITY = "majority", "Accept majorities"
+        PUBLISH = "publish", "Publish"
+        SUGGEST = "suggest", "Ask a judge"
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        RUNNING = "running", "Running"
+        FINISHED = "finished", "Finished"
+        FAILED = "failed", "Failed"
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="jobs")
+    kind = models.CharField(max_length=8, choices=Kind.choices)
+    # whoever asked for it; None: nobody in particular. Gone with the person: nothing is done in the name of who has left
+    membership = models.ForeignKey("accounts.Membership", null=True, on_delete=models.CASCADE, related_name="+")
+    params = models.JSONField(default=dict)
+    state = models.CharField(max_length=8, choices=State.choices, default=State.QUEUED)
+    done = models.PositiveIntegerField(default=0)
+    total = models.PositiveIntegerField(null=True)  # unknown before it runs
+    result = models.JSONField(default=dict)
+    problem = models.CharField(max_length=1000, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    seen_at = models.DateTimeField(auto_now_add=True)  # the worker's last sign of life
+    finished_at = models.DateTimeField(null=True, blank=True)
+    stopping = models.BooleanField(default=False)  # somebody wants it to end; kinds that cost money look at it
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["project", "kind"], condition=Q(finished_at=None), name="one_open_job_per_kind"
+            )
+        ]
+        indexes = [models.Index(fields=["seen_at"], name="open_jobs", condition=Q(finished_at=None))]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of project {self.project_id}"
+
+    @property
+    def open(self) -> bool:
+        return self.finished_at is None

@@ -10,12 +10,14 @@ from webapp.accounts.models import Membership, Role
 from .catalogue import KINDS
 from .models import Project
 from .queries import projects as queries
+from .services.suggestions import SUGGESTED
 
 TABS = (
     ("overview", "Overview", "project"),
     ("tasks", "Tasks", "project_tasks"),
     ("people", "People", "project_people"),
     ("guidelines", "Guidelines", "project_guidelines"),
+    ("suggestions", "Suggestions", "project_suggestions"),
     ("agreement", "Agreement", "project_agreement"),
     ("review", "Review", "project_review"),
     ("answers", "Answers", "project_answers"),
@@ -55,6 +57,8 @@ def tabs(membership: Membership, project: Project) -> list[Tab]:
     found = []
     for name, label, view in TABS:
         if name == "settings" and not membership.may(Role.RESEARCHER):
+            continue
+        if name == "suggestions" and project.kind not in SUGGESTED:
             continue
         try:
             found.append(Tab(name, label, reverse(view, args=[project.pk])))

@@ -259,7 +259,9 @@ class AnswerOut(Schema):
     seconds: float
     guidelines: int | None
     suggestion: str
-    gold_right: bool | None
+    suggested_by: str
+    gold_right: bool | None = Field(description="null too while a rubric or rationale waits to be matched")
+    gold_detail: dict[str, Any] | None = Field(description='{"found": [index], "of", "recall", "least", "matcher"}')
     submitted_at: datetime
 
 
@@ -302,6 +304,24 @@ class MarkIn(Schema):
 class MarkOut(Schema):
     made: int
     looked: int
+
+
+class JobOut(Schema):
+    """Work over the whole project: `match`, `majority`, `publish` or `suggest`; the last of each."""
+
+    kind: str
+    state: str = Field(description="queued, running, finished or failed")
+    done: int
+    total: int | None
+    result: dict[str, Any]
+    problem: str
+    created_at: datetime
+    finished_at: datetime | None
+
+
+class JobList(Schema):
+    items: list[JobOut]
+    next: str | None = None
 
 
 class WaitingOut(Schema):

@@ -118,7 +118,9 @@ def answer(row: Answer) -> dict[str, Any]:
         "seconds": row.seconds,
         "guidelines": row.guidelines.number if row.guidelines else None,
         "suggestion": row.suggestion,
+        "suggested_by": row.suggested_by,
         "gold_right": row.gold_right,
+        "gold_detail": row.gold_detail,
         "submitted_at": row.submitted_at,
     }
 

@@ -3,36 +3,46 @@
 `content` is an example's canonical JSON as a dict. It was validated when it was stored, and this runs for each request,
 so plain dicts are built in the shape of `kinds.TaskView`.
 
-A suggestion is a model's view of the task. The example brings it in `meta.suggestions`, a list of
-`{"subject": {...}, "content": {...}}` in the subject's frame; a pair without one takes the verdict of a judge
-(`judge_strength`).
+A suggestion is a model's view of the task. A judge has been asked for it (`Task.suggestion`), or the example brings it in
+`meta.suggestions`, a list of `{"subject": {...}, "content": {...}}` in the subject's frame; a pair without one takes the
+strength that came with it (`judge_strength`).
 """
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
 
 from . import kinds
+from .models import Assignment
 
 Content = Mapping[str, Any]
+DATASET = "the dataset"  # whose view it is where the example brought it
 JUDGE = "judge"  # preferences by the rater "judge" or "judge:NAME" are a model's, not a person's
 
 
 def view(
-    kind: str, settings: kinds.Settings, subject: Content, order: Sequence[int], content: Content, *, done: bool
+    kind: str,
+    settings: kinds.Settings,
+    subject: Content,
+    order: Sequence[int],
+    content: Content,
+    *,
+    done: bool,
+    offered: Content | None = None,
 ) -> dict[str, Any]:
     """The task in the shape of `kinds.TaskView`. `done`: the person has an answer that stands, so that what is shown
-    only after one (the responses to an authored rubric, a late suggestion) is part of it."""
+    only after one (the responses to an authored rubric, a late suggestion) is part of it. `offered`: see there."""
     suggested = settings.suggestions == "before" or (settings.suggestions == "after" and done)
     return {
         "kind": kind,
         "prompt": [{"role": message["role"], "content": message["content"]} for message in content["prompt"]],
         "responses": responses(kind, subject, order, content, done=done),
-        "criteria": [_criterion(one) for one in criteria(content)] if kind == "grading" else [],
+        "criteria": [_criterion(one) for one in _criteria(kind, subject, content)],
         "rationale": rationale(subject, content) if kind == "rationale" else None,
         "reference": content.get("reference"),
-        "suggestion": suggestion(kind, subject, order, content) if suggested else None,
+        "suggestion": suggestion(kind, subject, order, content, offered) if suggested else None,
     }
 
 
@@ -58,6 +68,24 @@ def criteria(content: Content) -> list[dict[str, Any]]:
     return list(rubric.get("criteria", ()))
 
 
+def arms(content: Content) -> dict[str, list[dict[str, Any]]]:
+    """The rubrics of a study by the name of their arm, from `meta.study.arms`; {} where the example is in none."""
+    study = content.get("meta", {}).get("study")
+    found = study.get("arms") if isinstance(study, dict) else None
+    return found if isinstance(found, dict) else {}
+
+
+def _criteria(kind: str, subject: Content, content: Content) -> list[dict[str, Any]]:
+    """The rubric that this task is judged by. A study's is told apart from the other arm's by nothing but its words."""
+    if kind == "grading":
+        return criteria(content)
+    given = arms(content).get(subject.get("arm", ""), ()) if kind == "pairwise" else ()
+    return [
+        {"id": str(number), "text": one["text"], "points": 1 if one["points"] > 0 else -1}
+        for number, one in enumerate(given, 1)
+    ]
+
+
 def _criterion(stored: dict[str, Any]) -> dict[str, Any]:
     """With its defaults, which the canonical text leaves out."""
     return {"kind": "principle", "importance": "important", "tags": [], "verifier": None, **stored}
@@ -80,8 +108,23 @@ def rationale(subject: Content, content: Content) -> str | None:
     return "\n".join(reason["text"] for reason in preferences[index].get("reasons", ())) or None
 
 
-def suggestion(kind: str, subject: Content, order: Sequence[int], content: Content) -> dict[str, Any] | None:
-    """A model's answer to this task in the shown frame; None where the example has none that fits."""
+def offered(seat: Assignment, settings: kinds.Settings) -> Content | None:
+    """The judge's view of this seat's task, if it was there when this person would first have been shown it: one that came
+    later is not slipped in, so that what is recorded is what was seen."""
+    given: Content | None = seat.task.suggestion
+    if given is None:
+        return None
+    until = seat.claimed_at if settings.suggestions == "before" else seat.submitted_at
+    return given if until is None or datetime.fromisoformat(given["at"]) <= until else None
+
+
+def suggestion(
+    kind: str, subject: Content, order: Sequence[int], content: Content, offered: Content | None = None
+) -> dict[str, Any] | None:
+    """A model's answer to this task in the shown frame: the judge's, else the example's; None where neither has one that
+    fits."""
+    if offered is not None:
+        return kinds.to_shown(kind, offered["content"], subject, order)
     for one in content.get("meta", {}).get("suggestions") or ():
         if isinstance(one, dict) and one.get("subject") == subject and isinstance(one.get("content"), dict):
             try:

@@ -8,6 +8,8 @@ from math import log
 from random import Random
 from typing import Any
 
+from webapp.datasets.curation.criteria import graded
+
 from . import kinds, shown
 from .models import Project
 
@@ -22,13 +24,16 @@ LEVELS, LEVEL, PLACES = 10_000, 1e9, 256
 def of(kind: str, content: Content) -> list[Subject]:
     """The subjects of one example; [] where it has nothing of this kind to judge.
 
-    pairwise: the pairs its preferences name, else neighbouring responses, at most PAIRS. rubric: the example.
+    pairwise: the pairs its preferences name, else neighbouring responses, at most PAIRS; in a study its first pair, once
+    in each arm. rubric: the example.
     grading: each response, if there is a rubric. ranking: all responses, if there are two. rating: each response.
     rationale: each preference that has reasons or a `meta.rationale` text, else each pair, without a text.
     """
     ids = [one["id"] for one in content.get("responses", ())]
     if kind == "pairwise":
-        return _pairs(content, ids)
+        pairs = _pairs(content, ids)
+        arms = shown.arms(content)
+        return [{**pair, "arm": arm} for pair in pairs[:1] for arm in arms] if arms else pairs
     if kind == "rubric":
         return [{}]
     if kind == "grading":
@@ -76,8 +81,7 @@ def rank(strategy: str, seed: int, place: tuple[int, int], subject: Subject, con
     score = (
         uncertainty(subject, content) if strategy == Project.Strategy.UNCERTAINTY else disagreement(subject, content)
     )
-    level = LEVELS + 1 if score is None else round((1 - min(max(score, 0.0), 1.0)) * LEVELS)
-    return level * LEVEL + at
+    return _level(score) * LEVEL + at
 
 
 def uncertainty(subject: Subject, content: Content) -> float | None:
@@ -104,6 +108,31 @@ def disagreement(subject: Subject, content: Content) -> float | None:
         if judge is not None and human is not None:
             found.append(abs(judge - human) / (STEPS - 1))
     return sum(found) / len(found) if found else None
+
+
+def at_odds(kind: str, subject: Subject, suggested: Content, content: Content) -> float | None:
+    """0 .. 1: how far what a judge suggests for this task lies from what people said of it; None where they said nothing.
+
+    Of a pair as in `disagreement`; of a graded response the share of criteria on which most people said otherwise.
+    """
+    if kind == Project.Kind.PAIRWISE:
+        human = shown.human_strength(subject, content)
+        return None if human is None else abs(suggested["strength"] - human) / (STEPS - 1)
+    votes, differ = graded(content.get("meta", {})), []
+    for grade in suggested["grades"]:
+        given = votes.get((subject["response"], grade["criterion"]), [])
+        if 2 * sum(given) != len(given):
+            differ.append((2 * sum(given) > len(given)) != (grade["verdict"] == "met"))
+    return sum(differ) / len(differ) if differ else None
+
+
+def ranked(rank: float, score: float | None) -> float:
+    """The rank of a task among those served by their score, whose rank was `rank` so far."""
+    return _level(score) * LEVEL + rank % LEVEL
+
+
+def _level(score: float | None) -> int:
+    return LEVELS + 1 if score is None else round((1 - min(max(score, 0.0), 1.0)) * LEVELS)
 
 
 def _scored_pairs(subject: Subject, content: Content) -> list[Subject]:

@@ -16,6 +16,7 @@ class Work(IntEnum):
     TASKS = 7304
     EVALUATION = 7305
     TRIAL = 7306
+    PROJECT_JOB = 7307
 
 
 @contextmanager

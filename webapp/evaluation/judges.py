@@ -60,6 +60,7 @@ def ask(
     stop: Callable[[], bool],
     tell: Callable[[int, int, str], None],
     unusable: Counter[str],
+    draw: int = 0,
 ) -> list[Judged]:
     """Asks what nobody asked before and returns every answer, in the order of the inputs.
 
@@ -73,14 +74,14 @@ def ask(
         tell(done, max(planned, counts.total), _words(counts))
 
     try:
-        counts = services.judge_calls(version, inputs, budget=budget, stop=stop, progress=progress)
+        counts = services.judge_calls(version, inputs, budget=budget, stop=stop, progress=progress, draw=draw)
     except EndpointProblem as problem:
         raise Halted(problem.message) from problem
     if counts.halted:
         raise Halted("" if counts.halted == "stopped" else counts.halted)
-    listed = queries.answers(version, inputs, unusable=unusable)
+    listed = queries.answers(version, inputs, draw, unusable)
     return [
-        Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject)
+        Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state)
         for _, answers in listed
         for each in answers
     ]

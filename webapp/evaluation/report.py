@@ -31,6 +31,11 @@ def text(words: str, *tags: str, href: str = "") -> Cell:
     return {"kind": "text", "text": words, "tags": list(tags), **({"href": href} if href else {})}
 
 
+def compared(example: str) -> Cell:
+    """An example by its key, leading to what the models said of it side by side."""
+    return {"kind": "text", "text": example, "tags": [], "compare": example}
+
+
 @dataclass
 class Table:
     """`columns`: (words, help). `rows` hold one cell per column; the first names the row."""
@@ -44,7 +49,7 @@ class Table:
 
 @dataclass
 class Curve:
-    """Lines over a common x axis. A point is {"x", "value", "low", "high", "n"}; missing values leave gaps."""
+    """Lines over a common x axis. A point is {"x"} and an estimate; missing values leave gaps."""
 
     title: str
     x: str
@@ -99,7 +104,10 @@ def headline(label: str, cell: Cell) -> dict[str, Any]:
 def point(x: float, found: Any) -> dict[str, Any]:
     """A point of a curve from an estimate."""
     data = found if isinstance(found, dict) else found.json()
-    return {"x": x, **{name: data.get(name) for name in ("value", "low", "high", "n", "undefined")}}
+    return {
+        "x": x,
+        **{name: data.get(name) for name in ("value", "low", "high", "n", "missing", "undefined", "interval")},
+    }
 
 
 def table(title: str, columns: Sequence[str | tuple[str, str]], rows: Iterable[list[Cell]], note: str = "") -> Table:

@@ -45,13 +45,19 @@ class Feed(AsyncWebsocketConsumer):
         self.waiting: deque[str] = deque()
         self.news = asyncio.Event()
         self.sender: asyncio.Task[None] | None = None
-        self.group = await self.allowed_group() if self.same_origin() else None
-        if self.group is None:
-            await self.close()
+        try:
+            self.group = await self.allowed_group() if self.same_origin() else None
+            if self.group is None:
+                await self.close()
+                return
+            await self.channel_layer.group_add(self.group, self.channel_name)  # first: nothing falls in between
+            greeting = await database_sync_to_async(self.greeting)()
+        except DATABASE_AWAY:
+            await self.accept()  # only an open connection can be told to try again
+            await self.close(TRY_AGAIN)
             return
-        await self.channel_layer.group_add(self.group, self.channel_name)
         await self.accept()
-        for message in await database_sync_to_async(self.greeting)():
+        for message in greeting:
             await self.send(text_data=json.dumps(message))
         self.sender = asyncio.create_task(self.send_waiting())
 

@@ -8,6 +8,12 @@ from ninja import Path, Router, Status
 from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import require
+from webapp.annotation import access as projects
+from webapp.annotation.models import Job, Project
+from webapp.annotation.queries.jobs import jobs
+from webapp.annotation.queries.suggestions import standing
+from webapp.annotation.services import jobs as work
+from webapp.annotation.services.suggestions import take_away
 from webapp.core.paging import page
 from webapp.inference.access import endpoint_read
 
@@ -144,3 +150,39 @@ def compare(request: HttpRequest, judge_id: Id, payload: s.ComparisonIn) -> Stat
 @router.get("/judge-trials/{trial_id}", response=s.TrialOut, summary="One trial or comparison")
 def trial(request: HttpRequest, trial_id: Id) -> Trial:
     return access.trial_read(require(request), trial_id)
+
+
+@router.get(
+    "/projects/{int:project_id}/suggestions", response=s.SuggestionsOut, summary="What judges suggest for its tasks"
+)
+def suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
+    """How many tasks have a judge's view, whose, and how often people answered as it did, apart for each way it was shown."""
+    return _suggestions(projects.project_read(require(request), project_id))
+
+
+def _suggestions(project: Project) -> dict[str, Any]:
+    far = standing(project)
+    job = jobs(project).get(Job.Kind.SUGGEST)
+    return {"tasks": far.tasks, "suggested": far.with_one, "by": far.by, "agreement": dict(far.agreement), "job": job}
+
+
+@router.post(
+    "/projects/{int:project_id}/suggestions", response={202: s.SuggestionsOut}, summary="Ask a judge about its tasks"
+)
+def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Status[dict[str, Any]]:
+    """A job asks it about every task; `GET` says how far it is. `settings.suggestions` says when people are shown it. 409 while
+    a judge is being asked."""
+    membership = require(request)
+    project = projects.project_write(membership, project_id)
+    version = access.version_read(membership, payload.judge, payload.number)
+    services.ask_judge(membership, project, version, payload.tokens)
+    return Status(202, _suggestions(project))
+
+
+@router.delete("/projects/{int:project_id}/suggestions", summary="Stop the judge, and take its suggestions away")
+def remove_suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
+    """What answers recorded stays."""
+    membership = require(request)
+    project = projects.project_write(membership, project_id)
+    work.stop(project, Job.Kind.SUGGEST)
+    return {"removed": take_away(membership, project)}

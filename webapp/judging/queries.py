@@ -31,6 +31,13 @@ def versions(judge: Judge) -> QuerySet[JudgeVersion]:
     return judge.versions.select_related("judge", "endpoint", "created_by").order_by("-number")
 
 
+def usable_versions(workspace_id: int, kinds: Iterable[str]) -> QuerySet[JudgeVersion]:
+    """Of judges on the list, of these kinds, whose endpoint is there; by name, newest first."""
+    rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__kind__in=kinds)
+    rows = rows.filter(judge__archived_at=None, endpoint__archived_at=None)
+    return rows.select_related("judge", "endpoint").order_by("judge__name", "-number")
+
+
 def states(version: JudgeVersion) -> dict[str, int]:
     """How many stored verdicts are in each state; states without any are 0."""
     rows = Verdict.objects.filter(version=version).values_list("state").annotate(n=Count("id"))

@@ -7,6 +7,8 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import Field
 
+from webapp.annotation.schemas import JobOut
+
 from . import queries
 from .models import JudgeVersion
 
@@ -179,3 +181,22 @@ class TrialOut(Schema):
     results: dict[str, Any]
     created_at: datetime
     finished_at: datetime | None
+
+
+class SuggestIn(Schema):
+    """A judge's version, by the judge's id and the version's number."""
+
+    judge: RowId
+    number: Annotated[int, Field(ge=1, lt=2**31)]
+    tokens: int | None = Field(None, ge=1, le=1_000_000_000, description="The most it may use")
+
+
+class SuggestionsOut(Schema):
+    """`by`: {whose: tasks}. `agreement`: {"saw it before" | "saw it after" | "never saw it": an estimate with n and
+    interval}. `job`: the last time a judge was asked."""
+
+    tasks: int
+    suggested: int
+    by: dict[str, int]
+    agreement: dict[str, dict[str, Any]]
+    job: JobOut | None

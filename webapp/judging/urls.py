@@ -1,6 +1,6 @@
 from django.urls import path
 
-from . import editor, views
+from . import editor, suggestions, views
 
 urlpatterns = [
     path("judges", views.judges, name="judges"),
@@ -14,5 +14,6 @@ urlpatterns = [
     path("judges/<int:judge_id>/compare", views.judge_compare, name="judge_compare"),
     path("judges/<int:judge_id>/examples", editor.judge_examples, name="judge_examples"),
     path("judges/<int:judge_id>/versions/<int:number>", views.version, name="judge_version"),
+    path("projects/<int:project_id>/suggestions", suggestions.project_suggestions, name="project_suggestions"),
     path("verdicts/<int:verdict_id>", views.verdict, name="verdict"),
 ]

@@ -56,6 +56,9 @@ class RayHead:
             env={
                 "RAY_AUTH_MODE": "token",
                 "RAY_AUTH_TOKEN_PATH": str(self.token_file),
+                # Ray takes 127.0.0.1 for "find an address that others can reach", except where it was told (a switch
+                # made for other systems) that there are no others; then its ports listen on the loopback address only
+                "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
                 "RAY_GRACEFUL_SHUTDOWN_DRAIN_TIMEOUT_S": "0",
                 "RAY_ROTATION_MAX_BYTES": "10000000",
                 "RAY_ROTATION_BACKUP_COUNT": "1",

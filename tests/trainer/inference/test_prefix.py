@@ -35,9 +35,23 @@ def test_hidden_states_equal_those_of_each_sequence_alone(tiny_dir: Path) -> Non
             torch.testing.assert_close(shared[path], alone, atol=1e-5, rtol=1e-5)
 
 
-def test_packing_keeps_the_order_and_the_limit() -> None:
-    sequences = [[1, 2, 3], [1, 2, 4], [9, 9, 9], [1], [5] * 10, [6]]
-    assert pack(sequences, 7) == [[0, 1, 2, 3], [4], [5]]
+def test_packing_keeps_groups_together_and_the_limit() -> None:
+    first, second = [1, 2, 3, 4], [9, 8, 7, 6]
+    sequences = [[*prompt, response, response] for response in (11, 12, 13) for prompt in (first, second)]
+    packs = pack(sequences, 10)
+    assert [(found.places, found.nodes) for found in packs] == [([0, 2, 4], 10), ([1, 3, 5], 10)]
+
+
+def test_short_responses_fill_what_long_ones_leave() -> None:
+    sequences = [[1], [2] * 7, [3] * 5, [4] * 3, [5] * 4]
+    packs = pack(sequences, 10)
+    assert [found.places for found in packs] == [[1, 3], [0, 2, 4]]
+    assert all(found.nodes == 10 for found in packs)
+
+
+def test_a_sequence_beyond_the_limit_has_a_pack_of_its_own() -> None:
+    packs = pack([[1, 2, 3], [5] * 12, [1, 2, 4]], 7)
+    assert [(found.places, found.nodes) for found in packs] == [([1], 12), ([0, 2], 4)]
 
 
 def test_an_empty_sequence_is_refused() -> None:

@@ -14,6 +14,7 @@ import torch
 
 from trainer import checkpoints
 from trainer.config import PolicyConfig
+from trainer.inference.checksum import digest_of
 from trainer.loops.errors import AttemptAbandoned, RunFailed, StopRequested
 from trainer.loops.policy import learning_rate
 from trainer.loops.run import explain, run_policy
@@ -25,7 +26,7 @@ EVERY_STEP = {
     "reward/mean", "reward/std", "reward/rubric", "rollout/length", "rollout/truncated_share", "rollout/excluded",
     "rollout/flat_groups", "scaffold/ratio", "policy/entropy", "policy/kl", "policy/kl_old", "policy/ratio_raw",
     "policy/ratio_masked", "policy/clip_share", "policy/loss", "policy/grad_norm", "perf/rollout_tokens_per_s",
-    "perf/train_tokens_per_s", "perf/step_s", "optim/lr", "criterion/must_contain",
+    "perf/train_tokens_per_s", "perf/pack_waste", "perf/shared_share", "perf/step_s", "optim/lr", "criterion/must_contain",
 }  # fmt: skip
 
 
@@ -70,7 +71,15 @@ def test_the_scaffold_is_shown_to_the_first_of_a_group_and_not_to_the_last(make_
     assert len(plans[0].sampled_prompt_tokens) > len(plans[0].prompt_tokens)
 
 
-@pytest.mark.parametrize("config", [{}, {"model": {"lora": None}}], ids=["adapters", "all weights"])
+@pytest.mark.parametrize(
+    "config",
+    [
+        {},
+        {"model": {"lora": None}},
+        {"model": {"lora": None, "dtype": "bfloat16"}, "optim": SMALL["optim"] | {"optimizer": "muon"}},
+    ],
+    ids=["adapters", "all weights", "bfloat16 and Muon"],
+)
 def test_a_resumed_run_repeats_the_uninterrupted_one(
     config: dict[str, Any], examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
@@ -210,12 +219,27 @@ def test_divergence_keeps_the_batch_and_the_last_good_checkpoint(make_loop: Call
 
 def test_a_sampler_with_other_weights_is_found_out(make_loop: Callable[..., Any]) -> None:
     loop = make_loop(small_config())
-    loop.parts.sampler.load_weights = lambda weights, version: None
+    loop.parts.sampler.load_weights = lambda weights, version: digest_of(dict(weights))
     weight = loop.parts.sampler._model.model.layers[0].mlp.down_proj.weight
     with torch.no_grad():
         weight.mul_(3.0)
     with pytest.raises(RunFailed, match="sampler and trainer disagree"):
         loop.run()
+
+
+def test_a_push_that_does_not_arrive_ends_the_run(make_loop: Callable[..., Any]) -> None:
+    loop = make_loop(small_config())
+    sampler = loop.parts.sampler
+    load = sampler.load_weights
+
+    def stick(weights: Any, version: int) -> str:
+        held = [(name, weight * (1 + 1e-7) if version == 2 else weight) for name, weight in weights]
+        return load(held, version)
+
+    sampler.load_weights = stick
+    with pytest.raises(RunFailed, match="weights of step 2 did not reach the sampler"):
+        loop.run()
+    assert loop.step == 2
 
 
 def test_the_engine_check_knows_the_nucleus(make_loop: Callable[..., Any]) -> None:
@@ -266,6 +290,13 @@ def test_failures_are_reported_with_the_last_lines_of_the_traceback(tiny_dir: Pa
 def test_out_of_memory_says_what_to_lower() -> None:
     error = RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")
     assert "lower optim.micro_batch_tokens (now 1024)" in explain(error, small_config())
+
+
+def test_what_is_lowered_already_is_not_advised() -> None:
+    config = small_config(model={"dtype": "bfloat16"}, optim={"recompute_activations": True})
+    said = explain(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB"), config)
+    assert "micro_batch_tokens" in said and "rollout.group_size x prompts_per_step (now 8)" in said
+    assert "recompute" not in said and "dtype" not in said and "model.lora" not in said
 
 
 def test_learning_rate_schedules() -> None:

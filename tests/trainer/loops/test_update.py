@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from trainer.config import PolicyConfig
-from trainer.loops.reports import update_metrics
-from trainer.loops.update import NotFinite, Updater
+from trainer.loops.reports import packing_metrics, update_metrics
+from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
 from .conftest import small_config
@@ -154,8 +154,11 @@ def test_entropy_and_log_probability_agree_with_the_full_distribution(collected:
     loop, trajectories, _ = collected(small_config())
     learner, trajectory = loop.parts.learner, trajectories[0]
     (scored,) = learner.score([(trajectory.plan.prompt_tokens, trajectory.tokens)], 0.7)
-    hidden, tokens = learner.response_states([(trajectory.plan.prompt_tokens, trajectory.tokens)])
-    logp = torch.log_softmax(learner.logits(hidden) / 0.7, -1)
+    tokens = torch.tensor(trajectory.tokens)
+    mask = torch.ones(1, 1, *[len(trajectory.plan.prompt_tokens) + len(tokens) - 1] * 2, dtype=torch.bool).tril()
+    inputs = torch.tensor([trajectory.plan.prompt_tokens + trajectory.tokens[:-1]])
+    logits = learner._model(inputs, attention_mask=mask).logits[0, len(trajectory.plan.prompt_tokens) - 1 :]
+    logp = torch.log_softmax(logits / 0.7, -1)
     torch.testing.assert_close(scored.logp_T, logp.gather(-1, tokens[:, None])[:, 0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(scored.entropy_T, -(logp.exp() * logp).sum(-1), atol=1e-5, rtol=1e-5)
 
@@ -167,3 +170,18 @@ def test_offending_rows_name_responses_of_the_step(collected: Any) -> None:
     with pytest.raises(NotFinite) as caught:
         loop._updater.run(infinite, advantages_B)
     assert 5 in caught.value.rows
+
+
+def test_waste_is_what_the_passes_left_empty_and_shared_is_what_was_computed_once() -> None:
+    report = UpdateReport(tokens=100, nodes=60, passes=2)
+    assert packing_metrics(report, 40) == {"perf/pack_waste": 0.25, "perf/shared_share": 0.4}
+    assert packing_metrics(UpdateReport(), 40) == {}
+
+
+def test_the_passes_of_a_group_compute_its_prompt_once(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config(scaffold=None, optim={"lr": 1e-3}))
+    report = loop._updater.run(trajectories, advantages_B)
+    prompts = {t.plan.prompt_tokens for t in trajectories}
+    lengths = [len(t.tokens) - 1 for t in trajectories]
+    assert report.tokens == sum(len(t.plan.prompt_tokens) for t in trajectories) + sum(lengths)
+    assert report.nodes <= sum(map(len, prompts)) + sum(lengths)

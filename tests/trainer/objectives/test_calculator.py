@@ -7,10 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trainer.config.catalogue import CATALOGUE
-from trainer.objectives import REGISTRY
-from trainer.objectives.calculator import main
+from trainer.objectives import REGISTRY, ObjectiveError
+from trainer.objectives.calculator import calculate, main
+from trainer.objectives.reading import KNOWN
 
 GOOD: dict[str, Any] = {
     "logp": [[-1.0, -2.0], [-0.5]],
@@ -126,6 +129,52 @@ def test_a_wrong_record_is_one_line_that_names_the_field(
     assert output.out == ""
     assert output.err.startswith(f"error: {message}")
     assert output.err.count("\n") == 1
+
+
+LEGAL: list[tuple[str, dict[str, Any], float]] = [
+    # One response a group, each compared with nobody: nothing to learn.
+    ("grpo", {**GOOD, "groups": ["a", "b"]}, 0.0),
+    # Groups of 2 and 1: the one alone has advantage 0 and counts as a response: -(e^.1 + 1)/2 / 3 + e^.1 / 3.
+    (
+        "grpo",
+        {"logp": [[-1.0, -2.0], [-0.5], [-1.0]], "logp_old": [[-1.1, -2.0], [-0.6], [-1.0]], "rewards": [1, 0, 1],
+         "groups": [0, 0, 1]},
+        (-(1.1051709180756477 + 1) / 2 + 1.1051709180756477) / 3,
+    ),
+    # A row without any token of the model: it stays a response, -(e^.1 + 1)/2 / 2.
+    ("grpo", {**GOOD, "mask": [[1, 1], [0]]}, -(1.1051709180756477 + 1) / 4),
+    # Nothing generated at all.
+    ("dapo", {**GOOD, "mask": [[0, 0], [0]]}, 0.0),
+    ("grpo", {**GOOD, "logp": [[], [-0.5]], "logp_old": [[], [-0.5]], "logp_roll": None}, 0.5),
+    # All rewards missing.
+    ("grpo", {**GOOD, "rewards": [None, None]}, 0.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "record", "loss"), LEGAL)
+def test_what_is_odd_but_legal_has_its_value(name: str, record: dict[str, Any], loss: float) -> None:
+    found = calculate(name, record)
+    assert found["loss"] == pytest.approx(loss, abs=1e-12)
+    assert [len(row) for row in found["grad_logp"]] == [len(row) for row in record["logp"]]
+
+
+SCALARS = (
+    st.none() | st.booleans() | st.integers(-3, 3) | st.floats(width=32) | st.sampled_from(["a", "", 1e308, 10**400])
+)
+NESTED = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from([*KNOWN, "eps_low", "beta1"]), inner),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.sampled_from(list(REGISTRY)), st.dictionaries(st.sampled_from(KNOWN), NESTED, max_size=4))
+def test_whatever_is_in_the_file_the_answer_is_json_or_one_sentence(name: str, changes: dict[str, Any]) -> None:
+    record = {**GOOD, "logp_ref": GOOD["logp"], "logp_teacher": GOOD["logp"], "chosen": [0], "rejected": [1], **changes}
+    try:
+        json.dumps(calculate(name, record), allow_nan=False)
+    except ObjectiveError as error:
+        assert error.field and error.message and "\n" not in str(error)
 
 
 @pytest.mark.parametrize("arguments", [[], ["grpo"], ["grpo", "a", "b"], ["grpo", "/no/such/file.json"]])

@@ -11,6 +11,7 @@ import pytest
 from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer import checkpoints
 from trainer.loops.errors import RunFailed, StopRequested
+from trainer.rollouts import Reward
 from trainer.runners import AsyncPolicyLoop
 
 from .conftest import STEPS, async_config, small_config
@@ -188,3 +189,22 @@ def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None
     trajectories = loop._gather(1)
     records = rollout_records([*trajectories, trajectories[0]], loop.parts.tokenizer, "train")
     assert len(records) == len(trajectories) and replace(trajectories[0]) == trajectories[0]
+
+
+def test_responses_whose_reward_worker_was_lost_are_excluded_and_the_run_goes_on(
+    make_async: Make, tmp_path: Path
+) -> None:
+    loop = make_async(async_config(steps=2, evaluation={"every": 0}))
+    fleet: Any = loop._conductor._fleet
+    score, jobs = fleet._rewards.score, []
+
+    def lose_the_first(job: Any) -> Any:
+        jobs.append(job)
+        lost = Reward(None, excluded="its reward worker was lost 4 times")
+        return tuple(lost for _ in job.keys) if len(jobs) == 1 else score(job)
+
+    fleet._rewards.score = lose_the_first
+    loop.run()
+    values = metrics_of(tmp_path / "async")
+    assert sum(values[step, "rollout/excluded"] for step in (1, 2)) == 4
+    assert all((step, "criterion/must_contain") in values for step in (1, 2))

@@ -8,7 +8,7 @@ import pytest
 from asgiref.sync import async_to_sync
 
 from tests.cast import ApiClient, browser
-from webapp.annotation.models import AgreementReport, Resolution
+from webapp.annotation.models import Resolution
 from webapp.annotation.services import publish, standing
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
@@ -204,7 +204,9 @@ def test_much_is_published_by_a_job_and_a_refusal_is_shown(
     with django_capture_on_commit_callbacks(execute=True):
         waiting = api.post(f"/projects/{pairs.pk}/publish", {})
     assert waiting.status_code == 202 and waiting.json()["version"] is None
-    assert AgreementReport.objects.get(project=pairs).publishing_at is None
+    [job] = api.get(f"/projects/{pairs.pk}/jobs").json()["items"]
+    assert (job["kind"], job["state"], job["done"], job["total"]) == ("publish", "finished", 3, 3)
+    assert job["result"]["version"] == 2
     assert pairs.version.dataset.versions.count() == 2
     with django_capture_on_commit_callbacks(execute=True):
         api.post(f"/projects/{pairs.pk}/publish", {"sources": ["majority"]})

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cast import ApiClient, browser
 from webapp.annotation.models import Assignment, Comment, Resolution, TaskReview
-from webapp.annotation.services import matching, standing
+from webapp.annotation.services import jobs, matching, standing
 
 from .answers import annotators, answer, grades, make_project, preference, ranking, ratings, rubric
 
@@ -249,6 +249,15 @@ def test_a_reviewer_can_say_what_means_the_same(cast):
     assert again.status_code == 422
 
 
+def matched(project):
+    """The job that matches by meaning, asked for by a person and done."""
+    assert matching.ask(project, again=True)
+    job = project.jobs.get(kind="match")
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    return job
+
+
 def test_items_are_matched_by_the_process_and_by_words_where_it_fails(cast, monkeypatch, settings):
     made = make_project(cast, "rubric", n=1)
     task = tasks(made)[0]
@@ -257,7 +266,7 @@ def test_items_are_matched_by_the_process_and_by_words_where_it_fails(cast, monk
     answer(task, two, rubric("Is concise"))
     standing.bring_up_to_date(made)
     settings.MATCH_COMMAND = ["false"]
-    assert matching.match(made.pk) == 0
+    assert matched(made).state == "failed"
     page = browser(cast.reviewer).get(f"/projects/{made.pk}/agreement").content.decode()
     assert "Matched by words, not by meaning" in page and "the matcher failed" in page
     script = (
@@ -265,7 +274,9 @@ def test_items_are_matched_by_the_process_and_by_words_where_it_fails(cast, monk
         'for line in sys.stdin: print(json.dumps({"id":json.loads(line)["id"],"groups":[[[0,0],[1,0]]]}))'
     )
     settings.MATCH_COMMAND = ["python3", "-c", script]
-    assert matching.match(made.pk) == 1
+    assert not matching.ask(made)  # it has just failed
+    job = matched(made)
+    assert (job.state, job.done, job.result) == ("finished", 1, {"tasks": 1, "gold": 0})
     review = TaskReview.objects.get(task=task)
     assert (review.matcher, review.agreement, len(review.groups)) == ("m", 1, 1)
 

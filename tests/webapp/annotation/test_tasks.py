@@ -7,7 +7,7 @@ from webapp.annotation import subjects
 from webapp.annotation.models import Answer, Project, Task
 from webapp.annotation.services import queue, tasks
 from webapp.core.models import AuditEntry
-from webapp.core.problems import Conflict, Invalid
+from webapp.core.problems import Invalid
 
 
 def example(responses: int = 3, preferences=(), **changes) -> dict:
@@ -146,13 +146,6 @@ def test_a_known_answer_is_checked_as_if_a_person_had_given_it(cast):
     assert "no response 'A'" in refused.value.fields["content"]
     gold = tasks.set_gold(cast.researcher, task, {"strength": 1})
     assert gold.overlap is None and gold.gold["strength"] == 1
-
-
-@pytest.mark.django_db
-def test_a_kind_without_a_check_has_no_gold(cast):
-    make_project(cast.researcher, 1, kind="rubric")
-    with pytest.raises(Conflict):
-        tasks.set_gold(cast.researcher, Task.objects.get(), {"rubric": RUBRIC})
 
 
 @pytest.mark.django_db

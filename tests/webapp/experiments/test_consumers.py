@@ -214,3 +214,17 @@ async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, m
     while (output := await socket.receive_output(timeout=5))["type"] != "websocket.close":
         pass
     assert output["code"] == 1013
+
+
+@pytest.mark.parametrize("question", ["group_of", "greeting"])
+async def test_a_page_that_comes_while_the_database_is_away_is_told_to_come_back(scene, monkeypatch, question):
+    cast, run, _ = scene
+
+    def away(*_):
+        raise OperationalError("the server closed the connection")
+
+    monkeypatch.setattr(consumers.RunFeed, question, away)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
+    assert accepted
+    output = await socket.receive_output(timeout=5)
+    assert (output["type"], output["code"]) == ("websocket.close", 1013)

@@ -40,12 +40,14 @@ class AnswerOut(Schema):
     content: dict[str, Any]
     guidelines: int | None
     seconds: float
-    suggestion: str
+    suggestion: str = Field(description="never, before or after: when this person saw a model's view")
+    suggested_by: str = Field(description="Whose view: a judge's version, or the dataset")
     revision: int
     current: bool
     state: Literal["standing", "reopened", "superseded"]
     gold: bool
-    gold_right: bool | None
+    gold_right: bool | None = Field(description="null too while a rubric or rationale waits to be matched")
+    gold_recall: float | None = Field(description="Share of the known criteria or reasons that it has")
     submitted_at: datetime
     shown_order: list[int]
     resolution: str | None

@@ -21,6 +21,7 @@ from ..queries import mine as own
 from ..queries import people as persons
 from ..queries import projects as queries
 from ..queries import sizes
+from ..queries.jobs import jobs
 from ..services import projects as services
 
 router = Router(tags=["annotation"])
@@ -141,6 +142,12 @@ def progress(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
         "throughput": queries.throughput(project),
         "warnings": [f"{each.title}: {each.text}" for each in told],
     }
+
+
+@router.get("/projects/{int:project_id}/jobs", response=s.JobList, summary="What workers do over the whole project")
+def list_jobs(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
+    """The last of each kind, with how far it is and what came of it."""
+    return {"items": list(jobs(access.project_read(require(request), project_id)).values())}
 
 
 @router.get("/projects/{int:project_id}/guidelines", response=s.GuidelinesList, summary="All versions, newest first")

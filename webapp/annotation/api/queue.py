@@ -210,7 +210,9 @@ def assignment_out(row: Assignment, settings: kinds.Settings) -> dict[str, Any]:
         "guidelines": row.guidelines and row.guidelines.number,
         "submitted_at": row.submitted_at and row.submitted_at.isoformat(),
         "gold": False,  # also where it is one: knowing would change how carefully it is done
-        "view": shown.view(kind, settings, subject, row.order, content, done=done),
+        "view": shown.view(
+            kind, settings, subject, row.order, content, done=done, offered=shown.offered(row, settings)
+        ),
     }
 
 

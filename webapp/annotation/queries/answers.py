@@ -30,11 +30,13 @@ COLUMNS = [
     "guidelines",
     "seconds",
     "suggestion",
+    "suggested_by",
     "revision",
     "current",
     "state",
     "gold",
     "gold_right",
+    "gold_recall",
     "submitted_at",
     "shown_order",
     "resolution",
@@ -43,7 +45,8 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begin
 _SQL = """
     SELECT answer.id, task.id, example.key, example.domain, seat.user_id, task.subject::text, answer.content::text,
         guidelines.number, answer.seconds, answer.suggestion, answer.revision, answer.current, seat.state,
-        task.overlap IS NULL, answer.gold_right, answer.submitted_at, seat."order"::text, resolution.source
+        task.overlap IS NULL, answer.gold_right, answer.submitted_at, seat."order"::text, resolution.source,
+        (answer.gold_detail->>'recall')::float, answer.suggested_by
     FROM annotation_answer AS answer
     JOIN annotation_assignment AS seat ON seat.id = answer.assignment_id
     JOIN annotation_task AS task ON task.id = seat.task_id
@@ -79,11 +82,13 @@ def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, 
         "guidelines": row[7],
         "seconds": row[8],
         "suggestion": row[9],
+        "suggested_by": row[19],
         "revision": row[10],
         "current": row[11],
         "state": "standing" if row[11] and row[12] == "submitted" else "reopened" if row[11] else "superseded",
         "gold": row[13],
         "gold_right": row[14],
+        "gold_recall": row[18],
         "submitted_at": row[15],
         "shown_order": json.loads(row[16]),
         "resolution": row[17],

@@ -83,8 +83,8 @@ def neighbours(task: Task) -> tuple[int | None, int | None]:
 
 
 def gold(project: Project) -> QuerySet[Task]:
-    """Gold tasks, those people most often get wrong first; each has `right` and `given`, counts of its answers."""
-    standing = Q(assignments__answers__current=True)
+    """Gold tasks, those people most often get wrong first; each has `right` and `given`, counts of its marked answers."""
+    standing = Q(assignments__answers__current=True, assignments__answers__gold_right__isnull=False)
     found = Task.objects.filter(project=project, overlap=None).select_related("example")
     counted = found.annotate(
         given=Count("assignments__answers", filter=standing),
@@ -94,6 +94,11 @@ def gold(project: Project) -> QuerySet[Task]:
 
 
 def gold_accuracy(project: Project) -> dict[str, int]:
-    """`right` of `given` answers to all gold tasks."""
-    found = Answer.objects.filter(project=project, current=True, gold_right__isnull=False)
-    return found.aggregate(given=Count("pk"), right=Count("pk", filter=Q(gold_right=True)))
+    """`right` of `given` answers to all gold tasks; `waiting` ones are not matched with the known answer yet."""
+    found = Answer.objects.filter(project=project, current=True, assignment__task__overlap=None)
+    marked = Q(gold_right__isnull=False)
+    return found.aggregate(
+        given=Count("pk", filter=marked),
+        right=Count("pk", filter=Q(gold_right=True)),
+        waiting=Count("pk", filter=~marked),
+    )

@@ -7,11 +7,11 @@ from random import SystemRandom
 from typing import Any
 
 from webapp.accounts.models import Membership
-from webapp.core.problems import Conflict, Invalid
+from webapp.core.problems import Invalid
 
 from .. import kinds, known
-from ..gold import CHECKED
-from ..models import Answer, Project, Task
+from ..gold import MATCHED
+from ..models import Answer, Project, Resolution, Task
 from . import tasks
 
 SOURCES = ("labels", "answers")
@@ -30,9 +30,9 @@ class Marked:
 def mark(membership: Membership, project: Project, source: str, most: int, least: int = 1) -> Marked:
     """Gives up to `most` tasks, drawn at random, the answer that `least` people agree on.
 
-    `labels`: the preferences that came with the data, of tasks nobody has begun. `answers`: the answers of complete
-    tasks, which then are gold for those who come later. Raises Invalid at the fields, Conflict for a kind whose answers
-    cannot be checked.
+    `labels`: what came with the data (preferences, rubrics, reasons), of tasks nobody has begun. `answers`: the answers
+    of complete tasks, which then are gold for those who come later; of rubrics and rationales, what stands because all
+    said the same or a reviewer consolidated them. Raises Invalid at the fields.
     """
     _check(project, source, most, least)
     made = looked = 0
@@ -50,7 +50,7 @@ def _check(project: Project, source: str, most: int, least: int) -> None:
     problems = {}
     if source not in SOURCES:
         problems["source"] = f"must be one of {', '.join(SOURCES)}"
-    elif source == "labels" and project.kind in CHECKED and project.kind not in known.LABELLED:
+    elif source == "labels" and project.kind not in known.LABELLED:
         problems["source"] = "the data has no labels that fit answers of this kind"
     if not 1 <= most <= MOST:
         problems["most"] = f"must be between 1 and {MOST}"
@@ -58,8 +58,6 @@ def _check(project: Project, source: str, most: int, least: int) -> None:
         problems["least"] = "must be between 1 and 50"
     if problems:
         raise Invalid("No task can be made gold like this.", problems)
-    if project.kind not in CHECKED:
-        raise Conflict("Answers of this kind cannot be checked against a known one.", "no_gold")
 
 
 def _batches(project: Project, source: str) -> Iterator[list[Task]]:
@@ -80,10 +78,20 @@ def _known(project: Project, source: str, batch: list[Task], least: int) -> Iter
         answers = Answer.objects.filter(assignment__task__in=batch, current=True).order_by("id")
         for task_id, content in answers.values_list("assignment__task_id", "content"):
             given[task_id].append(content)
+    settled = _settled(project, [pk for pk, contents in given.items() if len(contents) >= least])
     for task in batch:
         if source == "labels":
             content = known.from_labels(project.kind, task.subject, task.example.content, least)
         else:
-            content = known.from_answers(project.kind, settings, given[task.pk], least)
+            content = known.from_answers(project.kind, settings, given[task.pk], least) or settled.get(task.pk)
         if content is not None:
             yield task, content
+
+
+def _settled(project: Project, tasks: list[int]) -> dict[int, dict[str, Any]]:
+    """What people or a reviewer settled on, where that is matched by meaning."""
+    if project.kind not in MATCHED:
+        return {}
+    sources = [Resolution.Source.UNANIMOUS, Resolution.Source.CONSOLIDATED]
+    rows = Resolution.objects.filter(task__in=tasks, source__in=sources)
+    return {row.task_id: known.bare(project.kind, row.content) for row in rows if row.content}

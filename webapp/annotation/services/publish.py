@@ -5,32 +5,29 @@ stays. Pairs become preferences; what an example has no field for is kept under 
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
 from itertools import combinations
 from typing import Any, Literal
 
-from django.db.models import Q
-from django.utils import timezone
+from django.db.models import QuerySet
 from pydantic import ValidationError
 
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
-from webapp.annotation.models import AgreementReport, Answer, Project, Resolution, Task
+from webapp.annotation.models import Answer, Job, Project, Resolution, Task
 from webapp.annotation.queries.raters import Rater, raters
-from webapp.core import audit, broadcast
-from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.tasks import enqueue
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.models import Example as Row
 
+from . import jobs
 from .standing import STANDS, review_new
 
 AT_ONCE = 500  # tasks a request publishes by itself; more are a job's
 BATCH = 200  # examples read at a time
-GIVEN_UP = timedelta(minutes=30)
 ORDERED = 2  # strength of "better" for a pair out of a ranking, which says which but not how much
 
 
@@ -80,33 +77,36 @@ class Tally:
 
 def start(membership: Membership, project: Project, choice: Choice) -> DatasetVersion | None:
     """Publishes at once where there is little, else queues it and returns None. Raises as `publish`."""
-    if Task.objects.filter(project=project, done__gt=0)[: AT_ONCE + 1].count() <= AT_ONCE:
+    if _answered(project)[: AT_ONCE + 1].count() <= AT_ONCE:
         return publish(membership, project, choice)
-    AgreementReport.objects.get_or_create(project=project)
-    now = timezone.now()
-    free = Q(publishing_at=None) | Q(publishing_at__lt=now - GIVEN_UP)
-    found = AgreementReport.objects.filter(free, project=project).update(publishing_at=now, publish_error="")
-    if not found:
+    if jobs.start(project, Job.Kind.PUBLISH, membership, **asdict(choice)) is None:
         raise Conflict("This project is being published already.", "publishing")
-    enqueue("workers.review.publish", project.pk, membership.pk, asdict(choice))
     return None
 
 
-def carry_out(project_id: int, membership_id: int, choice: dict[str, Any]) -> None:
-    """The job of `start`. A refusal is shown on the page, not raised."""
-    membership = Membership.objects.select_related("workspace", "user").get(pk=membership_id)
-    project = Project.objects.select_related("version__dataset").get(pk=project_id)
-    error = ""
-    try:
-        publish(membership, project, Choice(**{**choice, "sources": tuple(choice["sources"])}))
-    except Problem as problem:
-        error = f"{problem.message} {'; '.join(f'{path}: {why}' for path, why in problem.fields.items())}".strip()
-    AgreementReport.objects.filter(project=project).update(publishing_at=None, publish_error=error[:1000])
-    broadcast.send(f"workspace.{project.workspace_id}", {"type": "published", "project": project.pk})
+@jobs.does(Job.Kind.PUBLISH)
+def carry_out(job: Job, report: jobs.Report) -> None:
+    """The job of `start`. Nothing of a version is there before all of it is, so a lost worker's is begun anew."""
+    assert job.membership is not None  # noqa: S101  `start` names one
+    choice = Choice(**{**job.params, "sources": tuple(job.params["sources"])})
+    total = _answered(job.project).count()
+    version = publish(job.membership, job.project, choice, lambda done: report.at(done, total))
+    job.result = {"dataset": version.dataset_id, "version": version.number}
 
 
-def publish(membership: Membership, project: Project, choice: Choice | None = None) -> DatasetVersion:
+def _answered(project: Project) -> QuerySet[Task]:
+    return Task.objects.filter(project=project, overlap__isnull=False, done__gt=0)
+
+
+def publish(
+    membership: Membership,
+    project: Project,
+    choice: Choice | None = None,
+    tell: Callable[[int], None] = lambda judged: None,
+) -> DatasetVersion:
     """A frozen version of the project's dataset with its answers in it. Publishing the same twice makes one version.
+
+    `tell` hears how many answered tasks have been looked at.
 
     Raises Conflict `nothing_to_publish` when no answer passes the choice, or what the new version refuses.
     """
@@ -115,7 +115,7 @@ def publish(membership: Membership, project: Project, choice: Choice | None = No
     dataset = project.version.dataset
     base = dataset.versions.order_by("-number").first() or project.version
     tally = Tally()
-    if next(_judged(project, choice), None) is None:
+    if not any(_judged(project, choice)):
         raise Conflict("No answer passes these filters, so there is nothing to publish.", "nothing_to_publish")
     lineage = {
         "from": "annotation",
@@ -125,16 +125,18 @@ def publish(membership: Membership, project: Project, choice: Choice | None = No
         "annotated_version": project.version.number,
         "choice": {**asdict(choice), "sources": list(choice.sources)},
     }
-    records = _records(project, base, choice, tally)
+    records = _records(project, base, choice, tally, tell)
     version = datasets.new_version(membership, dataset, records, base if choice.rest else None, lineage)
     version = datasets.freeze(membership, version)
     audit.record(membership, membership.user, "project.published", project, version=version.number, **asdict(tally))
     return version
 
 
-def _records(project: Project, base: DatasetVersion, choice: Choice, tally: Tally) -> Iterator[Example]:
+def _records(
+    project: Project, base: DatasetVersion, choice: Choice, tally: Tally, tell: Callable[[int], None]
+) -> Iterator[Example]:
     """Each annotated example as it is in `base`, with what was said about it."""
-    for given in _judged(project, choice):
+    for given in _judged(project, choice, tell):
         by_key: dict[str, list[Given]] = defaultdict(list)
         for each in given:
             by_key[each.task.example.key].append(each)
@@ -154,11 +156,13 @@ def _records(project: Project, base: DatasetVersion, choice: Choice, tally: Tall
             yield record
 
 
-def _judged(project: Project, choice: Choice) -> Iterator[list[Given]]:
+def _judged(
+    project: Project, choice: Choice, tell: Callable[[int], None] = lambda judged: None
+) -> Iterator[list[Given]]:
     """What passes the choice, the judgements of a few hundred examples at a time, each example whole."""
     known = raters(project)
-    tasks = Task.objects.filter(project=project, overlap__isnull=False, done__gt=0)
-    after = 0
+    tasks = _answered(project)
+    after = looked = 0
     while True:
         rows = tasks.filter(example_id__gt=after).order_by("example_id").values_list("example_id", flat=True)
         examples = list(rows.distinct()[:BATCH])
@@ -166,6 +170,8 @@ def _judged(project: Project, choice: Choice) -> Iterator[list[Given]]:
             return
         after = examples[-1]
         listed = list(tasks.filter(example_id__in=examples).select_related("example", "review").order_by("id"))
+        looked += len(listed)
+        tell(looked)
         listed = [task for task in listed if _agrees(task, choice.minimum)]
         read = _answers if choice.what == "answers" else _resolutions
         if found := read(listed, choice, known):

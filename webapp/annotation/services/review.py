@@ -4,7 +4,7 @@ Every decision names the answers it was made from. If they have changed meanwhil
 a task by what they can no longer see.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from django.db import transaction
@@ -17,6 +17,7 @@ from webapp.annotation.models import (
     Answer,
     Assignment,
     Comment,
+    Job,
     Project,
     Resolution,
     Task,
@@ -25,9 +26,8 @@ from webapp.annotation.models import (
 from webapp.annotation.queries import review as queries
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue
 
-from . import queue
+from . import jobs, queue
 from .standing import STANDS, forget, placed, resolution, review_new, review_tasks
 
 AT_ONCE = 1_000  # tasks a request resolves by majority; more are a job's
@@ -156,25 +156,50 @@ def accept_majority(membership: Membership, project: Project, minimum: float = 0
     """Resolves every complete, undecided task of agreement `minimum` or more whose answers have a majority in every part.
 
     Returns how many, or None where there are so many tasks that a job does it. What has no majority stays to decide.
+    Raises Conflict while such a job is under way.
     """
     if not 0 <= minimum <= 1:
         raise Invalid("The least agreement is out of bounds.", {"minimum": "must be between 0 and 1"})
     review_new(project)
     if queries.undecided(project)[: AT_ONCE + 1].count() > AT_ONCE:
-        enqueue("workers.review.accept_majority", project.pk, membership.pk, minimum)
+        if jobs.start(project, Job.Kind.MAJORITY, membership, minimum=minimum) is None:
+            raise Conflict("The majorities of this project are being accepted already.", "accepting")
         return None
-    return carry_out_majority(membership, project, minimum)
+    done = sum(_majorities(membership, project, minimum))
+    _accepted(membership, project, done, minimum)
+    return done
 
 
-def carry_out_majority(membership: Membership, project: Project, minimum: float) -> int:
-    done, after = 0, 0
+@jobs.does(Job.Kind.MAJORITY)
+def carry_out_majority(job: Job, report: jobs.Report) -> None:
+    """The job of `accept_majority`: what a lost worker resolved is resolved, and counted, and not looked at again."""
+    assert job.membership is not None  # noqa: S101  `accept_majority` names one
+    minimum, looked = job.params["minimum"], 0
+    total = queries.undecided(job.project, singles=True).count()
+    batches = _majorities(job.membership, job.project, minimum)
+    while True:
+        with transaction.atomic():  # the count goes with what is counted
+            if (done := next(batches, None)) is None:
+                break
+            job.result = {"resolved": job.result.get("resolved", 0) + done}
+            jobs.save(job, "result")
+        looked += BATCH
+        report.at(min(looked, total), total)
+    _accepted(job.membership, job.project, job.result.get("resolved", 0), minimum)
+
+
+def _accepted(membership: Membership, project: Project, done: int, minimum: float) -> None:
+    audit.record(membership, membership.user, "project.majority_accepted", project, tasks=done, minimum=minimum)
+
+
+def _majorities(membership: Membership, project: Project, minimum: float) -> Iterator[int]:
+    """How many tasks of each batch were resolved."""
+    after = 0
     waiting = queries.undecided(project, singles=True).order_by("task_id")
     while reviews := list(waiting.filter(task_id__gt=after).select_related("task")[:BATCH]):
         after = reviews[-1].task_id
         chosen = [review for review in reviews if review.agreement is None or review.agreement >= minimum]
-        done += _accept(membership, project, chosen)
-    audit.record(membership, membership.user, "project.majority_accepted", project, tasks=done, minimum=minimum)
-    return done
+        yield _accept(membership, project, chosen)
 
 
 def _accept(membership: Membership, project: Project, reviews: Iterable[TaskReview]) -> int:
@@ -195,7 +220,9 @@ def _accept(membership: Membership, project: Project, reviews: Iterable[TaskRevi
 
 
 def withdraw_majority(membership: Membership, project: Project) -> int:
-    """Takes back what was accepted by majority; those tasks are to decide again."""
+    """Takes back what was accepted by majority; those tasks are to decide again. Conflict while more are accepted."""
+    if Job.objects.filter(project=project, kind=Job.Kind.MAJORITY, finished_at=None).exists():
+        raise Conflict("Majorities are being accepted. Take them back once that is done.", "accepting")
     done, _ = Resolution.objects.filter(project=project, source=Source.MAJORITY).delete()
     audit.record(membership, membership.user, "project.majority_withdrawn", project, tasks=done)
     return done

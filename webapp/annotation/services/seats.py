@@ -6,6 +6,8 @@ The rules that keep the counts exact under any concurrency:
   take turns, and then their assignment.
 - A seat is taken by a conditional update of its task: the lock re-reads the row, so a seat that somebody else took
   meanwhile is not seen as free, and a check constraint stands behind it.
+- Two arms of a study are two tasks on one example, and nobody sits at both, not even at a seat that was given back: the
+  statement that takes a seat looks for one at the twin, and the participant's lock keeps it from being taken meanwhile.
 - Locks are taken in the order participant, assignments, tasks (by id), answers. Serving skips locked tasks instead of
   waiting, since it may hold another task already; `take_waiting`, which waits, runs in a transaction of its own.
 
@@ -34,7 +36,7 @@ PERSON_COLUMNS = 15
 SEAT = """
     a.id, a.task_id, a.project_id, a.user_id, a.state, a."order", a.claimed_at, a.lease_until, a.submitted_at, a.draft,
     a.draft_revision, a.draft_at, a.skip_reason, a.sent_back, a.seconds, a.guidelines_id, g.number,
-    t.subject, t.gold, t.overlap, t.rank, t.example_id, e.canonical
+    t.subject, t.gold, t.overlap, t.rank, t.example_id, e.canonical, t.suggestion
 """
 SEATS = """
     annotation_assignment a
@@ -72,9 +74,19 @@ OPEN = f"""
     ORDER BY a.claimed_at, a.id LIMIT %s
 """  # noqa: S608
 # `OFFSET 0` keeps the planner from turning the look-up of one row into a join over all this person ever did
+# Of the arms of a study the one with fewer people comes first, by lot where they are equal: so each arm of a pair gets
+# its people, a person gets both arms over the pairs, and no statement takes a task and its twin
 NOT_MINE = """
     NOT EXISTS (SELECT 1 FROM annotation_assignment m
                 WHERE m.task_id = t.id AND m.user_id = %(user)s AND m.state <> 'returned' OFFSET 0)
+    AND (NOT t.subject ? 'arm' OR NOT EXISTS (
+        SELECT 1 FROM annotation_task o
+        WHERE o.project_id = t.project_id AND o.example_id = t.example_id AND o.id <> t.id
+            AND (EXISTS (SELECT 1 FROM annotation_assignment m WHERE m.task_id = o.id AND m.user_id = %(user)s)
+                 OR o.open AND (o.taken, hashint8extended(o.id, %(user)s), o.id)
+                             < (t.taken, hashint8extended(t.id, %(user)s), t.id)
+                    AND NOT EXISTS (SELECT 1 FROM annotation_assignment m
+                                    WHERE m.task_id = t.id AND m.user_id = %(user)s))))
 """
 WAITING = f"""
     SELECT count(*) FROM (
@@ -113,7 +125,7 @@ TAKE = f"""
     SELECT {SEAT.replace("g.number", "%(number)s::int")}, ({WAITING})
     FROM a JOIN t ON t.id = a.task_id JOIN datasets_example e ON e.id = t.example_id ORDER BY t.rank
 """  # noqa: S608
-COLUMNS = "x.id, x.subject, x.gold, x.overlap, x.rank, x.example_id"
+COLUMNS = "x.id, x.subject, x.gold, x.overlap, x.rank, x.example_id, x.suggestion"
 TOOK = f"""
     UPDATE annotation_task x SET taken = x.taken + 1 WHERE x.id = ANY (ARRAY(SELECT id FROM picked)) RETURNING {COLUMNS}
 """  # noqa: S608
@@ -273,6 +285,7 @@ def _assignment(row: Sequence[Any], project: Project) -> Assignment:
     """An assignment with `project`, `task.example` and `guidelines` in place; the columns of `SEAT`."""
     task = Task(id=row[1], project=project, subject=json.loads(row[17]), overlap=row[19], rank=row[20])
     task.gold = None if row[18] is None else json.loads(row[18])
+    task.suggestion = None if row[23] is None else json.loads(row[23])
     task.example = Example(id=row[21], canonical=row[22])
     seat = Assignment(
         id=row[0], task=task, project=project, user_id=row[3], state=row[4], order=json.loads(row[5]),

@@ -36,9 +36,9 @@ SUBMIT = f"""
     )
     INSERT INTO annotation_answer
         (assignment_id, project_id, revision, current, content, guidelines_id, suggestion, seconds, gold_right,
-         submitted_at)
+         submitted_at, suggested_by)
     VALUES (%(seat)s, %(project)s, %(revision)s, true, %(content)s, %(guidelines)s, %(suggestion)s, %(seconds)s,
-            %(right)s, %(now)s)
+            %(right)s, %(now)s, %(suggested_by)s)
     RETURNING id, coalesce((SELECT completed FROM task), false), {LISTENING}
 """  # noqa: S608  built from constants
 TOLD = ["answer.submitted", "task.completed"]
@@ -146,13 +146,15 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
         Answer.objects.filter(assignment_id=seat.pk, current=True).update(current=False)
     else:
         place.participant.submitted += 1
+    suggested, suggested_by = _suggested(place, seat)
     answer = Answer(
         assignment=seat,
         project=place.project,
         revision=revision,
         content=content,
         guidelines=_guidelines(place, seat, sent.guidelines),
-        suggestion=_suggested(place, seat),
+        suggestion=suggested,
+        suggested_by=suggested_by,
         seconds=_seconds(seat, sent),
         gold_right=_right(place, seat, content),
         submitted_at=now,
@@ -184,6 +186,7 @@ def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tupl
         "content": seats.as_json(answer.content),
         "guidelines": answer.guidelines_id,
         "suggestion": answer.suggestion,
+        "suggested_by": answer.suggested_by,
         "right": answer.gold_right,
         "participant": place.participant.pk,
         "workspace": place.project.workspace_id,
@@ -205,14 +208,16 @@ def _guidelines(place: Place, seat: Assignment, number: int | None) -> Guideline
 def _suggestion(place: Place, seat: Assignment) -> dict[str, Any] | None:
     if place.settings.suggestions == "never":
         return None
-    return shown.suggestion(place.project.kind, seat.task.subject, seat.order, seat.task.example.content)
+    offered = shown.offered(seat, place.settings)
+    return shown.suggestion(place.project.kind, seat.task.subject, seat.order, seat.task.example.content, offered)
 
 
-def _suggested(place: Place, seat: Assignment) -> str:
-    """When this person saw a model's view. Who reopens an answer after it has seen it before the next one."""
+def _suggested(place: Place, seat: Assignment) -> tuple[str, str]:
+    """When this person saw a model's view, and whose. Who reopens an answer after it has seen it before the next one."""
     if _suggestion(place, seat) is None:
-        return "never"
-    return "before" if seat.submitted_at else place.settings.suggestions
+        return "never", ""
+    offered = shown.offered(seat, place.settings)
+    return "before" if seat.submitted_at else place.settings.suggestions, offered["by"] if offered else shown.DATASET
 
 
 def _right(place: Place, seat: Assignment, content: dict[str, Any]) -> bool | None:
@@ -223,7 +228,7 @@ def _right(place: Place, seat: Assignment, content: dict[str, Any]) -> bool | No
 
 def _submission(place: Place, seat: Assignment, answer: Answer) -> Submission:
     feedback = after = None
-    if answer.gold_right is not None and seat.task.gold is not None and place.settings.gold_feedback:
+    if seat.task.gold is not None and place.settings.gold_feedback:
         expected = kinds.to_shown(place.project.kind, seat.task.gold, seat.task.subject, seat.order)
         feedback = {"right": answer.gold_right, "expected": expected}
     if place.settings.suggestions == "after" and (suggestion := _suggestion(place, seat)):

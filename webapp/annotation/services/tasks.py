@@ -15,10 +15,11 @@ from webapp.accounts.models import Membership
 from webapp.annotation import checks, gold, kinds, shown, subjects
 from webapp.annotation.models import Answer, Assignment, Project, Task
 from webapp.core import audit, locks
-from webapp.core.problems import Conflict, Invalid
+from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import VersionMember
 
+from . import matching
 from .seats import as_json
 
 logger = logging.getLogger(__name__)
@@ -111,7 +112,7 @@ def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None)
 
     A gold task has no seats: everybody meets it. Answers that it has already are held against the known one. Taken
     away, it becomes a task with seats again, as many as it has people, if those are more than the project's overlap.
-    Raises Invalid at `content.*`, Conflict for a kind of task whose answers cannot be checked.
+    Raises Invalid at `content.*`.
     """
     project = task.project
     settings = kinds.Settings.model_validate(project.settings)
@@ -125,6 +126,8 @@ def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None)
     row.gold = known
     row.save(update_fields=["gold", "overlap", "taken", "done", "completed_at"])
     _compare(row, project.kind, settings)
+    if project.kind in gold.MATCHED:
+        matching.ask(project)
     Project.objects.filter(id=project.pk).update(tasks_total=_total(project))
     action = "task.gold_removed" if known is None else "task.gold_set"
     audit.record(membership, membership.user, action, row, project=project.pk)
@@ -134,8 +137,6 @@ def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None)
 def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dict[str, Any]:
     """The known answer, checked as if a person had given it with the sides as they are in the subject."""
     kind, order = task.project.kind, list(range(len(kinds.subject_sides(task.subject))))
-    if kind not in gold.CHECKED:
-        raise Conflict("Answers of this kind cannot be checked against a known one.", "no_gold")
     try:
         record = kinds.ANSWERS[kind].model_validate(content).model_dump(mode="json")
         given = kinds.to_shown(kind, record, task.subject, order)
@@ -159,4 +160,4 @@ def _seated(row: Task, project: Project) -> None:
 def _compare(row: Task, kind: str, settings: kinds.Settings) -> None:
     for answer in Answer.objects.filter(assignment__task=row, current=True):
         right = None if row.gold is None else gold.right(kind, settings, answer.content, row.gold)
-        Answer.objects.filter(id=answer.pk).update(gold_right=right)
+        Answer.objects.filter(id=answer.pk).update(gold_right=right, gold_detail=None)

@@ -6,22 +6,24 @@ from django.utils import timezone
 from webapp.annotation.models import AgreementReport
 from webapp.core.tasks import enqueue
 
+from . import jobs, matching
 from .standing import GIVEN_UP
-
-JOBS = {"started_at": "workers.review.measure", "matching_at": "workers.review.match"}
 
 
 def take_up_lost() -> int:
-    """Queues these jobs again, so that nobody has to open a page for it. Returns how many.
+    """Queues them again, so that nobody has to open a page for it. Returns how many.
 
-    One that is alive after all, only slow, runs twice then, which is a waste and not a fault.
+    A measuring that is alive after all, only slow, runs twice then, which is a waste and not a fault.
     """
+    return _measuring() + jobs.take_up_lost() + matching.ask_where_gold_waits()
+
+
+def _measuring() -> int:
     now, found = timezone.now(), 0
-    for field, task in JOBS.items():
-        lost = AgreementReport.objects.filter(**{f"{field}__lt": now - GIVEN_UP})
-        for pk, project in lost.values_list("pk", "project_id"):
-            with transaction.atomic():
-                if lost.filter(pk=pk).update(**{field: now}):  # or another round was faster, or the job has ended
-                    enqueue(task, project)
-                    found += 1
+    lost = AgreementReport.objects.filter(started_at__lt=now - GIVEN_UP)
+    for pk, project in lost.values_list("pk", "project_id"):
+        with transaction.atomic():
+            if lost.filter(pk=pk).update(started_at=now):  # or another round was faster, or the job has ended
+                enqueue("workers.review.measure", project)
+                found += 1
     return found

@@ -117,7 +117,8 @@ def under(path: str, index: int) -> bool:
 def subject_words(subject: dict[str, Any]) -> str:
     """Which part of the example a task is about, by the ids of its responses."""
     if "a" in subject:
-        return f"{subject['a']} and {subject['b']}"
+        arm = f" · {subject['arm']} rubric" if "arm" in subject else ""
+        return f"{subject['a']} and {subject['b']}{arm}"
     if "response" in subject:
         return str(subject["response"])
     return f"{len(subject['responses'])} responses" if "responses" in subject else "the prompt"
@@ -144,6 +145,10 @@ def known_words(content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
     if "grades" in content:
         met = sum(grade["verdict"] == "met" for grade in content["grades"])
         return f"{met} of {len(content['grades'])} met"
+    if "rubric" in content:
+        return f"{len(content['rubric']['criteria'])} criteria"
+    if "reasons" in content and "strength" not in content:
+        return f"{len(content['reasons'])} reasons"
     if "ratings" in content:
         return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
     if "tiers" in content:

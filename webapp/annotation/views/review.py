@@ -11,13 +11,14 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core.problems import Invalid, Problem
+from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, pages
 from ..models import Project
 from ..queries import agreement, answers, review, review_page
 from ..queries.faces import Faces, faces, grid, matrix
 from ..queries.fields import fields, tasks_behind
+from ..queries.jobs import jobs
 from ..services import matching, publish, standing
 from ..services import review as services
 
@@ -54,6 +55,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
         "pairs": _listed(field["pairs"], people) if field else [],
         "items": body.get("items"),
         "item_chart": grid(body["items"]["pairs"], people, "share") if body.get("items") else None,
+        "job": jobs(project).get("match"),
         "waiting": matching.waiting(project),
     }
     return render(request, "annotation/agreement.html", context)
@@ -142,7 +144,7 @@ def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "next": f"?show={show}&after={following}" if following else "",
         "first": ids[0] if ids else None,
         "comments": review.comments(project)[:20],
-        "report": agreement.latest(project),
+        "job": jobs(project).get("majority"),
     }
     return render(request, "annotation/review.html", context)
 
@@ -182,15 +184,16 @@ def review_majority(request: HttpRequest, project_id: int) -> HttpResponseBase:
     """Accepts every majority, or takes them all back."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    if request.POST.get("undo"):
-        taken = services.withdraw_majority(membership, project)
-        messages.info(request, f"{taken:,} majorities were taken back.")
-        return redirect("project_review", project_id)
-    done = services.accept_majority(membership, project)
-    if done is None:
-        messages.info(request, "There are many tasks; a job accepts their majorities. Look again in a minute.")
-    else:
-        messages.success(request, f"{done:,} task{'s' if done != 1 else ''} resolved by majority.")
+    try:
+        if request.POST.get("undo"):
+            taken = services.withdraw_majority(membership, project)
+            messages.info(request, f"{taken:,} majorities were taken back.")
+        elif (done := services.accept_majority(membership, project)) is None:
+            messages.info(request, "There are many tasks; a job accepts their majorities.")
+        else:
+            messages.success(request, f"{done:,} task{'s' if done != 1 else ''} resolved by majority.")
+    except Conflict as conflict:
+        messages.error(request, conflict.message)
     return redirect("project_review", project_id)
 
 
@@ -213,7 +216,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "named": people.named,
         "may_name": membership.may(Role.OWNER),
         "far": review.far(project),
-        "report": agreement.latest(project),
+        "job": jobs(project).get("publish"),
         "versions": answers.versions(project),
     }
     return render(request, "annotation/answers.html", context)

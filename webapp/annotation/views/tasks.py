@@ -14,9 +14,10 @@ from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
 
 from .. import access, kinds, known, pages
-from ..gold import CHECKED
+from ..gold import MATCHED
 from ..models import Answer, Assignment, Project, Task
 from ..queries import tasks as queries
+from ..queries.jobs import jobs
 from ..services import gold as marking
 from ..services import tasks as services
 
@@ -81,7 +82,6 @@ def project_task(request: HttpRequest, project_id: int, task_id: int) -> HttpRes
         "comments": list(queries.comments(task)),
         "before": before,
         "after": after,
-        "checked": project.kind in CHECKED,
         "labelled": known.from_labels(project.kind, task.subject, task.example.content),
         "criteria": {each.id: each for each in record.rubric.criteria} if record.rubric else {},
     }
@@ -125,7 +125,7 @@ def _content(source: str, project: Project, task: Task) -> dict[str, Any] | None
         found = known.from_labels(project.kind, task.subject, task.example.content)
     elif source.isascii() and source.isdigit() and len(source) < 19:
         answer = Answer.objects.filter(pk=int(source), assignment__task=task).first()
-        found = known.bare(answer.content) if answer else None
+        found = known.bare(project.kind, answer.content) if answer else None
     if found is None:
         raise Invalid("There is no known answer.", {"source": "choose an answer of this task, or its labels"})
     return found
@@ -151,8 +151,10 @@ def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
     context = pages.context(membership, project, "tasks") | {
         "rows": list(queries.gold(project)[:200]),
         "accuracy": queries.gold_accuracy(project),
-        "checked": project.kind in CHECKED,
+        "job": jobs(project).get("match"),
         "labels": project.kind in known.LABELLED,
+        "matched": project.kind in MATCHED,
+        "recall": kinds.Settings.model_validate(project.settings).gold_recall,
         "problems": problems,
         "posted": request.POST,
     }

@@ -1,12 +1,22 @@
 """The tables and charts of a judge audit."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from trainer.benchmarks.audit import Audit, by_slice, format_slice, human_range, length_slice, measures, voting_curve
+from trainer.benchmarks.audit import (
+    Audit,
+    HumanRange,
+    by_slice,
+    format_slice,
+    human_range,
+    length_slice,
+    measures,
+    voting_curve,
+)
 from trainer.benchmarks.calibration import calibration
 from trainer.benchmarks.compare import keyed_difference, mcnemar
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean, undefined
 
 from .. import report as r
 from .base import Context, tag
@@ -32,6 +42,9 @@ LEADS_TO = {
     "accuracy_both": "wrong",
     "order_consistency": "inconsistent",
 }
+SEVERAL = "several raters"  # carried by what two people or more have judged
+PLACES = {"below": "below it", "within": "within it", "above": "above it", "undefined": "not known"}
+MOST_PEOPLE = 30
 VOTES = (1, 3, 5, 7, 9, 15, 31, 63)
 
 
@@ -39,10 +52,33 @@ def accuracy(found: Estimate, judge: str, *tags: str) -> r.Cell:
     return r.estimate(found, tag("judge", judge), *tags, "wrong")
 
 
-def coverage(by_judge: Audits, pairs: int) -> list[tuple[str, r.Cell]]:
+def measured(rows: Sequence["Audited"]) -> Audit:
+    """Of a judge that was asked in one order only, what takes both is undefined, and not a verdict is missing for it."""
+    found = measures([each.case for each in rows])
+    orders = {order for each in rows for order in each.orders}
+    if len(orders) > 1:
+        return found
+    (order,) = orders
+    absent, alone = found.missing[order], getattr(found, f"accuracy_{order}")
+    unknown = undefined(f"asked in the {order} order only")
+    return Audit(
+        n=found.n,
+        missing={**dict.fromkeys(found.missing, 0), order: absent, "either": absent},
+        accuracy_given=alone if order == "given" else unknown,
+        accuracy_swapped=alone if order == "swapped" else unknown,
+        accuracy_both=unknown,
+        accuracy_net=alone,
+        accuracy_random=unknown,
+        order_consistency=unknown,
+        first_position_share=replace(found.first_position_share, missing=absent),
+        kappa_orders=unknown,
+    )
+
+
+def coverage(by_judge: Audits, pairs: int, unlabelled: int) -> list[tuple[str, r.Cell]]:
     audited = [each for rows in by_judge.values() for each in rows]
     verdicts = sum((each.case.given is not None) + (each.case.swapped is not None) for each in audited)
-    missing = 2 * len(audited) - verdicts
+    missing = sum(len(each.orders) for each in audited) - verdicts
     judged = {each.case.pair for each in audited}
     return [
         ("Judges", r.count(len(by_judge))),
@@ -50,6 +86,7 @@ def coverage(by_judge: Audits, pairs: int) -> list[tuple[str, r.Cell]]:
         ("Verdicts", r.count(verdicts)),
         ("Missing verdicts", r.count(missing, "missing", tone="warn" if missing else "")),
         *([("Pairs of the dataset", r.count(pairs))] if pairs > len(judged) else []),
+        *([("Without a label", r.count(unlabelled, tone="warn"))] if unlabelled else []),
     ]
 
 
@@ -76,8 +113,9 @@ def groups(by_judge: Audits) -> Iterator[r.Table]:
     for judge, audited in sorted(by_judge.items()):
         cells = [r.text(judge, tag("judge", judge))]
         for group in names:
-            cases = [each.case for each in audited if each.case.group == group]
-            cells.append(accuracy(measures(cases).accuracy_net, judge, tag("group", group)))
+            mine = [each for each in audited if each.case.group == group]
+            found = measured(mine).accuracy_net if mine else undefined("no pair of this group")
+            cells.append(accuracy(found, judge, tag("group", group)))
         rows.append(cells)
     yield r.table("Accuracy by group", ["Judge", *names], rows)
 
@@ -121,18 +159,40 @@ def _verdict(each: "Audited") -> int | None:
 
 def people(by_judge: Audits) -> Iterator[r.Table]:
     """Is the judge within the human range? Only where pairs have two raters or more."""
-    rows = []
+    found = {}
     for judge, audited in sorted(by_judge.items()):
         humans = {str(_key(e)): e.pair.raters for e in audited if e.pair and len(e.pair.raters) > 1}
-        if not humans:
-            continue
-        found = human_range({str(_key(e)): _verdict(e) for e in audited}, humans)
-        cells = [r.text(judge, tag("judge", judge)), r.estimate(found.judge), r.estimate(found.humans)]
-        rows.append([*cells, r.estimate(found.difference), r.text(found.place)])
-    if rows:
-        columns = ["Judge", "With a person", "Two people", "Difference", "Place in the human range"]
-        note = "How often the judge says what a random rater says, and two random raters agree, on the same pairs."
-        yield r.table("As good as people are?", columns, rows, note)
+        if humans:
+            found[judge] = human_range({str(_key(e)): _verdict(e) for e in audited}, humans)
+    return human_tables(found, "pairs")
+
+
+def human_tables(found: Mapping[str, HumanRange], items: str) -> Iterator[r.Table]:
+    """Each judge beside the people who rated the same `items`, and how each of these agrees with the others."""
+    rows = []
+    for judge, each in found.items():
+        mine = [tag("judge", judge), SEVERAL]
+        cells = [r.text(judge, *mine), r.estimate(each.judge, *mine), r.estimate(each.humans, *mine)]
+        rows.append([*cells, r.estimate(each.difference, *mine), r.text(PLACES[each.place])])
+    if not rows:
+        return
+    columns = ["Judge", "With a person", "Two people", "Difference", "In the human range?"]
+    note = (
+        f"How often the judge says what a random rater says, and two random raters agree, on the same {items}: those with "
+        "a verdict of the judge and of two people or more. The judge is within the range where the difference may be 0."
+    )
+    yield r.table("As good as people are?", columns, rows, note)
+    people = sorted({rater for each in found.values() for rater in each.raters})
+    if len(people) <= MOST_PEOPLE:
+        rows = [[r.text(rater), *[_of_rater(each, rater) for each in found.values()]] for rater in people]
+        note = f"How often a person says what a random other one says, on the {items} that each judge has a verdict on."
+        yield r.table("Each person with the others", ["Rater", *[f"Beside {judge}" for judge in found]], rows, note)
+
+
+def _of_rater(found: HumanRange, rater: str) -> r.Cell:
+    if rater not in found.raters:
+        return r.number(None, why="rated none of these")
+    return r.estimate(found.raters[rater])
 
 
 def slices(pair: Pair) -> list[str]:
@@ -199,10 +259,10 @@ def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
         yield r.table("Calibration error", ["Judge", "Expected error", "Brier score"], rows)
 
 
-def spending(by_judge: Audits, context: Context) -> Iterator[r.Table]:
+def spending(ids_by_judge: Mapping[str, Sequence[int]], context: Context) -> Iterator[r.Table]:
+    """`ids_by_judge`: the stored verdicts of each judge."""
     rows = []
-    for judge, audited in sorted(by_judge.items()):
-        ids = [verdict for each in audited for verdict in each.verdicts]
+    for judge, ids in sorted(ids_by_judge.items()):
         if not ids:
             continue
         spent = context.spent(ids)
@@ -213,3 +273,7 @@ def spending(by_judge: Audits, context: Context) -> Iterator[r.Table]:
     if rows:
         note = "Of every verdict these numbers rest on, whether it was asked for now or found in the store."
         yield r.table("Cost and latency", ["Judge", "Verdicts", "Latency", "Tokens", "Cost"], rows, note)
+
+
+def verdict_ids(by_judge: Audits) -> dict[str, list[int]]:
+    return {judge: [verdict for each in audited for verdict in each.verdicts] for judge, audited in by_judge.items()}

@@ -1,10 +1,11 @@
 """What people said about the pair of an example: its label, and each rater's side. -1 `a`, 0 tie, 1 `b`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainer.contracts import Example, Response
 from trainer.judges.combine import majority
+from webapp.annotation.shown import is_judge
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,8 @@ def pair_of(example: Example) -> Pair | None:
     sides: list[int] = []
     raters: dict[str, int] = {}
     for number, each in enumerate(example.preferences):
-        if {each.a, each.b} != {first.a, first.b} or each.strength is None:
-            continue
+        if {each.a, each.b} != {first.a, first.b} or each.strength is None or is_judge({"rater": each.rater}):
+            continue  # what a model said of the pair is no label to hold a model against
         side = (each.strength > 0) - (each.strength < 0)
         sides.append(side if each.a == first.a else -side)
         raters[each.rater or f"rater {number + 1}"] = sides[-1]
@@ -62,7 +63,10 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
             return
 
 
-def unlabelled(examples: Sequence[Example]) -> int:
-    """Examples with a pair that no label decides."""
-    pairs = [pair_of(example) for example in examples]
-    return sum(pair is not None and pair.label is None for pair in pairs)
+def unlabelled(examples: Iterable[Example]) -> int:
+    """Examples with two responses or more whose pair no label decides."""
+    count = 0
+    for example in examples:
+        pair = pair_of(example)
+        count += len(example.responses) > 1 if pair is None else pair.label is None
+    return count

@@ -1,23 +1,23 @@
 """RubricBench (2025; METHODS 3): does a rubric help a judge, and does the judge know which rubric is the right one?"""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from trainer.benchmarks import rubricbench as bench
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
-from trainer.contracts import Criterion
 from trainer.judges.combine import pair_verdicts
-from trainer.judges.inputs import JudgeInput, of_example
+from trainer.judges.inputs import of_example
 
 from .. import report as r
+from . import rubricbench_curves as scaling
 from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
-from .pairs import Pair, labelled
+from .pairs import labelled
+from .rubricbench_pairs import Seen, criteria_of, inputs_of, judged
 
 VANILLA, SELF, HUMAN = "vanilla", "self", "human"
 TITLES = {VANILLA: "No rubric", SELF: "Own rubric", HUMAN: "Human rubric"}
-SIZES = (2, 4, 6, 8)
 
 
 class RubricBenchConfig(RecipeConfig):
@@ -34,31 +34,17 @@ class RubricBenchConfig(RecipeConfig):
     necessity: int | None = knob(None, "Rates how necessary and how rigid items are", source="judges:necessity")
     max_pairs: int | None = knob(None, "Only the first pairs with a rubric; empty: all", unit="pairs", ge=1)
     scaling_items: bool = knob(False, "Also judge with 2, 4, 6 and 8 items of each human rubric")
+    sampled_items: int = knob(
+        0, "Also judge with 4, 8, 16 and 32 items that the generator samples, up to so many", unit="items", ge=0, le=32
+    )
     rounds: int = knob(0, "Also judge after so many rounds of improving the own rubric", unit="rounds", ge=0, le=5)
     seed: int = knob(0, "Draws the items", ge=0, lt=2**31, advanced=True)
 
     def problems(self) -> Iterator[FieldProblem]:
         if self.generator is None:
-            for name in ("matcher", "rounds"):
+            for name in ("matcher", "sampled_items", "rounds"):
                 if getattr(self, name):
                     yield FieldProblem("generator", f"{name} needs a generator")
-
-
-@dataclass
-class Seen:
-    """One pair with everything that was found on it. `own`: the generated rubric, None where there is none."""
-
-    pair: Pair
-    human: tuple[Criterion, ...]
-    own: tuple[Criterion, ...] | None = None
-    verdicts: dict[str, int | None] = field(default_factory=dict)
-    ids: list[int] = field(default_factory=list)
-    matches: list[list[int]] | None = None
-    aligned: bench.Alignment | None = None
-
-    @property
-    def label(self) -> int:
-        return self.pair.label or 0
 
 
 def run(context: Context) -> Outcome:
@@ -84,25 +70,12 @@ def run(context: Context) -> Outcome:
         blocks.append(_alignment(seen))
     if config.necessity:
         blocks.append(_necessity(context, seen))
-    if config.scaling_items:
-        blocks.append(_by_items(context, seen))
-    if config.rounds:
-        blocks.append(_by_rounds(context, seen))
+    blocks += scaling.curves(context, seen)
     return Outcome(_report(context, seen, blocks), [_case(each) for each in seen])
 
 
-def _inputs(seen: Iterable[Seen], criteria: Any) -> list[JudgeInput]:
-    """Pairs without a rubric of this condition are not asked about; they count as invalid there."""
-    listed = []
-    for each in seen:
-        chosen = criteria(each)
-        if chosen is not None:
-            listed.append(replace(of_example(each.pair.example, pair=True), criteria=chosen))
-    return listed
-
-
 def _condition(context: Context, version: int, name: str, seen: Sequence[Seen], criteria: Any) -> None:
-    answers = context.judge(version, _inputs(seen, criteria), f"{TITLES[name].lower()}: judging")
+    answers = context.judge(version, inputs_of(seen, criteria), f"{TITLES[name].lower()}: judging")
     found = {key[0]: verdict for key, verdict in pair_verdicts(answers).items()}
     ids = _ids(answers)
     for each in seen:
@@ -125,22 +98,8 @@ def _generate(context: Context, seen: Sequence[Seen]) -> None:
     rubrics = {each.subject["example"]: each for each in reversed(answers)}
     for each in seen:
         answer = rubrics.get(each.pair.key)
-        each.own = _criteria(answer)
+        each.own = criteria_of(answer)
         each.ids += [answer.id] if answer and answer.id else []
-
-
-def _criteria(answer: Judged | None) -> tuple[Criterion, ...] | None:
-    if answer is None or answer.parsed is None:
-        return None
-    items = answer.parsed["items"]
-    return tuple(
-        Criterion(id=f"g{i}", text=e["text"], points=e["points"], kind=e["kind"], importance=e["importance"])
-        for i, e in enumerate(items, 1)
-    )
-
-
-def _judged(seen: Iterable[Seen], name: str) -> list[bench.Judged]:
-    return [bench.Judged(e.pair.key, e.pair.example.domain or "no domain", e.label, e.verdicts[name]) for e in seen]
 
 
 def _names(seen: Sequence[Seen]) -> list[str]:
@@ -150,7 +109,7 @@ def _names(seen: Sequence[Seen]) -> list[str]:
 def _conditions(seen: Sequence[Seen]) -> r.Table:
     rows = []
     for name in _names(seen):
-        found = bench.accuracy(_judged(seen, name))
+        found = bench.accuracy(judged(seen, name))
         cells = [r.text(TITLES[name]), r.estimate(found.overall, f"{name}:wrong"), r.estimate(found.mean_of_domains)]
         rows.append([*cells, r.count(found.ties, f"{name}:tie"), r.count(found.invalid, f"{name}:invalid")])
     columns = ["Condition", "Accuracy", "Mean of domains", "Ties", "Invalid"]
@@ -158,7 +117,7 @@ def _conditions(seen: Sequence[Seen]) -> r.Table:
 
 
 def _domains(seen: Sequence[Seen]) -> r.Table:
-    found = {name: bench.accuracy(_judged(seen, name)).domains for name in _names(seen)}
+    found = {name: bench.accuracy(judged(seen, name)).domains for name in _names(seen)}
     domains = sorted({domain for each in found.values() for domain in each})
     rows = []
     for domain in domains:
@@ -209,7 +168,7 @@ def _alignment(seen: Sequence[Seen]) -> r.Table:
 def _necessity(context: Context, seen: Sequence[Seen]) -> r.Table:
     rows = []
     for title, criteria in (("Human items", lambda each: each.human), ("Own items", lambda each: each.own)):
-        inputs = [given for given in _inputs(seen, criteria) if given.criteria]
+        inputs = [given for given in inputs_of(seen, criteria) if given.criteria]
         if not inputs:
             continue
         answers = context.judge(context.config.necessity, inputs, f"rating {title.lower()}")
@@ -232,64 +191,12 @@ def _necessity(context: Context, seen: Sequence[Seen]) -> r.Table:
     )
 
 
-def _asked(context: Context, seen: Sequence[Seen], criteria: Any, phase: str) -> list[bench.Judged]:
-    """Another condition, for a curve: pairs that have no such rubric are left out of it."""
-    inputs = _inputs(seen, criteria)
-    found = pair_verdicts(context.judge(context.config.rubric_judge, inputs, phase))
-    verdicts = {key[0]: verdict.verdict for key, verdict in found.items()}
-    asked = {given.example for given in inputs}
-    return [
-        bench.Judged(each.pair.key, each.pair.example.domain, each.label, verdicts.get(each.pair.key))
-        for each in seen
-        if each.pair.key in asked
-    ]
-
-
-def _by_items(context: Context, seen: Sequence[Seen]) -> r.Curve:
-    def drawn(size: int) -> Any:
-        def criteria(each: Seen) -> tuple[Criterion, ...] | None:
-            found = bench.subsample(each.human, size, context.config.seed, each.pair.key)
-            return None if found is None else tuple(found)
-
-        return criteria
-
-    sizes = [size for size in SIZES if any(len(each.human) >= size for each in seen)]
-    found = bench.scaling({size: _asked(context, seen, drawn(size), f"with {size} human items") for size in sizes})
-    series = [{"name": "human items", "points": [r.point(size, estimate) for size, estimate in found.items()]}]
-    note = "Items are drawn from each human rubric; the same pairs at every size."
-    return r.Curve("Accuracy by number of items", "items", "accuracy", series, note)
-
-
-def _by_rounds(context: Context, seen: Sequence[Seen]) -> r.Curve:
-    cases = {0: _judged([each for each in seen if each.own], SELF)}
-    rubrics = {each.pair.key: each.own for each in seen}
-
-    def criteria(each: Seen) -> tuple[Criterion, ...] | None:
-        return rubrics[each.pair.key]
-
-    for number in range(1, context.config.rounds + 1):
-        inputs = []
-        for each in seen:
-            if own := rubrics[each.pair.key]:
-                given = of_example(each.pair.example, pair=True)
-                inputs.append(replace(given, criteria=(), generated=tuple(item.text for item in own)))
-        answers = context.judge(context.config.generator, inputs, f"round {number}: improving rubrics")
-        better = {answer.subject["example"]: _criteria(answer) for answer in reversed(answers)}
-        rubrics.update({key: better.get(key) for key in rubrics})
-        cases[number] = _asked(context, seen, criteria, f"round {number}: judging")
-    found = bench.scaling(cases)
-    series = [{"name": "own rubric", "points": [r.point(size, estimate) for size, estimate in found.items()]}]
-    return r.Curve(
-        "Accuracy by rounds of refinement", "rounds", "accuracy", series, "The same pairs after every round."
-    )
-
-
 def _report(context: Context, seen: Sequence[Seen], blocks: list[Any]) -> r.Report:
     config = context.config
-    human = r.estimate(bench.accuracy(_judged(seen, HUMAN)).overall, f"{HUMAN}:wrong")
+    human = r.estimate(bench.accuracy(judged(seen, HUMAN)).overall, f"{HUMAN}:wrong")
     shown = r.headline("Accuracy with the human rubric", human)
     if config.generator:
-        gap = bench.rubric_gap(_judged(seen, HUMAN), _judged(seen, SELF))
+        gap = bench.rubric_gap(judged(seen, HUMAN), judged(seen, SELF))
         shown = r.headline("Rubric gap: human minus own", r.estimate(gap, "helped"))
     coverage = [("Pairs", r.count(len(seen)))]
     if config.generator:
@@ -328,6 +235,7 @@ def _case(each: Seen) -> Found:
         values |= {"recall": each.aligned.recall, "hallucination": each.aligned.hallucination, "f1": each.aligned.f1}
     if each.own is not None:
         values["grid"] = _grid(each)
+        values["own"] = [item.model_dump(mode="json", exclude_defaults=True) for item in each.own]
     values["verdicts"] = each.ids
     subject = {"example": each.pair.key, "a": each.pair.a.id, "b": each.pair.b.id}
     return Found(subject, values, tags)

@@ -20,7 +20,8 @@ DASH = "–"
 def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
     """A number with its interval, n and missing cases, linked to the cases behind it where there is an evaluation."""
     if shown["kind"] == "text":
-        return _linked(shown["text"], shown, evaluation, "row-link" if shown.get("tags") else "")
+        leads = shown.get("tags") or shown.get("compare")
+        return _linked(shown["text"], shown, evaluation, "row-link" if leads else "")
     value = amount(shown.get("value"), shown.get("unit", "count"))
     if shown.get("value") is None:
         return format_html(
@@ -46,6 +47,9 @@ def _interval(shown: Mapping[str, Any]) -> SafeString:
 def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None, css: str) -> SafeString:
     if shown.get("href") and evaluation:
         return format_html('<a class="{}" href="{}">{}</a>', css, shown["href"], words)
+    if shown.get("compare") and evaluation:
+        href = reverse("evaluation_compare", args=[evaluation.pk]) + "?" + urlencode({"example": shown["compare"]})
+        return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
     if shown.get("tags") and evaluation:
         href = cases_url(evaluation, shown["tags"])
         return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
@@ -106,6 +110,20 @@ def legend(block: Mapping[str, Any]) -> SafeString:
     )
 
 
+@register.simple_tag
+def values_of(block: Mapping[str, Any]) -> dict[str, Any]:
+    """The estimates that a chart draws, as a table: its columns, and its rows as (name, cells)."""
+    if block["kind"] == "scatter":
+        return {"columns": [block["x"], block["y"]], "rows": [(p["name"], [p["x"], p["y"]]) for p in block["points"]]}
+    places = sorted({point["x"] for each in block["series"] for point in each["points"]})
+    rows = []
+    for each in block["series"]:
+        known = {point["x"]: {"kind": "estimate", "unit": "share", **point} for point in each["points"]}
+        rows.append((each["name"], [known.get(place, NOWHERE) for place in places]))
+    return {"columns": [f"{place:.3g}" for place in places], "rows": rows, "corner": block["x"]}
+
+
+NOWHERE = {"kind": "number", "value": None, "undefined": "not measured here"}
 ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "criterion", "criterion id")
 
 

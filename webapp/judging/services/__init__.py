@@ -4,12 +4,14 @@ from .calls import Counts, judge_calls
 from .judges import archive, create_judge, fix_examples, new_version, rename, restore
 from .recorded import Kept, keep_recorded
 from .store import store
+from .suggesting import ask_judge
 from .trials import start_comparison, start_trial
 
 __all__ = [
     "Counts",
     "Kept",
     "archive",
+    "ask_judge",
     "create_judge",
     "fix_examples",
     "judge_calls",

@@ -9,5 +9,6 @@ import "./toast.js";
 import "./copy.js";
 import "./clamp.js";
 import "./table.js";
+import "./columns.js";
 import "./keys.js";
 import "./palette.js";

@@ -78,6 +78,8 @@ export const GROUPS = [
     charts: [
       { id: "tokens", title: "Throughput", unit: "tokens/s", keys: ["perf/rollout_tokens_per_s", "perf/train_tokens_per_s"], wide: true,
         help: "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses." },
+      { id: "packing", title: "Packing", keys: ["perf/pack_waste", "perf/shared_share"], percent: true,
+        help: "Waste: the part of the token budget of a training pass (optim.micro_batch_tokens) that no token filled. Shared: tokens computed for another response already, because both continue the same prompt. Much waste: the budget is only a little larger than one response." },
       { id: "step-time", title: "Time per step", unit: "s", keys: ["perf/step_s"], wide: true, help: "Sampling, scoring and updating together." },
     ],
   },

@@ -58,10 +58,11 @@ function move(row, step) {
   next.focus();
 }
 
-/** The table as text: `kind` is "csv" or "md". Columns whose head is empty (buttons) are left out. */
+/** The table as text: `kind` is "csv" or "md". Columns that are hidden or whose head is empty (buttons) are left out. */
 export function asText(table, kind) {
   const heads = [...table.tHead.rows[0].cells].map((cell) => cell.textContent.trim());
-  const keep = heads.map((head, index) => (head ? index : -1)).filter((index) => index >= 0);
+  const shown = (cell) => cell.textContent.trim() && getComputedStyle(cell).display !== "none";
+  const keep = [...table.tHead.rows[0].cells].filter(shown).map((cell) => cell.cellIndex);
   const rows = [...table.tBodies].flatMap((body) => [...body.rows]).filter((row) => row.cells.length === heads.length);
   const cells = rows.map((row) => keep.map((index) => row.cells[index].textContent.trim().replace(/\s+/g, " ")));
   const lines = [keep.map((index) => heads[index]), ...cells];

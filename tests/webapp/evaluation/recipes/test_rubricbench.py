@@ -2,6 +2,7 @@
 
 import pytest
 
+from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Criterion, Example, Message, Preference, Response, Rubric
 
 from .fake import FakeContext, Judge, block, carrying, row
@@ -122,3 +123,79 @@ def test_scaling_by_items_and_by_rounds():
 def test_human_rubrics_alone_are_enough():
     report, _ = context(judge=None, generator=None, matcher=None).run()
     assert report["headline"]["label"] == "Accuracy with the human rubric"
+
+
+def sampling_context(temperature: float, **config) -> FakeContext:
+    """Rubric n of p0 to p2 holds three new items and one that is in all of them; p3 never gets one."""
+
+    def generate(given, subject):
+        if given.example == "p3":
+            return None
+        n = subject.get("sample", 0)
+        words = ["The same  item.", *[f"item {n}.{i}" for i in range(3)]]
+        return {"items": [{"text": w, "kind": "hard", "importance": "important", "points": 1} for w in words]}
+
+    def by_size(given, subject):
+        """Sees the truth with 8 items or more on p0 and p1, with 4 on p0."""
+        right = {4: {"p0"}, 8: {"p0", "p1"}, 16: {"p0", "p1", "p2"}}[len(given.criteria)]
+        return judging(right)(given, subject)
+
+    found = context(**{"judge": None, "matcher": None, **config})
+    spec = {"kind": "rubric_generator", "sampling": {"temperature": temperature}}
+    found.judges |= {3: Judge(spec, generate), 2: Judge(found.judges[2].spec, by_size)}
+    return found
+
+
+def test_more_items_are_sampled_from_the_generator_until_there_are_enough():
+    asked = sampling_context(1.0, sampled_items=16)
+    report, _ = asked.run()
+    curve = block(report, "Accuracy by number of items")
+    (own,) = curve["series"]
+    points = [(each["x"], each["value"], each["n"], each["missing"]) for each in own["points"]]
+    # rubrics hold 4, 7, 10, 13, 16 different items: five of them fill 16; p3 has no rubric and so no verdict
+    assert points == [(4, pytest.approx(1 / 3), 3, 0), (8, pytest.approx(2 / 3), 3, 0), (16, 1.0, 3, 0)]
+    assert all(each["low"] < each["value"] for each in own["points"])
+    assert asked.asked[3] == 4 + 3 * 4 + 15  # p3 is asked again every time, up to 16 rubrics
+    assert "1 of 4 pairs did not come to 16" in curve["note"]
+
+
+def test_at_temperature_0_another_rubric_would_be_the_same_and_is_not_asked_for():
+    asked = sampling_context(0.0, sampled_items=8)
+    report, _ = asked.run()
+    curve = block(report, "Accuracy by number of items")
+    assert [each["x"] for each in curve["series"][0]["points"]] == [4] and asked.asked[3] == 4
+    assert "temperature 0" in curve["note"]
+
+
+def test_human_and_own_items_share_a_chart():
+    found = context(scaling_items=True, sampled_items=4, judge=None, matcher=None)
+    report, _ = found.run()
+    assert [each["name"] for each in block(report, "Accuracy by number of items")["series"]] == [
+        "human items",
+        "own items",
+    ]
+
+
+def test_in_a_round_of_refinement_the_generator_sees_its_rubric_and_neither_responses_nor_label():
+    drafts = []
+    found = context(rounds=2, judge=None, matcher=None)
+    generate = found.judges[3].answer
+
+    def watched(given, subject):
+        if given.generated:
+            drafts.append((given.example, given.generated))
+        return generate(given, subject)
+
+    found.judges[3] = Judge({"kind": "rubric_generator"}, watched)
+    report, _ = found.run()
+    assert drafts == [(key, ("Own item 0", "Own item 1")) for key in ("p0", "p1", "p2")] * 2
+    points = block(report, "Accuracy by rounds of refinement")["series"][0]["points"]
+    assert [(each["x"], each["value"], each["n"]) for each in points] == [
+        (n, pytest.approx(2 / 3), 3) for n in range(3)
+    ]
+
+
+def test_sampling_items_needs_a_generator():
+    with pytest.raises(ConfigInvalid) as refused:
+        context(generator=None, matcher=None, sampled_items=4).config  # noqa: B018
+    assert [problem.path for problem in refused.value.problems] == ["generator"]

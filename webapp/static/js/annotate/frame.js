@@ -244,8 +244,14 @@ async function reveal(result, content) {
   save.tell("saved");
   const { feedback } = result;
   if (feedback?.right) toast("That agrees with the known answer.", { tone: "good" });
-  if (feedback && !feedback.right) await choices(by("work-check"), [["You said", describe(content)], ["Expected", describe(feedback.expected)]]);
+  if (feedback && !feedback.right) await choices(by("work-check"), expected(feedback, content));
   if (result.stress && kind.after) await stay(result);
+}
+
+/** Texts are matched by meaning later, by a job: until then nobody is told that they are wrong. */
+function expected({ right, expected }, content) {
+  const lines = [["You said", describe(content)], ["Expected", describe(expected)]];
+  return right === null ? [...lines, ["Counted", "once both are matched by meaning; other words are as good"]] : lines;
 }
 
 /** The kind draws what came of it. Going on resolves; who opens the submission again is shown it instead. */

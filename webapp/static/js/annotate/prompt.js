@@ -5,6 +5,12 @@ import { TextPanel } from "./text.js";
 
 const WHO = { system: "System", user: "User", assistant: "Assistant", tool: "Tool" };
 
+/** What the pair is to be judged by, in a study: it stays in sight, however long the prompt is. */
+function rubricOf(criteria) {
+  const item = ({ text, points }) => el("li", {}, points < 0 ? el("span.chip", { data: { tone: "warn" } }, "to avoid") : null, " ", text);
+  return el("div.work-rubric.work-scroll", { tabIndex: 0, role: "region", ariaLabel: "Rubric" }, el("p.label", {}, "Judge by this rubric"), el("ol", {}, ...criteria.map(item)));
+}
+
 export class PromptPane {
   constructor(root) {
     this.root = root;
@@ -19,6 +25,7 @@ export class PromptPane {
     if (view.reference) this.body.append(this.turn({ role: "Reference answer", content: view.reference }, true));
     this.fold = el("button.link.work-prompt-fold", { type: "button", onclick: () => this.toggle() }, el("span"), keyHint("prompt"));
     this.root.replaceChildren(this.body, this.fold);
+    if (view.kind === "pairwise" && view.criteria?.length) this.root.after((this.rubric = rubricOf(view.criteria)));
     this.root.hidden = false;
     this.show();
     this.watch = new ResizeObserver(() => this.measure());
@@ -53,6 +60,7 @@ export class PromptPane {
 
   clear() {
     this.watch?.disconnect();
+    this.rubric?.remove();
     for (const panel of this.panels) panel.destroy();
     this.panels = [];
     this.root.hidden = true;

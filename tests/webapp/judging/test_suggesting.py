@@ -1,0 +1,194 @@
+"""A judge's verdicts as suggestions: asked before people are shown the tasks, recorded with whose they were and when seen."""
+
+import json
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from tests.webapp.annotation.seed import make_project, pair
+from trainer.judges.combine import PairVerdict
+from webapp.annotation import kinds
+from webapp.annotation.api.queue import assignment_out
+from webapp.annotation.models import Answer, Job, Task
+from webapp.annotation.services import jobs, queue, suggestions, tasks
+from webapp.core.problems import Conflict, Invalid
+from webapp.judging import services
+from webapp.judging.services.suggesting import strength_of
+
+from .conftest import MET
+
+pytestmark = pytest.mark.django_db
+RUBRIC = {
+    "criteria": [
+        {"id": "c1", "text": "Is right", "points": 5},
+        {"id": "c2", "text": "Is long", "points": 1, "verifier": {"name": "word_count", "args": {"min": 100}}},
+    ]
+}
+
+
+def first_named_better(body):
+    """Prefers the response that says "first", wherever it is shown."""
+    text = body["messages"][-1]["content"]
+    side = "A" if text.index("first answer") < text.index("second answer") else "B"
+    return json.dumps({"reasons": ["It comes first."], "verdict": side})
+
+
+@pytest.fixture
+def pairwise(cast, endpoint):
+    spec = {"kind": "pairwise", "order": "both"}
+    return services.create_judge(cast.researcher, name="Both ways", spec=spec, endpoint=endpoint)
+
+
+def asked(cast, project, version, **options) -> Job:
+    job = services.ask_judge(cast.researcher, project, version, **options)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    return job
+
+
+def view(seat):
+    return assignment_out(seat, kinds.Settings.model_validate(seat.project.settings))["view"]["suggestion"]
+
+
+@pytest.mark.parametrize(
+    ("verdict", "strength", "expected"),
+    [(-1, -1.0, -2), (1, 2.0, 3), (1, 0.5, 1), (0, 0.0, 0), (-1, -1.5, -3), (None, 1.0, None), (None, None, None)],
+)
+def test_how_strong_a_suggestion_is(verdict, strength, expected):
+    assert strength_of(PairVerdict(verdict, verdict, verdict, True, strength, 2, 0)) == expected
+
+
+def test_every_task_has_the_judges_view_before_it_is_shown(cast, pairwise, chat_server):
+    chat_server.answer = first_named_better
+    project = make_project(cast.researcher, 3, people=[cast.annotator], settings={"suggestions": "before"})
+    job = asked(cast, project, pairwise)
+    assert (job.state, job.done, job.total) == ("finished", 3, 3)
+    assert job.result == {"tasks": 3, "judge": "Both ways v1"}
+    assert chat_server.requests == 6  # both orders
+    [seat] = queue.claim(cast.annotator, project)
+    assert view(seat) == {"verdict": "compared", "strength": -2 if seat.order == [0, 1] else 2, "dimensions": {}}
+    answer = queue.submit(cast.annotator, seat, {"strength": -1})
+    assert (answer.suggestion, answer.suggested_by) == ("before", "Both ways v1")
+
+
+def test_grades_come_from_the_judge_and_from_verifiers(cast, version, chat_server):
+    chat_server.answer = lambda body: MET
+    project = make_project(
+        cast.researcher, [pair("q1", rubric=RUBRIC)], kind="grading", people=[cast.annotator],
+        settings={"suggestions": "after"},
+    )  # fmt: skip
+    asked(cast, project, version)
+    assert chat_server.requests == 2  # one criterion of two responses: the other has its program
+    [seat] = queue.claim(cast.annotator, project)
+    assert view(seat) is None
+    content = {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}]}
+    sent, _ = queue.submit_and_serve(cast.annotator, seat.pk, queue.Sent(content), 0)
+    verdicts = {grade["criterion"]: grade["verdict"] for grade in sent.after["suggestion"]["grades"]}
+    assert verdicts == {"c1": "met", "c2": "not_met"}
+    assert (sent.answer.suggestion, sent.answer.suggested_by) == ("after", "Strict v1")
+    told = ApiClient(cast.reviewer).get(f"/projects/{project.pk}/suggestions").json()
+    assert told["agreement"]["saw it after"]["value"] == 0.5 and told["agreement"]["saw it after"]["n"] == 2
+
+
+def test_what_came_after_the_task_was_taken_is_not_slipped_in(cast, pairwise, chat_server):
+    chat_server.answer = first_named_better
+    project = make_project(cast.researcher, 2, people=[cast.annotator], settings={"suggestions": "before"})
+    [seat] = queue.claim(cast.annotator, project)
+    asked(cast, project, pairwise)
+    [again] = queue.claim(cast.annotator, project)
+    assert again.pk == seat.pk and view(again) is None
+    assert queue.submit(cast.annotator, again, {"strength": 1}).suggestion == "never"
+    [second] = queue.claim(cast.annotator, project)
+    assert view(second) is not None
+
+
+def test_a_verdict_that_cannot_be_read_is_no_suggestion(cast, pairwise, chat_server):
+    chat_server.answer = lambda body: "I like them all."
+    project = make_project(cast.researcher, 1)
+    suggestions.keep(project, "another", 1, {Task.objects.get().pk: {"verdict": "compared", "strength": 1}})
+    assert asked(cast, project, pairwise).result["tasks"] == 0
+    assert Task.objects.get().suggestion is None
+
+
+def test_tasks_on_which_people_and_judge_disagree_come_first(cast, pairwise, chat_server):
+    chat_server.answer = first_named_better
+    labelled = [
+        pair(f"q{n}", preferences=[{"a": "ID-ONE", "b": "ID-TWO", "strength": strength, "rater": "R"}])
+        for n, strength in enumerate((-2, 0, 3))
+    ]
+    project = make_project(cast.researcher, [*labelled, pair("q3", preferences=[])], strategy="disagreement")
+    asked(cast, project, pairwise)
+    order = Task.objects.order_by("rank").values_list("example__key", flat=True)
+    assert list(order) == ["q2", "q1", "q0", "q3"]
+
+
+def test_gold_tasks_have_one_as_well(cast, pairwise, chat_server):
+    chat_server.answer = first_named_better
+    project = make_project(cast.researcher, 2)
+    tasks.set_gold(cast.researcher, Task.objects.first(), {"strength": 1})
+    asked(cast, project, pairwise)
+    assert Task.objects.filter(suggestion__isnull=True).count() == 0
+
+
+def test_a_limit_ends_it_and_asking_again_goes_on(cast, pairwise, chat_server):
+    chat_server.answer = first_named_better
+    project = make_project(cast.researcher, 3)
+    job = asked(cast, project, pairwise, tokens=1)
+    assert job.state == "failed" and "Stopped early" in job.problem and chat_server.requests == 0
+    assert asked(cast, project, pairwise).result["tasks"] == 3
+    before = chat_server.requests
+    assert asked(cast, project, pairwise).result == {}  # every task has it
+    assert chat_server.requests == before
+
+
+def test_somebody_stops_it(cast, pairwise, chat_server):
+    project = make_project(cast.researcher, 3)
+    job = services.ask_judge(cast.researcher, project, pairwise)
+    jobs.stop(project, Job.Kind.SUGGEST)
+    jobs.run(job.pk)
+    job.refresh_from_db()
+    assert job.state == "failed" and "stopped" in job.problem
+
+
+def test_what_cannot_be_is_refused(cast, version, pairwise):
+    project = make_project(cast.researcher, 1)
+    with pytest.raises(Invalid) as caught:
+        services.ask_judge(cast.researcher, project, version)
+    assert "judge" in caught.value.fields
+    services.ask_judge(cast.researcher, project, pairwise)
+    with pytest.raises(Conflict):
+        services.ask_judge(cast.researcher, project, pairwise)
+    with pytest.raises(Conflict):
+        services.ask_judge(cast.researcher, make_project(cast.researcher, 1, kind="rubric"), pairwise)
+
+
+def test_the_page_asks_shows_and_takes_away(cast, pairwise, chat_server, eager, django_capture_on_commit_callbacks):
+    chat_server.answer = first_named_better
+    project = make_project(cast.researcher, 2, people=[cast.annotator])
+    url, client = f"/projects/{project.pk}/suggestions", browser(cast.researcher)
+    assert "No judge has been asked" in client.get(url).content.decode()
+    assert client.post(url, {"action": "ask", "judge": "0", "tokens": ""}).status_code == 422
+    assert client.post(url, {"action": "ask", "judge": pairwise.pk, "tokens": "many"}).status_code == 422
+    with django_capture_on_commit_callbacks(execute=True):
+        assert client.post(url, {"action": "ask", "judge": pairwise.pk}).status_code == 302
+    [seat] = queue.claim(cast.annotator, project)
+    queue.submit(cast.annotator, seat, {"strength": -3 if seat.order == [0, 1] else 3})
+    assert Answer.objects.get().suggestion == "never"
+    page = client.get(url).content.decode()
+    assert "2 of 2 tasks" in page and "Both ways v1" in page and "never saw it" in page
+    client.post(url, {"action": "remove"})
+    assert Task.objects.filter(suggestion__isnull=True).count() == 2
+
+
+def test_the_roles(cast, pairwise):
+    project = make_project(cast.researcher, 1, people=[cast.annotator])
+    body = {"judge": pairwise.judge_id, "number": 1}
+    for who, read, write in (
+        (cast.annotator, 403, 403), (cast.outsider, 404, 404), (cast.reviewer, 200, 403), (cast.researcher, 200, 202)
+    ):  # fmt: skip
+        api, path = ApiClient(who), f"/projects/{project.pk}/suggestions"
+        assert api.get(path).status_code == read
+        assert api.post(path, body).status_code == write
+        assert browser(who).get(path).status_code == read
+        assert browser(who).post(path, {"action": "remove"}).status_code == (302 if write == 202 else write)
+        assert api.delete(path).status_code == (200 if write == 202 else write)

@@ -1,0 +1,84 @@
+"""Optimisers by name, each over the parameters that suit it, with one learning rate and one set of named state tensors."""
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from trainer.config.policy import Optim
+
+from .sharding import share_of, whole
+
+
+class Optimizers:
+    """`adamw`: AdamW for everything. `muon`: Muon for the matrices of the layers, AdamW for the rest.
+
+    Muon (Jordan et al., 2024) makes the momentum of a matrix orthogonal. Embeddings and head are matrices too, but rows of
+    them are looked up, not multiplied through, so AdamW has them, as it has norms and biases. Muon's steps are scaled to
+    the size of AdamW's (Liu et al., 2025, section 2.2), so that one learning rate serves both.
+    """
+
+    def __init__(self, parameters: Mapping[str, nn.Parameter], config: Optim) -> None:
+        self._parameters = parameters
+        matrices = [name for name in parameters if config.optimizer == "muon" and _is_layer_matrix(name, parameters)]
+        rest = [parameter for name, parameter in parameters.items() if name not in matrices]
+        self._parts: list[torch.optim.Optimizer] = []
+        if matrices:
+            self._parts.append(
+                torch.optim.Muon(
+                    [parameters[name] for name in matrices],
+                    config.lr,
+                    config.weight_decay,
+                    config.momentum,
+                    adjust_lr_fn="match_rms_adamw",
+                )
+            )
+        if rest:
+            betas = (config.beta1, config.beta2)
+            self._parts.append(torch.optim.AdamW(rest, config.lr, betas, weight_decay=config.weight_decay))
+
+    def step(self) -> None:
+        for part in self._parts:
+            part.step()
+
+    def set_lr(self, lr: float) -> None:
+        for part in self._parts:
+            for group in part.param_groups:
+                group["lr"] = lr
+
+    def forget(self) -> None:
+        """The state as it was before the first step."""
+        for part in self._parts:
+            part.state.clear()
+
+    def state_tensors(self) -> dict[str, Tensor]:
+        """Whole, by `<key>:<parameter>`, such as `exp_avg:model.norm.weight`. Step counts are tensors too."""
+        names = {parameter: name for name, parameter in self._parameters.items()}
+        return {
+            f"{key}:{names[parameter]}": whole(value)
+            for part in self._parts
+            for parameter, state in part.state.items()
+            for key, value in state.items()
+        }
+
+    def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
+        """Raises ValueError for the state of another optimiser, which would silently start over."""
+        self.forget()
+        for compound, value in tensors.items():
+            key, _, name = compound.partition(":")
+            part = self._part_of(name)
+            if (key == "momentum_buffer") != isinstance(part, torch.optim.Muon):
+                raise ValueError(f"the checkpoint holds {key!r} of {name}: it was written with another optim.optimizer")
+            parameter = self._parameters[name]
+            # Step counts stay where AdamW makes them; everything else lies beside its parameter.
+            part.state[parameter][key] = value.clone() if key == "step" else share_of(value.clone(), parameter)
+
+    def _part_of(self, name: str) -> torch.optim.Optimizer:
+        wanted = self._parameters[name]
+        return next(
+            part for part in self._parts if any(wanted is p for group in part.param_groups for p in group["params"])
+        )
+
+
+def _is_layer_matrix(name: str, parameters: Mapping[str, nn.Parameter]) -> bool:
+    return ".layers." in name and parameters[name].ndim == 2

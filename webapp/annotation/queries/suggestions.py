@@ -1,0 +1,57 @@
+"""What judges have suggested for a project's tasks, and how often people answered as they did."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q
+
+from trainer.benchmarks.estimate import proportion
+
+from ..models import Answer, Project, Task
+
+COMPARED = 20_000  # answers, the newest
+WHEN = {"before": "saw it before", "after": "saw it after", "never": "never saw it"}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """`by`: {whose: tasks}. `agreement`: for each way people were shown it, in words, how often they said the same
+    (direction of a pair, verdict on a criterion), as an estimate with n."""
+
+    tasks: int
+    with_one: int
+    by: dict[str, int]
+    agreement: list[tuple[str, dict[str, Any]]]
+
+
+def standing(project: Project) -> Standing:
+    found = Task.objects.filter(project=project)
+    counted = found.aggregate(tasks=Count("pk"), given=Count("pk", filter=Q(suggestion__isnull=False)))
+    rows = found.filter(suggestion__isnull=False).values_list("suggestion__by").annotate(n=Count("pk")).order_by("-n")
+    return Standing(counted["tasks"], counted["given"], dict(rows), _agreement(project))
+
+
+def _agreement(project: Project) -> list[tuple[str, dict[str, Any]]]:
+    """Who saw it before may have followed it, so the ways are kept apart."""
+    answers = Answer.objects.filter(project=project, current=True, assignment__task__suggestion__isnull=False)
+    same: dict[str, list[bool]] = {}
+    rows = answers.order_by("-id").values_list("suggestion", "content", "assignment__task__suggestion__content")
+    for when, content, suggested in rows[:COMPARED]:
+        same.setdefault(when, []).extend(_same(project.kind, content, suggested))
+    return [
+        (words, proportion(sum(same[when]), len(same[when])).json()) for when, words in WHEN.items() if when in same
+    ]
+
+
+def _same(kind: str, content: dict[str, Any], suggested: dict[str, Any]) -> list[bool]:
+    """One for each judgement that both made."""
+    if kind == Project.Kind.PAIRWISE:
+        strength = content.get("strength")
+        return [] if strength is None else [_sign(strength) == _sign(suggested["strength"])]
+    given = {grade["criterion"]: grade["verdict"] for grade in content["grades"]}
+    judged = {grade["criterion"]: grade["verdict"] for grade in suggested["grades"]}
+    return [given[name] == judged[name] for name in judged if given.get(name, "cannot_assess") != "cannot_assess"]
+
+
+def _sign(value: int) -> int:
+    return (value > 0) - (value < 0)

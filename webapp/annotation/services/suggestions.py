@@ -1,0 +1,46 @@
+"""A judge's view of tasks, stored beside them before they are shown. Judging asks the judges; this keeps what they say.
+
+`Task.suggestion` is {"content": an answer in the subject's frame, "by": whose it is, "version": the judge version's id,
+"at": when it was stored}.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.annotation import subjects
+from webapp.annotation.models import Project, Task
+from webapp.core import audit
+
+SUGGESTED = frozenset({"pairwise", "grading"})  # kinds whose answers a judge can give
+
+
+@transaction.atomic
+def keep(project: Project, by: str, version: int, found: Mapping[int, Mapping[str, Any] | None]) -> int:
+    """Stores {task id: content}, None where the judge has no view; returns how many tasks have one of it now.
+
+    Gold tasks take theirs as well, or people could tell them by its absence. Where tasks are served by their disagreement
+    with the judge, they are ranked anew. Whoever has a task already goes on without: see `shown.offered`.
+    """
+    rows = Task.objects.filter(project=project, pk__in=found).select_related("example").order_by("pk")
+    tasks = list(rows.select_for_update(of=("self",), no_key=True))
+    now = timezone.now().isoformat()
+    for task in tasks:
+        content = found[task.pk]
+        task.suggestion = content and {"content": dict(content), "by": by[:200], "version": version, "at": now}
+        if content and project.strategy == Project.Strategy.DISAGREEMENT:
+            score = subjects.at_odds(project.kind, task.subject, content, task.example.content)
+            task.rank = subjects.ranked(task.rank, score)
+    Task.objects.bulk_update(tasks, ["suggestion", "rank"], batch_size=500)
+    return sum(task.suggestion is not None for task in tasks)
+
+
+@transaction.atomic
+def take_away(membership: Membership, project: Project) -> int:
+    """Removes what judges said of tasks; what answers recorded stays. Returns of how many tasks."""
+    done = Task.objects.filter(project=project, suggestion__isnull=False).update(suggestion=None)
+    audit.record(membership, membership.user, "project.suggestions_removed", project, tasks=done)
+    return done

@@ -1,0 +1,142 @@
+"""How accuracy grows with the number of rubric items and with rounds of refinement (RubricBench, 2025; METHODS 3)."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from trainer.benchmarks import rubricbench as bench
+from trainer.contracts import Criterion
+from trainer.judges.combine import pair_verdicts
+from trainer.judges.inputs import of_example
+
+from .. import report as r
+from .base import Context
+from .rubricbench_pairs import Seen, criteria_of, inputs_of
+
+HUMAN_SIZES = (2, 4, 6, 8)
+OWN_SIZES = (4, 8, 16, 32)
+MOST_DRAWS = 16  # rubrics per pair; a generator that repeats itself never fills the larger sizes
+Criteria = Callable[[Seen], tuple[Criterion, ...] | None]
+
+
+def curves(context: Context, seen: Sequence[Seen]) -> Iterator[r.Curve]:
+    """Those that the config asks for."""
+    series, notes = [], []
+    if context.config.scaling_items:
+        series.append(_human_items(context, seen))
+        notes.append("Human items are drawn from each rubric.")
+    if context.config.sampled_items:
+        found, note = _sampled_items(context, seen)
+        series.append(found)
+        notes.append(note)
+    if series:
+        notes.append(
+            "Every point of a line rests on the same pairs: those that have so many items at its largest size."
+        )
+        yield r.Curve("Accuracy by number of items", "items", "accuracy", series, " ".join(notes))
+    if context.config.rounds:
+        yield _by_rounds(context, seen)
+
+
+def _asked(context: Context, seen: Sequence[Seen], criteria: Criteria, phase: str) -> list[bench.Judged]:
+    """Another condition, for a curve: pairs that have no such rubric are left out of it."""
+    inputs = inputs_of(seen, criteria)
+    found = pair_verdicts(context.judge(context.config.rubric_judge, inputs, phase))
+    verdicts = {key[0]: verdict.verdict for key, verdict in found.items()}
+    asked = {given.example for given in inputs}
+    return [
+        bench.Judged(each.pair.key, each.pair.example.domain, each.label, verdicts.get(each.pair.key))
+        for each in seen
+        if each.pair.key in asked
+    ]
+
+
+def _series(name: str, cases: dict[int, list[bench.Judged]]) -> dict[str, Any]:
+    return {"name": name, "points": [r.point(size, found) for size, found in bench.scaling(cases).items()]}
+
+
+def _human_items(context: Context, seen: Sequence[Seen]) -> dict[str, Any]:
+    def drawn(size: int) -> Criteria:
+        def criteria(each: Seen) -> tuple[Criterion, ...] | None:
+            found = bench.subsample(each.human, size, context.config.seed, each.pair.key)
+            return None if found is None else tuple(found)
+
+        return criteria
+
+    sizes = [size for size in HUMAN_SIZES if any(len(each.human) >= size for each in seen)]
+    cases = {size: _asked(context, seen, drawn(size), f"with {size} human items") for size in sizes}
+    return _series("human items", cases)
+
+
+def _sampled_items(context: Context, seen: Sequence[Seen]) -> tuple[dict[str, Any], str]:
+    """The first so many distinct items of rubrics sampled one after the other; smaller sizes are part of larger ones."""
+    most = context.config.sampled_items
+    pools, rubrics, note = _pools(context, seen, most)
+
+    def first(size: int) -> Criteria:
+        def criteria(each: Seen) -> tuple[Criterion, ...] | None:
+            pool = pools[each.pair.key]
+            return tuple(pool[:size]) if len(pool) >= size else None
+
+        return criteria
+
+    sizes = [size for size in OWN_SIZES if size <= most and any(len(pool) >= size for pool in pools.values())]
+    cases = {size: _asked(context, seen, first(size), f"with {size} own items") for size in sizes}
+    short = sum(len(pool) < most for pool in pools.values())
+    told = f"Own items are those of up to {rubrics} rubrics sampled per pair, each item once."
+    if short:
+        told += f" {short:,} of {len(pools):,} pairs did not come to {most} different items."
+    return _series("own items", cases), f"{told}{note}"
+
+
+def _pools(context: Context, seen: Sequence[Seen], most: int) -> tuple[dict[str, list[Criterion]], int, str]:
+    """Distinct items per pair, how many rubrics were sampled for them at most, and a remark."""
+    pools: dict[str, list[Criterion]] = {each.pair.key: [] for each in seen}
+    for each in seen:
+        _pour(pools[each.pair.key], each.own)
+    sampling = context.judge_facts(context.config.generator).spec.get("sampling") or {}
+    if not sampling.get("temperature"):
+        return pools, 1, " The generator samples at temperature 0, so another rubric of it would be the same."
+    draw = 1
+    while draw < MOST_DRAWS and (short := [each for each in seen if len(pools[each.pair.key]) < most]):
+        inputs = [replace(of_example(each.pair.example, pair=True), criteria=()) for each in short]
+        for answer in context.judge(context.config.generator, inputs, f"sampling rubric {draw + 1}", draw):
+            _pour(pools[answer.subject["example"]], criteria_of(answer))
+        draw += 1
+    return pools, draw, ""
+
+
+def _pour(pool: list[Criterion], items: tuple[Criterion, ...] | None) -> None:
+    """Adds the items whose words are not in the pool yet."""
+    known = {_words(item.text) for item in pool}
+    for item in items or ():
+        if _words(item.text) not in known:
+            known.add(_words(item.text))
+            pool.append(item.model_copy(update={"id": f"g{len(pool) + 1}"}))
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split()).rstrip(".")
+
+
+def _by_rounds(context: Context, seen: Sequence[Seen]) -> r.Curve:
+    """The generator is shown its rubric so far and asked to drop what is vague, doubled or too strict and to add what is
+    missing; it sees neither responses nor label."""
+    rubrics = {each.pair.key: each.own for each in seen}
+    cases = {0: _asked(context, seen, lambda each: each.own, "round 0: judging")}
+
+    def criteria(each: Seen) -> tuple[Criterion, ...] | None:
+        return rubrics[each.pair.key]
+
+    for number in range(1, context.config.rounds + 1):
+        inputs = []
+        for each in seen:
+            if own := rubrics[each.pair.key]:
+                given = of_example(each.pair.example, pair=True)
+                inputs.append(replace(given, criteria=(), generated=tuple(item.text for item in own)))
+        answers = context.judge(context.config.generator, inputs, f"round {number}: improving rubrics")
+        better = {answer.subject["example"]: criteria_of(answer) for answer in reversed(answers)}
+        rubrics.update({key: better.get(key) for key in rubrics})
+        cases[number] = _asked(context, seen, criteria, f"round {number}: judging")
+    note = "In each round the generator improves its own rubric. The same pairs after every round."
+    return r.Curve("Accuracy by rounds of refinement", "rounds", "accuracy", [_series("own rubric", cases)], note)
