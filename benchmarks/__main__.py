@@ -18,6 +18,7 @@ MODULES = {
     "ingest": "events stored per second",
     "datasets": "import and reads of a large dataset",
     "workbench": "an annotator's wait for the next task, in a browser",
+    "answers": "export of answers, and the people of a large project",
     "annotation": "people annotating: submissions per second and latency",
     "trainer": "sampling and training, against TRL",
     "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
