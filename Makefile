@@ -11,7 +11,7 @@ VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test vllm test-vllm lint format bench bench-judges screenshot clean
+.PHONY: help setup run test vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -40,12 +40,12 @@ test: setup  ## Run the whole test suite
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 3 GB)
 
-# vLLM's metadata asks for versions that break the lock, hence --no-deps; and for the build of torch that is for CPUs.
+# vLLM's metadata asks for versions that break the lock, hence --no-deps. The CPU build of vLLM wants the CPU build of
+# torch: name an index that has it in TORCH_INDEX.
 $(VLLM_INSTALLED): requirements.lock requirements-vllm.lock
 	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
 	@echo "Installing Python packages and vLLM (some minutes, once)"
-	@grep -v '^torch==' requirements.lock | cat - requirements-vllm.lock > $(VLLM)/all.txt
-	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r $(VLLM)/all.txt --extra-index-url $(or $(TORCH_INDEX),https://download.pytorch.org/whl/cpu)
+	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@rm -f $(VLLM)/.installed-* && touch $@
 
 test-vllm: vllm  ## Run the tests that need vLLM itself (not part of `make test`)
@@ -66,6 +66,9 @@ bench: setup  ## Measure launch, ingest, datasets, annotation, training and judg
 
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
 	$(PY) -m benchmarks judges
+
+bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
+	$(PY) -m benchmarks trainer
 
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot

@@ -114,7 +114,7 @@ def _build(
     loop = (loop_of or PolicyLoop)(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
     monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
-        f"{sum(p.numel() for p in learner.parameters.values()):,} trained parameters"
+        f"{learner.size:,} trained parameters"
     )
     if resume and loop.resume():
         monitor.log(f"resumed after step {loop.step}", loop.step)

@@ -43,8 +43,8 @@ COLUMNS = {
     "agreement": "double precision",
     "pass_rate": "double precision",
     "constraints": "int",
-    "marks": "text[]",
-    "verifiers": "text[]",
+    "marks": "varchar[]",
+    "verifiers": "varchar[]",
 }
 
 

@@ -5,13 +5,13 @@ of an import together, since it places every word of every row on its own. Here 
 examples are sorted at once and written as one row for each word: examples never change, so nothing in such a row ever does.
 """
 
-from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from django.db import connection
 from numpy.typing import NDArray
 
@@ -27,21 +27,30 @@ BATCH = 2_000  # examples read at a time
 LAST = "\U0010ffff"  # stands behind every word that begins with what is before it
 COLUMNS = {"dataset_id": "bigint", "origin": "bigint", "word": "bytea", "block": "int", "offsets": "bytea"}
 
-write = copying.writer(COLUMNS.values())  # a text in UTF-8 is written as its bytes are
+write = copying.writer(list(COLUMNS.values()))  # a text in UTF-8 is written as its bytes are
 
 
-@dataclass
+@dataclass(frozen=True)
 class Words:
     """The words of a batch of texts: text i holds `lengths[i]` of the `codes`, which are places in `book`."""
 
-    book: "defaultdict[bytes, int]" = field(default_factory=lambda: _numbered())
-    codes: "array[int]" = field(default_factory=lambda: array("I"))
-    lengths: list[int] = field(default_factory=list)
+    book: list[bytes]
+    codes: NDArray[np.uint32]
+    lengths: NDArray[np.int64]
 
-    def add(self, text: str) -> None:
-        found = search.words(text)
-        self.codes.extend(map(self.book.__getitem__, found))
-        self.lengths.append(len(found))
+    @classmethod
+    def of(cls, texts: Sequence[bytes]) -> "Words":
+        """Of texts as `search.words` writes them, all words in one pass: a look-up for each of them took a fifth of an
+        import's time."""
+        whole = b" " + b" ".join(texts) + b" "
+        spaces = np.frombuffer(whole, np.uint8) == ord(" ")
+        edges = np.flatnonzero(spaces[1:] != spaces[:-1]) + 1  # by turns where a word begins and where it has ended
+        starts, ends = edges[::2], edges[1::2]
+        offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
+        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(whole.translate(None, b" "))]
+        coded = pa.Array.from_buffers(pa.binary(), len(ends), buffers).dictionary_encode()
+        behind = np.searchsorted(ends, np.cumsum([len(text) + 1 for text in texts]), side="right")
+        return cls(coded.dictionary.to_pylist(), coded.indices.to_numpy().view(np.uint32), np.diff(behind, prepend=0))
 
 
 def _numbered() -> "defaultdict[bytes, int]":
@@ -75,21 +84,16 @@ class Indexer:
         return written
 
     def _take(self, block: int, ids: Ids, here: NDArray[np.bool_], words: Words) -> None:
-        lengths = np.array(words.lengths, np.int64)
         ours = np.fromiter(map(self._book.__getitem__, words.book), np.uint32, len(words.book))
-        codes = ours[np.frombuffer(words.codes, np.uint32)[np.repeat(here, lengths)]]
-        self._parts.append((codes, np.repeat((ids[here] % BLOCK).astype(np.uint16), lengths[here])))
+        codes = ours[words.codes[np.repeat(here, words.lengths)]]
+        self._parts.append((codes, np.repeat((ids[here] % BLOCK).astype(np.uint16), words.lengths[here])))
         self._block, self._examples = block, self._examples + int(here.sum())
 
     def write(self) -> None:
         if self._parts:
             codes, offsets = (np.concatenate(each) for each in zip(*self._parts, strict=True))
-            columns = ", ".join(COLUMNS)
-            with (
-                connection.cursor() as cursor,
-                cursor.copy(f"COPY datasets_wordhits ({columns}) FROM STDIN (FORMAT BINARY)") as to,
-            ):
-                to.write(copying.HEADER + b"".join(self._rows(codes, offsets)) + copying.TRAILER)
+            with connection.cursor() as cursor:
+                copying.copy(cursor, "datasets_wordhits", COLUMNS, self._rows(codes, offsets))
         self._clear()
 
     def _rows(self, codes: NDArray[np.uint32], offsets: NDArray[np.uint16]) -> Iterator[bytes]:
@@ -120,10 +124,9 @@ def index(dataset_id: int, rows: str, values: list[int], origin: int = 0) -> Non
         cursor.execute(f"SELECT id FROM {rows} ORDER BY id", values)  # noqa: S608  from code, never from people
         ids = np.fromiter((row[0] for row in cursor), np.int64)
     for start in range(0, len(ids), BATCH):
-        part, words = ids[start : start + BATCH], Words()
-        for text in _canonical(part):
-            words.add(searched(Record.model_validate_json(text)))
-        indexer.add(part, np.ones(len(part), bool), words)
+        part = ids[start : start + BATCH]
+        texts = [search.words(searched(Record.model_validate_json(text))) for text in _canonical(part)]
+        indexer.add(part, np.ones(len(part), bool), Words.of(texts))
     indexer.write()
 
 

@@ -27,7 +27,7 @@ def example(key, text):
 
 def held(text, asked):
     """Whether the text holds every word asked for, some of which may go on."""
-    found = {word.decode() for word in search.words(text)}
+    found = set(search.words(text).decode().split())
     return all(
         any(each.startswith(word) if prefix else each == word for each in found) for word, prefix in search.terms(asked)
     )
