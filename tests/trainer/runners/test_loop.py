@@ -253,3 +253,19 @@ def test_a_quota_that_cannot_be_met_is_refused_before_anything_is_sampled(
 def test_prompts_without_a_quota_are_counted(make_async: Make, tmp_path: Path) -> None:
     make_async(async_config({"policy": "dora", "quotas": [{"domain": "law"}]}, steps=1), tmp_path / "run").run()
     assert "5 training prompts are of domains without a quota and are not used" in logs(tmp_path / "run")
+
+
+def test_a_pool_cleared_at_each_push_trains_on_one_version_at_a_time(make_async: Make, tmp_path: Path) -> None:
+    """OAPL's buffer: what was sampled ahead by older weights is sampled again, whole."""
+    runner = {"ahead": 3, "push_every": 2, "max_staleness": 3, "clear_on_push": True}
+    loop = make_async(async_config(runner, objective={"name": "oapl"}, steps=6), tmp_path / "run")
+    seen: list[set[int]] = []
+    update = loop._update
+
+    def note(step: int, trajectories: Any, advantages_B: Any) -> None:
+        seen.append({version for t in trajectories for version, _, _ in t.versions})
+        update(step, trajectories, advantages_B)
+
+    loop._update = note  # type: ignore[method-assign]
+    loop.run()
+    assert seen == [{0}, {0}, {2}, {2}, {4}, {4}]
