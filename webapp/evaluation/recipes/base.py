@@ -38,8 +38,11 @@ class RecipeConfig(Section):
     """Base of every recipe's config. `tried` names the fields that say what is compared: the others are the benchmark."""
 
     tried: ClassVar[tuple[str, ...]] = ("judges",)
+    draws: ClassVar[int] = 1  # that the recipe takes of one question itself
+    spared: ClassVar[tuple[str, ...]] = ("budget", "draw")  # belong neither to what is compared nor to the benchmark
 
     budget: Budget | None = knob(None, "Stop before more than this is spent")
+    draw: int = knob(0, "Another number asks judges anew; earlier answers are kept", advanced=True, ge=0, le=1000)
 
     def problems(self) -> Iterator[FieldProblem]:
         """Combinations of single valid values that cannot work together."""
@@ -65,7 +68,8 @@ class Outcome:
 class Judged:
     """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
 
-    `id` is that of the stored verdict; 0 where the question was not asked.
+    `id` is that of the stored verdict; 0 where the question was not asked. `state`: done, missing (answered, unusably),
+    failed (the endpoint gave no answer) or uncalled.
     """
 
     id: int
@@ -73,6 +77,7 @@ class Judged:
     raw: str
     problem: str
     subject: Mapping[str, Any]
+    state: str = "done"
 
 
 @dataclass(frozen=True)
