@@ -43,6 +43,7 @@ PAGES = (
     "/projects/{project}/guidelines?edit",
     "/projects/{project}/settings",
     "/projects/{project}/gold",
+    "/projects/{project}/suggestions",
     "/models",
     "/judges",
     "/judges/new",

@@ -29,6 +29,7 @@ from webapp.judging.models import JudgeVersion
 
 from . import judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
+from .outcomes import Questions
 from .recipes import RECIPES, resolve
 from .recipes.base import Found, Judged, JudgeFacts, Judgement, NothingToScore, Outcome, Rollout, Spent, Stopped
 
@@ -64,7 +65,7 @@ def _carry_out(evaluation: Evaluation) -> None:
     try:
         work.begin()
         outcome = RECIPES[evaluation.recipe].run(work)
-        outcome.report.notes += [f"{count:,} inputs: {why}" for why, count in work.unusable.items()]
+        work.questions.note(outcome.report, outcome.cases)
         _finish(evaluation, outcome)
     except Stopped:
         return
@@ -137,7 +138,7 @@ class Work:
         self.evaluation = evaluation
         self.config: Any = resolve(evaluation.recipe, evaluation.config)
         self.dataset = str(evaluation.dataset_version or "")
-        self.unusable: Counter[str] = Counter()
+        self.questions = Questions()
         self._known: dict[int, JudgeVersion] = {}
         self._spent_tokens, self._spent_money = 0, Decimal(0)
         self._told = 0.0
@@ -186,8 +187,9 @@ class Work:
             if budget:
                 self._spent_tokens += budget.spent_tokens
                 self._spent_money += budget.spent_money
+        self.questions.asked(str(row), inputs, found, phase)
         for reason, count in unusable.items():
-            self.unusable[f"{row} could not be asked: {reason}"] += count
+            self.questions.unusable[str(row), reason] += count
         return found
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:

@@ -68,7 +68,8 @@ class Outcome:
 class Judged:
     """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
 
-    `id` is that of the stored verdict; 0 where the question was not asked.
+    `id` is that of the stored verdict; 0 where the question was not asked. `state`: done, missing (answered, unusably),
+    failed (the endpoint gave no answer) or uncalled.
     """
 
     id: int
@@ -76,6 +77,7 @@ class Judged:
     raw: str
     problem: str
     subject: Mapping[str, Any]
+    state: str = "done"
 
 
 @dataclass(frozen=True)
