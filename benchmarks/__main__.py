@@ -21,6 +21,7 @@ MODULES = {
     "answers": "export of answers, and the people of a large project",
     "annotation": "people annotating: submissions per second and latency",
     "trainer": "sampling and training, against TRL",
+    "runners": "synchronous and asynchronous runs of the same work, and what the simulator foretells",
     "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
     "local_judges": "the judge in the box, against one generation per criterion",
 }

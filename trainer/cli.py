@@ -75,7 +75,7 @@ def sampler_server(arguments: list[str]) -> int:
     wanted = module.arguments(
         options.model, options.dtype, options.max_batch, options.kv_cache_gb, options.rank, not options.compile
     )
-    module.serve(wanted, options.host, options.port)
+    return int(module.serve(wanted, options.host, options.port))
 
 
 def _run(config: PolicyConfig, options: argparse.Namespace) -> int:

@@ -41,6 +41,11 @@ class FileTransfer(WeightTransferEngine[Nothing, File]):
 
     def finish_weight_update(self) -> None:
         finalize_layerwise_reload(self.model, self.model_config)
+        if self.model_config.hf_config.tie_word_embeddings:
+            # On a CPU the head has a packed copy of the embedding, which a reload leaves as it was.
+            model: Any = self.model
+            head = model.lm_head.tie_weights(model.model.embed_tokens)
+            head.quant_method.process_weights_after_loading(head)
 
     def receive_weights(self, update_info: File) -> None:
         self.model.load_weights(self._tensors(update_info.path))  # type: ignore[operator]
