@@ -323,5 +323,6 @@ RECIPE = Recipe(
     icon="check-check",
     schema=CriterionAuditConfig,
     run=run,
+    tasks="grading",
     measure="Agreement with people",
 )
