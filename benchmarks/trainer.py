@@ -1,18 +1,23 @@
-"""Tokens per second of sampling and of training, against TRL's GRPOTrainer: `python -m benchmarks.trainer`.
+"""A training step beside TRL's GRPOTrainer: `python -m benchmarks.trainer`.
 
-Both do the same step on the same model with the same prompts, one after the other in this process: P prompts x G
-responses of exactly T tokens at temperature 1 (nothing ends one early), then one GRPO update of rank-16 adapters in
-float32: forward and backward over all responses, clipping of the gradient, a step of AdamW. Neither computes a reference
-model; both compute entropies. The first step warms up and is not counted. Tokens are those of the responses, in both
-columns; prompts are work that neither gets credit for.
+Both do the same step on the same model with the same prompts: P prompts x G responses of exactly T tokens at temperature 1
+(nothing ends one early), then one GRPO update of rank-16 adapters: forward and backward over all responses, clipping
+of the gradient, a step of AdamW. Neither computes a reference model; both compute entropies. Tokens are those of the
+responses, in both columns; prompts are work that neither gets credit for.
+
+Each side and precision is measured in a process of its own, in turns. A process's first step warms up and is not counted.
+Peak memory is that of the whole process while it samples and while it trains; on a GPU, what torch allocated there. In
+bfloat16 both have bfloat16 weights; what else is cast is each side's own affair. The log-probability pass is set against the
+machine's own matrix products, measured in the same process.
 """
 
 import argparse
 import json
 import os
+import subprocess
+import sys
 import tempfile
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -20,13 +25,15 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.machine import describe
+from benchmarks.trainer_side import DEVICE, Side, Taken, matmul_flops, pass_flops
 from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
+from trainer.inference.prefix import pack
 from trainer.inference.sampling import SampleRequest
-from trainer.loops.learner import Learner
+from trainer.loops.learner import Learner, Sequence_
 from trainer.loops.update import Updater
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
@@ -36,120 +43,149 @@ QUESTIONS = (
     "What does a bee do all day?",
     "Write a note to a colleague who is ill.",
 )
-GROUP, NEW_TOKENS, RANK = 8, 48, 16
-TOKENS = len(QUESTIONS) * GROUP * NEW_TOKENS  # of a step
-
-
-@dataclass
-class Speed:
-    """Counted steps and the seconds their halves took."""
-
-    steps: int = 0
-    sampling_s: float = 0.0
-    training_s: float = 0.0
-
-    def add(self, tokens: int, sampling_s: float, training_s: float) -> None:
-        """Raises RuntimeError where a step was not the work that both sides agreed on."""
-        if tokens != TOKENS:
-            raise RuntimeError(f"a step of {tokens} response tokens instead of {TOKENS}: this would compare nothing")
-        self.steps += 1
-        self.sampling_s += sampling_s
-        self.training_s += training_s
-
-    @property
-    def sampling(self) -> float:
-        return self.steps * TOKENS / self.sampling_s
-
-    @property
-    def training(self) -> float:
-        return self.steps * TOKENS / self.training_s
+RANK = 16
+DTYPES = ("float32", "bfloat16")
 
 
 def main() -> None:
+    options = _options()
+    if options.side:
+        torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
+        print(json.dumps({"ours": measure_ours, "trl": measure_trl}[options.side](options)))
+        return
+    prepare_smollm2(options.model)
+    machine = describe()
+    taken: dict[tuple[str, str], list[Taken]] = {}
+    for _ in range(options.rounds):
+        for dtype in options.dtypes:
+            for side in ("ours", "trl"):
+                taken.setdefault((side, dtype), []).append(_in_own_process(options, side, dtype))
+    print(f"{machine}, torch {torch.__version__} on {DEVICE}")
+    print(f"{len(QUESTIONS)} prompts x {options.group} responses x {options.tokens} tokens, {options.model.name}")
+    results: dict[str, Any] = {}
+    for dtype in options.dtypes:
+        results |= _report(dtype, taken["ours", dtype], taken["trl", dtype], _tokens(options))
+    print(json.dumps(results))
+
+
+def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trainer", description=__doc__)
     parser.add_argument("--model", type=Path, default=Path("var/models/smollm2-135m-instruct"))
-    parser.add_argument("--steps", type=int, default=2, help="measured steps of each side")
-    options = parser.parse_args()
-    prepare_smollm2(options.model)
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
-    ours = measure_ours(options.model, options.steps)
-    peer = measure_trl(options.model, options.steps)
-    print(f"{describe()}, torch {torch.__version__} with {torch.get_num_threads()} threads")
-    print(f"{len(QUESTIONS)} prompts x {GROUP} responses x {NEW_TOKENS} tokens, {options.model.name}, float32")
-    print(f"{'':12}{'ours':>12}{'TRL':>12}{'ratio':>8}   tokens/s")
-    rows = {"sampling": (ours.sampling, peer.sampling), "training": (ours.training, peer.training)}
-    for name, (mine, other) in rows.items():
-        print(f"{name:12}{mine:12.1f}{other:12.1f}{mine / other:8.2f}")
-    print(json.dumps({name: _entry(*pair) for name, pair in rows.items()}))
+    parser.add_argument("--steps", type=int, default=2, help="measured steps of each process")
+    parser.add_argument("--rounds", type=int, default=1, help="processes of each side and precision, in turns")
+    parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
+    parser.add_argument("--group", type=int, default=8, help="responses per prompt")
+    parser.add_argument("--tokens", type=int, default=48, help="tokens per response")
+    parser.add_argument("--budget", type=int, default=1024, help="our optim.micro_batch_tokens")
+    parser.add_argument("--side", choices=("ours", "trl"), help=argparse.SUPPRESS)
+    return parser.parse_args()
 
 
-def measure_ours(directory: Path, steps: int) -> Speed:
+def _tokens(options: argparse.Namespace) -> int:
+    return int(len(QUESTIONS) * options.group * options.tokens)
+
+
+def _in_own_process(options: argparse.Namespace, side: str, dtype: str) -> Taken:
+    command = [sys.executable, "-m", "benchmarks.trainer", "--side", side, "--dtypes", dtype]
+    for name in ("model", "steps", "group", "tokens", "budget"):
+        command += [f"--{name}", str(getattr(options, name))]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    taken: Taken = json.loads(done.stdout.splitlines()[-1])
+    return taken
+
+
+def measure_ours(options: argparse.Namespace) -> Taken:
+    (dtype,) = options.dtypes
     config = resolve(
         "policy",
         {
-            "model": {"lora": {"rank": RANK, "alpha": 2.0 * RANK}},
-            "rollout": {"prompts_per_step": len(QUESTIONS), "group_size": GROUP, "max_new_tokens": NEW_TOKENS},
+            "model": {"lora": {"rank": RANK, "alpha": 2.0 * RANK}, "dtype": dtype},
+            "rollout": {
+                "prompts_per_step": len(QUESTIONS),
+                "group_size": options.group,
+                "max_new_tokens": options.tokens,
+            },
             "scaffold": None,
+            "optim": {"micro_batch_tokens": options.budget},
         },
     )
-    tokenizer, model = load_tokenizer(directory), load_model(directory)
-    requests = _requests(tokenizer)
+    tokenizer, model = load_tokenizer(options.model), load_model(options.model, dtype).to(DEVICE)
+    requests = _requests(tokenizer, options)
     tokenizer.eos_token = model.generation_config.eos_token_id = None  # nothing stops a response
-    learner, sampler = Learner(load_model(directory), config), LocalSampler(model, tokenizer)
-    updater, speed = Updater(learner, config), Speed()
+    learner, sampler = Learner(load_model(options.model, dtype).to(DEVICE), config), LocalSampler(model, tokenizer)
+    updater, side = Updater(learner, config), Side(_tokens(options))
     advantages_B = torch.tensor([1.0, -1.0]).repeat(len(requests) // 2)  # none is 0: every response has a gradient
+    trajectories: list[Trajectory] = []
     # The loop watches the KL of one group to the untrained model even where no loss uses it; TRL does not.
     with patch("trainer.loops.update._Step._wants_reference", return_value=False):
-        for step in range(steps + 1):
-            started = time.perf_counter()
-            sampler.load_weights(learner.merged_weights(), step)
-            results = sampler.sample([replace(request, seed=1000 * step + i) for i, request in enumerate(requests)])
-            sampled = time.perf_counter()
-            updater.run([_trajectory(i, requests[i], result) for i, result in enumerate(results)], advantages_B)
-            if step > 0:
-                tokens = sum(len(result.tokens) for result in results)
-                speed.add(tokens, sampled - started, time.perf_counter() - sampled)
-    return speed
+        for step in range(options.steps + 1):
+            with side.sampling():
+                sampler.load_weights(learner.merged_weights(), step)
+                results = sampler.sample([replace(request, seed=1000 * step + i) for i, request in enumerate(requests)])
+                trajectories = [_trajectory(i, requests[i], options.group, found) for i, found in enumerate(results)]
+            with side.training():
+                updater.run(trajectories, advantages_B)
+            side.step_done(sum(len(result.tokens) for result in results))
+    sequences = [(t.plan.prompt_tokens, t.tokens) for t in trajectories]
+    return side.taken() | {"roofline": _roofline(learner, model, sequences, options.budget)}
 
 
-def measure_trl(directory: Path, steps: int) -> Speed:
+def _roofline(learner: Learner, model: Any, sequences: list[Sequence_], budget: int) -> list[float]:
+    """FLOP/s of the log-probability pass over a step's responses, and of matrix products alone.
+
+    Adapters are not counted as work: without them the policy would be the same.
+    """
+    packs = pack([(prompt + response)[:-1] for prompt, response in sequences], budget)
+    predicted = [sum(len(sequences[i][1]) for i in found.places) for found in packs]
+    flops = sum(pass_flops(model, found.nodes, count) for found, count in zip(packs, predicted, strict=True))
+    clock = Side(0)
+    with torch.no_grad():
+        for _ in range(2):  # the first one warms up
+            with clock.training():
+                for found in packs:
+                    learner.score([sequences[i] for i in found.places], 1.0)
+    return [flops / clock.last_s, matmul_flops(model.dtype)]
+
+
+def measure_trl(options: argparse.Namespace) -> Taken:
     from datasets import Dataset
     from peft import LoraConfig
     from transformers import TrainerCallback
     from trl import GRPOConfig, GRPOTrainer
 
-    speed = Speed()
-    seen = {"tokens": 0, "sampling_s": 0.0, "started": 0.0}
+    (dtype,) = options.dtypes
+    side = Side(_tokens(options))
+    seen = {"tokens": 0}
 
     class Timed(GRPOTrainer):  # type: ignore[misc]
         def _generate_and_score_completions(self, inputs: Any) -> Any:
-            started = time.perf_counter()
-            output = super()._generate_and_score_completions(inputs)
-            seen["sampling_s"] = time.perf_counter() - started
+            side.end_training()
+            with side.sampling():
+                output = super()._generate_and_score_completions(inputs)
             seen["tokens"] = int(output["completion_mask"].sum())
+            side.begin_training()
             return output
 
     class Clock(TrainerCallback):  # type: ignore[misc]
         """Around the whole step: the trainer clips and calls the optimiser outside its `training_step`."""
 
         def on_step_begin(self, *args: Any, **kwargs: Any) -> None:
-            seen["started"] = time.perf_counter()
+            side.begin_training()
 
-        def on_step_end(self, args: Any, state: Any, *rest: Any, **kwargs: Any) -> None:
-            whole = time.perf_counter() - seen["started"]
-            if state.global_step > 1:
-                speed.add(int(seen["tokens"]), seen["sampling_s"], whole - seen["sampling_s"])
+        def on_step_end(self, *args: Any, **kwargs: Any) -> None:
+            side.end_training()
+            side.step_done(seen["tokens"])
 
     with tempfile.TemporaryDirectory() as folder:
         arguments = GRPOConfig(
             output_dir=folder,
-            use_cpu=True,
-            bf16=False,
-            per_device_train_batch_size=len(QUESTIONS) * GROUP,
-            num_generations=GROUP,
-            max_completion_length=NEW_TOKENS,
-            generation_kwargs={"min_new_tokens": NEW_TOKENS},
-            max_steps=steps + 1,
+            use_cpu=DEVICE == "cpu",
+            bf16=dtype == "bfloat16",
+            per_device_train_batch_size=len(QUESTIONS) * options.group,
+            num_generations=options.group,
+            max_completion_length=options.tokens,
+            generation_kwargs={"min_new_tokens": options.tokens},
+            max_steps=options.steps + 1,
             loss_type="grpo",
             beta=0.0,
             temperature=1.0,
@@ -159,8 +195,8 @@ def measure_trl(directory: Path, steps: int) -> Speed:
             disable_tqdm=True,
         )
         trainer = Timed(
-            model=load_model(directory),
-            processing_class=load_tokenizer(directory),
+            model=load_model(options.model, dtype),
+            processing_class=load_tokenizer(options.model),
             reward_funcs=lambda completions, **_: [float(len(str(text)) % 7) for text in completions],
             args=arguments,
             train_dataset=Dataset.from_list(
@@ -170,16 +206,16 @@ def measure_trl(directory: Path, steps: int) -> Speed:
             callbacks=[Clock()],
         )
         trainer.train()
-    return speed
+    return side.taken()
 
 
-def _requests(tokenizer: Any) -> list[SampleRequest]:
+def _requests(tokenizer: Any, options: argparse.Namespace) -> list[SampleRequest]:
     prompts = [encode_prompt(tokenizer, [Message(role="user", content=question)]) for question in QUESTIONS]
-    return [SampleRequest(prompt, NEW_TOKENS) for prompt in prompts for _ in range(GROUP)]
+    return [SampleRequest(prompt, options.tokens) for prompt in prompts for _ in range(options.group)]
 
 
-def _trajectory(place: int, request: SampleRequest, result: Any) -> Trajectory:
-    group, index = divmod(place, GROUP)
+def _trajectory(place: int, request: SampleRequest, size: int, result: Any) -> Trajectory:
+    group, index = divmod(place, size)
     prompt = request.prompt_tokens
     plan = PromptPlan(f"q{group}", group, index, QUESTIONS[group], prompt, prompt, request.seed)
     return Trajectory(
@@ -187,8 +223,35 @@ def _trajectory(place: int, request: SampleRequest, result: Any) -> Trajectory:
     )
 
 
-def _entry(mine: float, other: float) -> dict[str, Any]:
-    return {"ours": round(mine, 1), "peer": round(other, 1), "unit": "tokens/s", "ratio": round(mine / other, 2)}
+def _report(dtype: str, ours: list[Taken], peer: list[Taken], tokens: int) -> dict[str, Any]:
+    """Prints the table of one precision; rates from all counted steps, peaks the largest of all processes."""
+    print(f"\n{dtype:28}{'ours':>12}{'TRL':>12}{'ratio':>8}")
+    entries: dict[str, Any] = {}
+    for name, phases in {
+        "step": ("sampling", "training"),
+        "sampling": ("sampling",),
+        "training": ("training",),
+    }.items():
+        for clock, what in (("s", "wall"), ("cpu_s", "processor")):
+            mine, other = (sum(t[f"{phase}_{clock}"] for t in side for phase in phases) for side in (ours, peer))
+            steps = sum(t["steps"] for t in ours)
+            print(f"{name + ', ' + what + ' s/step':28}{mine / steps:12.2f}{other / steps:12.2f}{other / mine:8.2f}")
+            if clock == "s":
+                rates = (steps * tokens / mine, steps * tokens / other)
+                entries[f"{name} {dtype}"] = _entry(*rates, "tokens/s")
+                print(f"{name + ', tokens/s':28}{rates[0]:12.1f}{rates[1]:12.1f}{rates[0] / rates[1]:8.2f}")
+    for phase in ("sampling", "training"):
+        mine, other = (max(t[f"{phase}_mib"] for t in side) for side in (ours, peer))
+        print(f"{phase + ', peak MiB':28}{mine:12.0f}{other:12.0f}{mine / other:8.2f}")
+        entries[f"{phase} memory {dtype}"] = _entry(mine, other, "MiB")
+    reached, possible = (max(t["roofline"][i] for t in ours) / 1e9 for i in (0, 1))
+    print(f"log-probabilities {reached:.1f} GFLOP/s, matrix products alone {possible:.1f}: {reached / possible:.0%}")
+    entries[f"roofline {dtype}"] = _entry(reached, possible, "GFLOP/s, peer: matmul")
+    return entries
+
+
+def _entry(mine: float, other: float, unit: str) -> dict[str, Any]:
+    return {"ours": round(mine, 1), "peer": round(other, 1), "unit": unit, "ratio": round(mine / other, 2)}
 
 
 if __name__ == "__main__":

@@ -9,6 +9,8 @@ COMMANDS = {
     "run": ("trainer.cli", "run", "train without a server"),
     "models": ("trainer.cli", "models", "make a model directory"),
     "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
+    "sampler-server": ("trainer.cli", "sampler_server", "a vLLM server for runs with sampler.kind vllm_server"),
+    "claims": ("trainer.claims.command", "main", "does a paper's central claim hold here"),
     "simulate": ("trainer.simulator.command", "main", "schedules of a cluster on a virtual clock"),
     "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
     "diversity": ("trainer.measuring", "diversity", "how far apart in meaning responses to one prompt are"),

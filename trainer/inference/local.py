@@ -7,11 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import use_grouped_attention
 from .cache import SlotCache, decoding_mask
 from .chat import response_text
+from .checksum import Checksum
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .sampling import FinishReason, SampleRequest, SampleResult, SamplingProgress
@@ -31,21 +32,22 @@ class LocalSampler:
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self._max_batch = max_batch
-        self._stop_ids = stop_token_ids(model, tokenizer)
+        self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
         self.version = 0
 
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
         """Copy the named parameters in. Raises KeyError for a name this model does not have."""
         mine = dict(self._model.named_parameters())
+        held = Checksum()
         with torch.no_grad():
             for name, tensor in weights:
                 mine[name].copy_(tensor)
+                held.add(name, mine[name])
         self.version = version
+        return held.hexdigest()
 
-    def read_weights(self, names: Iterable[str]) -> dict[str, Tensor]:
-        """The named parameters as they are held here, to prove that a push arrived."""
-        mine = dict(self._model.named_parameters())
-        return {name: mine[name].detach() for name in names}
+    def close(self) -> None:
+        """Nothing to do: all of it is in this process."""
 
     @torch.inference_mode()
     def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
@@ -217,8 +219,8 @@ def filled_holes(alive: list[int]) -> list[int]:
     return order
 
 
-def stop_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+def stop_token_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """Every token that ends a response: the tokenizer's and those of the model's generation config."""
-    configured = model.generation_config.eos_token_id if model.generation_config else None
+    configured = generation.eos_token_id if generation else None
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(i for i in [*ids, tokenizer.eos_token_id] if i is not None)

@@ -13,6 +13,7 @@ from typing import Any, Self
 from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
 from .connections import BadAddress, Connections, Refused, TooLong
+from .gate import Gate, Share
 from .replies import problem, read
 from .templates import canonical
 
@@ -29,14 +30,13 @@ USER_AGENT = "Touchstone/1"
 class ChatClient:
     """`async with ChatClient(target, budget) as client: reply = await client.chat(request)`, from any number of tasks.
 
-    At most `target.concurrency` requests are in flight; a call that pauses before another attempt leaves its place to
-    others. `budget`, if given, is charged here and nowhere else.
+    At most `target.concurrency` requests are in flight, those of other runs included where they `share` the endpoint; a
+    call that pauses before another attempt leaves its place to others. `budget`, if given, is charged here and nowhere else.
     """
 
-    def __init__(self, target: Target, budget: Budget | None = None) -> None:
+    def __init__(self, target: Target, budget: Budget | None = None, share: Share | None = None) -> None:
         self.target, self.budget = target, budget
-        self._places = asyncio.Semaphore(target.concurrency)
-        self._pace = _Pace(target.requests_per_minute)
+        self._gate = Gate(target.concurrency, target.requests_per_minute, share)
         self._tails: dict[Any, tuple[Any, str]] = {}
         self._connections: Connections | None = None
         base = target.url.rstrip("/")
@@ -50,6 +50,7 @@ class ChatClient:
             self._connections = Connections(self._url, headers, longest=LONGEST_REPLY, refuse=self.target.refuse)
         except BadAddress as error:
             raise EndpointProblem("refused", self._hidden(str(error))) from None
+        await self._gate.__aenter__()
         return self
 
     async def __aexit__(
@@ -57,6 +58,7 @@ class ChatClient:
     ) -> None:
         if self._connections is not None:
             self._connections.close()
+        await self._gate.__aexit__(kind, error, trace)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """The reply to `request`, whole or cut (`finish_reason` "length").
@@ -70,7 +72,7 @@ class ChatClient:
                 return await self._charged(request, data, attempt)
             except EndpointProblem as found:
                 if found.retry_after_s is not None:
-                    self._pace.rest(min(found.retry_after_s, LONGEST_RETRY_AFTER_S))
+                    self._gate.pace.rest(min(found.retry_after_s, LONGEST_RETRY_AFTER_S))
                 if not found.retryable or attempt > self.target.retries:
                     raise
                 pause = self._pause_s(found, attempt)
@@ -111,9 +113,11 @@ class ChatClient:
         """(answer, seconds) of one attempt within the limits on concurrency and rate. Raises EndpointProblem."""
         if self._connections is None:
             raise RuntimeError("use the client as `async with ChatClient(...) as client`")
-        async with self._places:
-            await self._pace.turn()
+        await self._gate.enter()
+        try:
             return await self._exchange(self._connections, data)
+        finally:
+            self._gate.leave()
 
     async def _charged(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, charged to the budget if there is one."""
@@ -173,22 +177,3 @@ class ChatClient:
                 raise EndpointProblem(found.code, f"{found.message} (asks to wait {found.retry_after_s:.0f} s)")
             return found.retry_after_s * random.uniform(1.0, 1.1)  # noqa: S311 - spreads load, guards nothing
         return min(FIRST_PAUSE_S * 2.0 ** (attempt - 1), LONGEST_PAUSE_S) * random.uniform(0.5, 1.0)  # noqa: S311
-
-
-class _Pace:
-    """Requests start at even distances; none starts while the endpoint has asked for rest."""
-
-    def __init__(self, per_minute: int | None) -> None:
-        self._distance = 60.0 / per_minute if per_minute else 0.0
-        self._next = 0.0
-
-    async def turn(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._distance == 0.0 and self._next <= now:
-            return
-        mine = max(now, self._next)
-        self._next = mine + self._distance
-        await asyncio.sleep(mine - now)
-
-    def rest(self, seconds: float) -> None:
-        self._next = max(self._next, asyncio.get_running_loop().time() + seconds)

@@ -10,6 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from trainer.inference.draw import nucleus
+
 _ROWS = 256
 _ROWS_ON_GPU = 2048
 
@@ -83,6 +85,21 @@ def log_probs(hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperatur
         return logp_M, entropy_M
     logp_M, entropy_M, _ = _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)
     return logp_M, entropy_M
+
+
+@torch.no_grad()
+def sampled_log_probs(
+    hidden_MD: Tensor, weight_VD: Tensor, tokens_M: Tensor, temperature: float, top_p: float
+) -> Tensor:
+    """Log-probabilities [M] under the distribution a sampler draws from: temperature, then nucleus; -inf outside of it."""
+    if top_p >= 1:
+        return _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)[0]
+    parts = []
+    for rows in _blocks(tokens_M):
+        softmax_RV, *_ = _distribution(_logits(hidden_MD[rows], weight_VD, temperature), tokens_M[rows])
+        kept_RN, ids_RN = nucleus(softmax_RV, top_p)
+        parts.append(torch.where(ids_RN == tokens_M[rows, None], kept_RN, 0.0).sum(-1).log())
+    return torch.cat(parts)
 
 
 @torch.no_grad()

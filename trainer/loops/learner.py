@@ -1,6 +1,6 @@
 """The policy under training: its adapters, its optimiser, and log-probabilities of responses."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from trainer.config import PolicyConfig
@@ -16,9 +16,10 @@ from trainer.inference.attention import use_grouped_attention
 from trainer.inference.prefix import PrefixTree
 from trainer.seeding import derive_seed
 
-from .head import log_probs
+from .head import log_probs, sampled_log_probs
 from .masters import Masters
 from .optimizers import Optimizers
+from .sharding import Share, share_of, whole
 
 Sequence_ = tuple[tuple[int, ...], tuple[int, ...]]
 """Prompt tokens and response tokens."""
@@ -32,22 +33,48 @@ class Scored:
     entropy_T: Tensor
 
 
+Measure = Callable[[Tensor, Tensor, Tensor], Any]
+"""From hidden states [M, D], head [V, D] and the tokens [M] they predict."""
+
+
+class Pass(nn.Module):
+    """A model's whole way from tokens to what is measured at its head, as one module: what several processes share."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, sequences: Sequence[Sequence_], measure: Measure) -> Any:
+        """One pass over all sequences, shared prefixes once; what `measure` makes of the M response tokens."""
+        device = self.model.device
+        tree = PrefixTree.of([prompt + response[:-1] for prompt, response in sequences]).to(device)
+        hidden_ND = self.model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
+        paths = zip(tree.paths, sequences, strict=True)
+        nodes_M = torch.cat([path[len(prompt) - 1 :] for path, (prompt, _) in paths])
+        tokens_M = torch.tensor([token for _, response in sequences for token in response], device=device)
+        return measure(hidden_ND[nodes_M], self.model.get_output_embeddings().weight, tokens_M)
+
+
 class Learner:
     """Owns the trained parameters and the optimiser, and saves both as named tensors.
 
     With adapters the untrained model is the same model with the adapters off. Without them a frozen copy is kept, at the
-    price of its memory, so that the distance from it can always be shown.
+    price of its memory, so that the distance from it can always be shown. Where several processes hold the model (`share`),
+    all of them call the same methods in the same order.
     """
 
-    def __init__(self, model: Any, config: PolicyConfig) -> None:
+    def __init__(self, model: Any, config: PolicyConfig, share: Share | None = None) -> None:
         use_grouped_attention(model)
         model.eval()  # no dropout: log-probabilities of one policy must not differ between two passes
         self._config = config
-        self._frozen = None if config.model.lora else deepcopy(model).requires_grad_(False)
+        self.share = share or Share()
+        frozen = None if config.model.lora else deepcopy(model).requires_grad_(False)
         self._peft = _with_adapters(model, config) if config.model.lora else None
         self._model = self._peft.get_base_model() if self._peft else model
         if config.optim.recompute_activations:
             _recompute_activations(self._model)
+        self._pass = self._spread(self._model)
+        self._frozen_pass = self._spread(frozen) if frozen is not None else self._pass
         named = (self._peft or model).named_parameters()
         self._masters = Masters({name: parameter for name, parameter in named if parameter.requires_grad})
         self.parameters = self._masters.parameters
@@ -55,51 +82,69 @@ class Learner:
 
     def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[Scored]:
         """One forward pass over all sequences, shared prefixes once. `untrained`: as the model was before the run."""
-        hidden_MD, tokens_M = self.response_states(sequences, untrained)
-        head_VD = self._model.get_output_embeddings().weight
-        if untrained and self._frozen is not None:
-            head_VD = self._frozen.get_output_embeddings().weight
-        logp_M, entropy_M = log_probs(hidden_MD, head_VD, tokens_M, temperature)
+        off = untrained and self._peft is not None
+        run = self._frozen_pass if untrained else self._pass
+        with self._peft.disable_adapter() if off else nullcontext():
+            logp_M, entropy_M = run(sequences, partial(log_probs, temperature=temperature))
         lengths = [len(response) for _, response in sequences]
         # What follows are sums over a few numbers per token, which the records of the step share: on the CPU.
         parts = zip(logp_M.cpu().split(lengths), entropy_M.cpu().split(lengths), strict=True)
         return [Scored(logp_T, entropy_T) for logp_T, entropy_T in parts]
 
-    def response_states(self, sequences: Sequence[Sequence_], untrained: bool = False) -> tuple[Tensor, Tensor]:
-        """Hidden states [M, D] from which the M response tokens are predicted, and those tokens [M]."""
-        off = untrained and self._peft is not None
-        model = self._frozen if untrained and self._frozen is not None else self._model
-        with self._peft.disable_adapter() if off else nullcontext():
-            return response_states(model, sequences)
+    @torch.no_grad()
+    def sampled_log_probs(self, sequence: Sequence_, temperature: float, top_p: float) -> Tensor:
+        """Log-probabilities [T] of a response's tokens under the distribution that a sampler draws from."""
+        logp_T: Tensor = self._pass([sequence], partial(sampled_log_probs, temperature=temperature, top_p=top_p))
+        return logp_T.cpu()
 
-    def logits(self, hidden_MD: Tensor) -> Tensor:
-        return self._model.get_output_embeddings()(hidden_MD).float()
+    def _spread(self, model: Any) -> Pass:
+        made = Pass(model)
+        self.share.spread(made, list(model.model.layers), getattr(torch, self._config.model.dtype))
+        return made
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The parameters that training changes, under the names of the plain model."""
+        """The parameters that training changes, whole, under the names and in the dtype of the plain model."""
+        dtype = getattr(torch, self._config.model.dtype)
         with torch.no_grad():
             if self._peft is None:
-                yield from ((name, parameter.detach()) for name, parameter in self._model.named_parameters())
+                for name, parameter in self._model.named_parameters():
+                    yield name, whole(parameter.detach()).to(dtype)
                 return
             for name, module in self._model.named_modules():
                 if hasattr(module, "lora_A"):
-                    base = module.base_layer.weight
-                    yield f"{name}.weight", (base + module.get_delta_weight("default")).to(base.dtype)
+                    a, b = (whole(part["default"].weight) for part in (module.lora_A, module.lora_B))
+                    merged = whole(module.base_layer.weight) + module.scaling["default"] * (b @ a)
+                    yield f"{name}.weight", merged.to(dtype)
+
+    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The adapters alone, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
+        with torch.no_grad():
+            for name, module in self._model.named_modules():
+                if hasattr(module, "lora_A"):
+                    dtype = module.base_layer.weight.dtype
+                    yield f"{name}.lora_A.weight", module.lora_A["default"].weight.to(dtype)
+                    scaled = module.lora_B["default"].weight * module.scaling["default"]
+                    yield f"{name}.lora_B.weight", scaled.to(dtype)
 
     @contextmanager
     def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
         """Meanwhile the trained parameters have the values of `policy`; afterwards their own again."""
-        mine = {name: parameter.detach().clone() for name, parameter in self.parameters.items()}
-        self._fill(policy)
+        mine = self.policy()
+        self.fill(policy)
         try:
             yield
         finally:
-            self._fill(mine)
+            self.fill(mine)
 
-    def _fill(self, policy: dict[str, Tensor]) -> None:
+    def policy(self) -> dict[str, Tensor]:
+        """Copies of the trained parameters as they are now, whole."""
+        return {name: whole(parameter.detach()).clone() for name, parameter in self.parameters.items()}
+
+    def fill(self, policy: dict[str, Tensor]) -> None:
+        """Give the trained parameters these values."""
         with torch.no_grad():
             for name, parameter in self.parameters.items():
-                parameter.copy_(policy[name])
+                parameter.copy_(share_of(policy[name], parameter))
         self._masters.publish()
 
     def begin_update(self) -> None:
@@ -109,7 +154,7 @@ class Learner:
     def clip(self, largest: float) -> float:
         """The norm of the gradient over all parameters, before it is cut down to `largest`."""
         self._masters.complete_gradients()
-        return float(torch.nn.utils.clip_grad_norm_(self.parameters.values(), largest))
+        return float(whole(torch.nn.utils.clip_grad_norm_(self.parameters.values(), largest)))
 
     def end_update(self) -> None:
         self.optimizer.step()
@@ -123,8 +168,9 @@ class Learner:
         self.optimizer.set_lr(lr)
 
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
-        """Everything a checkpoint needs, by owner."""
-        return {"policy": dict(self.parameters), "optimizer": self.optimizer.state_tensors()}
+        """Everything a checkpoint needs, whole, by owner."""
+        policy = {name: whole(parameter.detach()) for name, parameter in self.parameters.items()}
+        return {"policy": policy, "optimizer": self.optimizer.state_tensors()}
 
     def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
         """Raises ValueError when the checkpoint is of another model, another adapter rank or another optimiser."""
@@ -132,8 +178,16 @@ class Learner:
         wrong = [n for n, p in self.parameters.items() if n not in policy or policy[n].shape != p.shape]
         if wrong or len(policy) != len(self.parameters):
             raise ValueError(f"the checkpoint does not fit this model: {(wrong or sorted(policy))[0]} differs")
-        self._fill(policy)
+        self.fill(policy)
         self.optimizer.load_state_tensors(tensors["optimizer"])
+
+    @property
+    def size(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters.values())
+
+    def close(self) -> None:
+        """Nothing to end: the model is in this process."""
 
 
 class Teacher:
@@ -141,24 +195,13 @@ class Teacher:
 
     def __init__(self, model: Any) -> None:
         use_grouped_attention(model)
-        self._model = model.eval().requires_grad_(False)
+        self._pass = Pass(model.eval().requires_grad_(False))
 
     @torch.no_grad()
     def score(self, sequences: Sequence[Sequence_], temperature: float) -> list[Tensor]:
         """log pi_teacher of each response's tokens, [T] each."""
-        hidden_MD, tokens_M = response_states(self._model, sequences)
-        logp_M, _ = log_probs(hidden_MD, self._model.get_output_embeddings().weight, tokens_M, temperature)
+        logp_M, _ = self._pass(sequences, partial(log_probs, temperature=temperature))
         return list(logp_M.cpu().split([len(response) for _, response in sequences]))
-
-
-def response_states(model: Any, sequences: Sequence[Sequence_]) -> tuple[Tensor, Tensor]:
-    """One pass of `model`, shared prefixes once: hidden states [M, D] and the M response tokens they predict."""
-    tree = PrefixTree.of([prompt + response[:-1] for prompt, response in sequences]).to(model.device)
-    hidden_ND = model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
-    paths = zip(tree.paths, sequences, strict=True)
-    nodes_M = torch.cat([path[len(prompt) - 1 :] for path, (prompt, _) in paths])
-    tokens_M = torch.tensor([token for _, response in sequences for token in response], device=hidden_ND.device)
-    return hidden_ND[nodes_M], tokens_M
 
 
 def _recompute_activations(model: Any) -> None:

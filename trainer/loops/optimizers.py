@@ -7,6 +7,8 @@ from torch import Tensor, nn
 
 from trainer.config.policy import Optim
 
+from .sharding import share_of, whole
+
 
 class Optimizers:
     """`adamw`: AdamW for everything. `muon`: Muon for the matrices of the layers, AdamW for the rest.
@@ -50,10 +52,10 @@ class Optimizers:
             part.state.clear()
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """`<key>:<parameter>`, such as `exp_avg:model.norm.weight`. Step counts are tensors too."""
+        """Whole, by `<key>:<parameter>`, such as `exp_avg:model.norm.weight`. Step counts are tensors too."""
         names = {parameter: name for name, parameter in self._parameters.items()}
         return {
-            f"{key}:{names[parameter]}": value
+            f"{key}:{names[parameter]}": whole(value)
             for part in self._parts
             for parameter, state in part.state.items()
             for key, value in state.items()
@@ -69,7 +71,7 @@ class Optimizers:
                 raise ValueError(f"the checkpoint holds {key!r} of {name}: it was written with another optim.optimizer")
             parameter = self._parameters[name]
             # Step counts stay where AdamW makes them; everything else lies beside its parameter.
-            part.state[parameter][key] = value.clone() if key == "step" else value.clone().to(parameter.device)
+            part.state[parameter][key] = value.clone() if key == "step" else share_of(value.clone(), parameter)
 
     def _part_of(self, name: str) -> torch.optim.Optimizer:
         wanted = self._parameters[name]

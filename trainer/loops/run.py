@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
+from trainer.inference.sampling import EngineLost
 from trainer.monitors import RunMonitor
 
 from .errors import AttemptAbandoned, RunFailed, StopRequested
@@ -47,6 +48,9 @@ def run_policy(
         monitor.log(_last_lines(error), step, level="error")
         monitor.state("failed", explain(error, config), step=step)
         return False
+    finally:
+        if loop:
+            loop.parts.sampler.close()
 
 
 def explain(error: BaseException, config: PolicyConfig) -> str:
@@ -54,6 +58,8 @@ def explain(error: BaseException, config: PolicyConfig) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text.lower():
         return _lower(config)
+    if isinstance(error, EngineLost):
+        return f"{text}. Nothing is lost: resume the run from its last checkpoint."
     known = isinstance(error, RunFailed | ValueError | OSError)
     return text if known else f"{type(error).__name__}: {text}"
 
@@ -88,7 +94,7 @@ def _build(
 
     rows = read_examples(examples)
     monitor.progress(0, "loading", 0, 1, None)
-    from trainer.inference.local import LocalSampler
+    from trainer.inference.build import build_sampler
     from trainer.inference.models import load_model, load_tokenizer
 
     from .learner import Learner
@@ -103,12 +109,12 @@ def _build(
     if not prompts.heldout and config.evaluation.max_examples:
         monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner = Learner(load_model(model_dir, config.model.dtype), config)
-    sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)
+    sampler = build_sampler(config, model_dir, tokenizer)
     teacher = _teacher(config, teacher_dir, tokenizer)
     loop = (loop_of or PolicyLoop)(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
     monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
-        f"{sum(p.numel() for p in learner.parameters.values()):,} trained parameters"
+        f"{learner.size:,} trained parameters"
     )
     if resume and loop.resume():
         monitor.log(f"resumed after step {loop.step}", loop.step)

@@ -154,8 +154,11 @@ def test_entropy_and_log_probability_agree_with_the_full_distribution(collected:
     loop, trajectories, _ = collected(small_config())
     learner, trajectory = loop.parts.learner, trajectories[0]
     (scored,) = learner.score([(trajectory.plan.prompt_tokens, trajectory.tokens)], 0.7)
-    hidden, tokens = learner.response_states([(trajectory.plan.prompt_tokens, trajectory.tokens)])
-    logp = torch.log_softmax(learner.logits(hidden) / 0.7, -1)
+    tokens = torch.tensor(trajectory.tokens)
+    mask = torch.ones(1, 1, *[len(trajectory.plan.prompt_tokens) + len(tokens) - 1] * 2, dtype=torch.bool).tril()
+    inputs = torch.tensor([trajectory.plan.prompt_tokens + trajectory.tokens[:-1]])
+    logits = learner._model(inputs, attention_mask=mask).logits[0, len(trajectory.plan.prompt_tokens) - 1 :]
+    logp = torch.log_softmax(logits / 0.7, -1)
     torch.testing.assert_close(scored.logp_T, logp.gather(-1, tokens[:, None])[:, 0], atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(scored.entropy_T, -(logp.exp() * logp).sum(-1), atol=1e-5, rtol=1e-5)
 

@@ -1,0 +1,108 @@
+"""Clocks and memory of one side of `benchmarks.trainer`, and what the machine's matrix products can do."""
+
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+Taken = dict[str, Any]
+"""steps, and of each phase its seconds, processor seconds and peak MiB, summed over the counted steps."""
+
+
+class Side:
+    """Phases of steps, the first of which is not counted. `tokens`: what every step has to be about."""
+
+    def __init__(self, tokens: int) -> None:
+        self._tokens, self._steps = tokens, -1
+        self._sums = {f"{phase}_{key}": 0.0 for phase in ("sampling", "training") for key in ("s", "cpu_s", "mib")}
+        self._step: dict[str, float] = {}
+        self._began = (0.0, 0.0)
+        self.last_s = 0.0
+
+    @contextmanager
+    def sampling(self) -> Iterator[None]:
+        self._begin()
+        yield
+        self._end("sampling")
+
+    @contextmanager
+    def training(self) -> Iterator[None]:
+        self._begin()
+        yield
+        self._end("training")
+
+    def begin_training(self) -> None:
+        """For a peer that cannot be put in a `with`; a phase may have several parts."""
+        self._begin()
+
+    def end_training(self) -> None:
+        self._end("training")
+
+    def step_done(self, tokens: int) -> None:
+        """Raises RuntimeError where a step was not the work that both sides agreed on."""
+        if tokens != self._tokens:
+            raise RuntimeError(f"a step of {tokens} response tokens instead of {self._tokens}: this compares nothing")
+        self._steps += 1
+        if self._steps > 0:
+            for key, value in self._step.items():
+                before = self._sums[key]
+                self._sums[key] = max(before, value) if key.endswith("mib") else before + value
+        self._step = {}
+
+    def taken(self) -> Taken:
+        return {"steps": self._steps, **self._sums}
+
+    def _begin(self) -> None:
+        reset_peak()
+        self._began = (time.perf_counter(), time.process_time())
+
+    def _end(self, phase: str) -> None:
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        self.last_s = time.perf_counter() - self._began[0]
+        part = {"s": self.last_s, "cpu_s": time.process_time() - self._began[1]}
+        for key, value in part.items():
+            self._step[f"{phase}_{key}"] = self._step.get(f"{phase}_{key}", 0.0) + value
+        self._step[f"{phase}_mib"] = max(self._step.get(f"{phase}_mib", 0.0), peak_mib())
+
+
+def reset_peak() -> None:
+    if DEVICE == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    else:
+        Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts again at what is resident now
+
+
+def peak_mib() -> float:
+    if DEVICE == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**20
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    if found is None:
+        raise RuntimeError("this system does not say how much memory a process had at most")
+    return int(found[1]) / 1024
+
+
+def pass_flops(model: Any, nodes: int, predicted: int) -> float:
+    """Multiplications and additions of a forward pass over `nodes` tokens: layers, attention, head where one is predicted."""
+    width, vocabulary = model.config.hidden_size, model.config.vocab_size
+    layers = sum(p.numel() for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2)
+    attention = 4.0 * model.config.num_hidden_layers * nodes**2 * width
+    return 2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary
+
+
+def matmul_flops(dtype: torch.dtype, size: int = 2048 if DEVICE == "cpu" else 8192) -> float:
+    """The best of a few products of two square matrices."""
+    a, b = (torch.randn(size, size, device=DEVICE, dtype=dtype) for _ in range(2))
+    best = float("inf")
+    for _ in range(4):
+        started = time.perf_counter()
+        a @ b
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        best = min(best, time.perf_counter() - started)
+    return 2.0 * size**3 / best

@@ -1,0 +1,62 @@
+"""One model spread over several processes with torch's FSDP2 (`fully_shard`).
+
+Every process holds a share of each weight, of its gradient and of the optimiser's state. Before a layer runs, the processes
+gather its weights from one another, and afterwards drop them. So all of them must run the same passes in the same order,
+forward and backward, and ask for whole tensors together.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+
+@dataclass(frozen=True)
+class Share:
+    """This process among those that hold a model together. `mesh` is None where one process has it all."""
+
+    rank: int = 0
+    ranks: int = 1
+    mesh: Any = None
+
+    def spread(self, whole: nn.Module, layers: list[nn.Module], dtype: torch.dtype) -> None:
+        """Keep this process's share of every parameter of `whole`, gathered layer by layer. `dtype`: that of the passes."""
+        if self.mesh is None:
+            return
+        from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+
+        trained = next((p.dtype for p in whole.parameters() if p.requires_grad), dtype)
+        # Float32 shares of a model that computes in bfloat16 are its masters: gathered rounded, summed up in float32.
+        mixed = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32) if trained != dtype else None
+        for module in [*layers, whole]:
+            fully_shard(module, mesh=self.mesh, **({"mp_policy": mixed} if mixed else {}))
+        for module in whole.modules():
+            if isinstance(module, FSDPModule):
+                # An objective divides by the totals of the update, so gradients of the processes are added, not averaged.
+                module.set_gradient_divide_factor(1.0)
+                module.set_force_sum_reduction_for_comms(True)
+
+    def add_up(self, tensor: Tensor) -> Tensor:
+        """The sum of what each process has here."""
+        if self.mesh is not None:
+            on_device = tensor.to(self.mesh.device_type)
+            torch.distributed.all_reduce(on_device)
+            tensor.copy_(on_device)
+        return tensor
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """The tensor itself, or all of it where this process has a share."""
+    gather = getattr(tensor, "full_tensor", None)
+    return gather() if gather else tensor
+
+
+def share_of(value: Tensor, like: Tensor) -> Tensor:
+    """A whole tensor on the device of `like`, spread as `like` is."""
+    moved = value.to(like.device)
+    if not hasattr(like, "full_tensor"):
+        return moved
+    from torch.distributed.tensor import distribute_tensor
+
+    return distribute_tensor(moved, like.device_mesh, like.placements)
