@@ -161,11 +161,10 @@ def _agreement(rows: Sequence[Audited]) -> Agreement:
 
 
 def _clusters(rows: Sequence[Audited]) -> list[str]:
-    """Of one prompt together; of one response where there is only one prompt."""
+    """Of one prompt together; of one response where there is only one prompt; each apart where there is one response."""
     prompts = [each.graded.example.key for each in rows]
-    if len(set(prompts)) > 1:
-        return prompts
-    return [each.graded.response.id for each in rows]
+    responses = [each.graded.response.id for each in rows]
+    return next((found for found in (prompts, responses) if len(set(found)) > 1), [each.item for each in rows])
 
 
 def _accuracy(found: Agreement, judge: str, *tags: str) -> r.Cell:
@@ -205,7 +204,7 @@ def _table(found: Mapping[str, Agreement]) -> r.Table:
         ("Lean", "share the judge calls met minus the share people do: above 0 it is milder"),
         ("Missing", "criteria without a verdict of the judge"),
     ]
-    note = "Criteria on which people are evenly split are left out and counted. The criteria of one prompt are resampled together."
+    note = "Criteria on which people are evenly split are left out and counted. The criteria of one prompt are resampled together, where there are several."
     return r.Table("Judges against people", columns, rows, note)
 
 
@@ -324,5 +323,6 @@ RECIPE = Recipe(
     icon="check-check",
     schema=CriterionAuditConfig,
     run=run,
+    tasks="grading",
     measure="Agreement with people",
 )

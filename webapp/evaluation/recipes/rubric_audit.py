@@ -258,5 +258,6 @@ RECIPE = Recipe(
     icon="clipboard-check",
     schema=RubricAuditConfig,
     run=run,
+    tasks="grading",
     measure="Criteria that decide nothing",
 )
