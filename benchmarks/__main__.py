@@ -19,7 +19,7 @@ MODULES = {
     "datasets": "import and reads of a large dataset",
     "workbench": "an annotator's wait for the next task, in a browser",
     "annotation": "people annotating: submissions per second and latency",
-    "trainer": "sampling and training, against TRL",
+    "trainer": "a training step: speed and memory, against TRL",
     "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
     "local_judges": "the judge in the box, against one generation per criterion",
 }

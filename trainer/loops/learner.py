@@ -98,8 +98,8 @@ class Learner:
         return logp_T.cpu()
 
     def _spread(self, model: Any) -> Pass:
-        made = Pass(model)
-        self.share.spread(made, list(model.model.layers), getattr(torch, self._config.model.dtype))
+        made, dtype = Pass(model), getattr(torch, self._config.model.dtype)
+        self.share.spread(made, list(model.model.layers), dtype if model.dtype != dtype else None)
         return made
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:

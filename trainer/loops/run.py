@@ -13,6 +13,8 @@ from .errors import AttemptAbandoned, RunFailed, StopRequested
 
 _TRACEBACK_LINES = 12
 LoopOf = Callable[[Any], "PolicyLoop"]  # noqa: F821 - imported below, after the config and the files have been checked
+Learners = Callable[[Path | None], tuple[Any, Any]]
+"""Makes a learner and its updater outside this process, given the directory of the teacher."""
 
 
 def run_policy(
@@ -24,15 +26,17 @@ def run_policy(
     resume: bool,
     teacher_dir: Path | None = None,
     loop_of: LoopOf | None = None,
+    learners: Learners | None = None,
 ) -> bool:
     """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned.
 
-    `loop_of` makes the loop out of its parts; left out, it is the synchronous one.
+    `loop_of` makes the loop out of its parts; left out, it is the synchronous one. `learners` makes what is trained where
+    several processes train it; left out, it is in this process.
     """
     loop = None
     try:
         monitor.state("running")
-        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir, loop_of)
+        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir, loop_of, learners)
         summary = loop.run()
         monitor.state("finished", step=loop.step, summary=summary)
         return True
@@ -47,6 +51,9 @@ def run_policy(
         monitor.log(_last_lines(error), step, level="error")
         monitor.state("failed", explain(error, config), step=step)
         return False
+    finally:
+        if loop is not None:
+            loop.parts.learner.close()
 
 
 def explain(error: BaseException, config: PolicyConfig) -> str:
@@ -83,6 +90,7 @@ def _build(
     resume: bool,
     teacher_dir: Path | None,
     loop_of: LoopOf | None,
+    learners: Learners | None,
 ) -> "PolicyLoop":  # noqa: F821 - imported below, after the config and the files have been checked
     from .data import prepare_prompts, read_examples
 
@@ -102,10 +110,14 @@ def _build(
         monitor.log(line, level="warning")
     if not prompts.heldout and config.evaluation.max_examples:
         monitor.log("no example is held out, so there is no evaluation", level="warning")
-    learner = Learner(load_model(model_dir, config.model.dtype), config)
+    teacher, updater = _teacher(config, teacher_dir, tokenizer), None
+    if learners is None:
+        learner = Learner(load_model(model_dir, config.model.dtype), config)
+    else:
+        learner, updater = learners(teacher_dir if teacher else None)
     sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)
-    teacher = _teacher(config, teacher_dir, tokenizer)
-    loop = (loop_of or PolicyLoop)(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
+    parts = Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher, updater)
+    loop = (loop_of or PolicyLoop)(parts)
     monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
         f"{learner.size:,} trained parameters"
