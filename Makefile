@@ -6,10 +6,12 @@ VENV := .venv
 PY := $(VENV)/bin/python
 # Named after the lock's content: a changed lock installs again, an unchanged one costs nothing
 INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12)
+VLLM := .venv-vllm
+VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test lint format bench bench-judges bench-trainer screenshot clean
+.PHONY: help setup run test vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -36,6 +38,19 @@ test: setup  ## Run the whole test suite
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack"
 	$(PYTEST) -m stack
 
+vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 3 GB)
+
+# vLLM's metadata asks for versions that break the lock, hence --no-deps. The CPU build of vLLM wants the CPU build of
+# torch: name an index that has it in TORCH_INDEX.
+$(VLLM_INSTALLED): requirements.lock requirements-vllm.lock
+	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
+	@echo "Installing Python packages and vLLM (some minutes, once)"
+	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@rm -f $(VLLM)/.installed-* && touch $@
+
+test-vllm: vllm  ## Run the tests that need vLLM itself (not part of `make test`)
+	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest tests/trainer/inference/vllm
+
 lint: setup  ## Check style, types and import rules
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
@@ -59,5 +74,5 @@ screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot
 
 clean:  ## Remove what can be made again; data under var/ stays
-	rm -rf $(VENV) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VLLM) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

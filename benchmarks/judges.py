@@ -37,7 +37,10 @@ from benchmarks.machine import describe
 
 IN_FLIGHT = 200
 LATENCY_MS = 200
-RESPONSES, CRITERIA = 400, 10
+RESPONSES, CRITERIA = (
+    1_000,
+    10,
+)  # long enough that opening the connections, and waiting for the last answers, hardly counts
 GRADED = 200  # responses, for the comparison with autorubric
 PAIRS = 5_000  # judged in both orders: 10,000 verdicts
 ROUNDS = 2
@@ -67,10 +70,12 @@ STATEMENTS = [
 
 @dataclass(frozen=True)
 class Speed:
-    """Of one round. `cpu_ms` is processor time of this process per request."""
+    """Of one round. Processor time per request, in ms: of this process, of the chat server and of the database."""
 
     per_second: float
     cpu_ms: float
+    server_ms: float
+    database_ms: float
     in_flight: float
     cached_share: float
 
@@ -160,6 +165,8 @@ def ours_and_bare(url: str) -> dict[str, dict[str, Any]]:
         "judges_stored": result(best["ours"].per_second, best["bare"].per_second, "verdicts/s"),
         "judges_in_flight": result(100 * median(s.in_flight for s in ours) / IN_FLIGHT, None, "% of the limit"),
         "judges_cpu": result(best["ours"].cpu_ms, best["bare"].cpu_ms, "ms/request"),
+        "judges_cpu_server": result(best["ours"].server_ms, best["bare"].server_ms, "ms/request"),
+        "judges_cpu_database": result(best["ours"].database_ms, None, "ms/request"),
         "judges_prefix_cache": result(100 * ours[-1].cached_share, 100 * possible, "% of prompt tokens"),
     }
 
@@ -167,6 +174,7 @@ def ours_and_bare(url: str) -> dict[str, dict[str, Any]]:
 def timed(url: str, count: int, work: Any) -> Speed:
     base = url.removesuffix("/v1")
     httpx.post(f"{base}/reset")
+    before, database = httpx.get(f"{base}/stats").json(), database_cpu_s()
     used, started = resource.getrusage(resource.RUSAGE_SELF), time.perf_counter()
     work()
     seconds, after = time.perf_counter() - started, resource.getrusage(resource.RUSAGE_SELF)
@@ -175,8 +183,23 @@ def timed(url: str, count: int, work: Any) -> Speed:
         raise RuntimeError(f"{count} calls were expected, {stats['requests']} arrived")
     cpu = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
     return Speed(
-        count / seconds, 1000 * cpu / count, stats["mean_in_flight"], stats["cached_tokens"] / stats["prompt_tokens"]
+        per_second=count / seconds,
+        cpu_ms=1000 * cpu / count,
+        server_ms=1000 * (stats["cpu_s"] - before["cpu_s"]) / count,
+        database_ms=1000 * (database_cpu_s() - database) / count,
+        in_flight=stats["mean_in_flight"],
+        cached_share=stats["cached_tokens"] / stats["prompt_tokens"],
     )
+
+
+def database_cpu_s() -> float:
+    """Processor time that the process behind our connection has used."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        stat = Path(f"/proc/{cursor.fetchone()[0]}/stat").read_text()
+    return sum(int(ticks) for ticks in stat.rpartition(")")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
 
 
 async def bare_loop(url: str, bodies: list[bytes]) -> None:
@@ -246,7 +269,7 @@ def requests_of(version: Any, inputs: list[Any]) -> list[bytes]:
     async def rendered() -> list[bytes]:
         client = ChatClient(endpoint_target(version.endpoint))
         calls = expanded(version.resolved, version.digest, inputs, Counter())
-        return [json.dumps(client.body(call.request)).encode() for call in calls]
+        return [client.encoded(call.request) for call in calls]
 
     return asyncio.run(rendered())
 

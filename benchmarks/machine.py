@@ -1,22 +1,11 @@
-"""The machine that a measurement was taken on, in one line."""
+"""The machine that a measurement was taken on, in one line; processor time of a tree of processes."""
 
 import os
-import platform
 from pathlib import Path
 
+from trainer.machine import describe
 
-def describe() -> str:
-    """Processor, cores this process may use, memory, present load, versions of kernel and Python."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
-    cores = len(os.sched_getaffinity(0))
-    parts = [_processor(), f"{cores} cores", f"{memory:.0f} GiB", f"load {os.getloadavg()[0]:.1f}"]
-    return ", ".join([*parts, f"Linux {platform.release()}", f"Python {platform.python_version()}"])
-
-
-def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.machine()
+__all__ = ["cpu_seconds", "describe"]
 
 
 def cpu_seconds(pid: int) -> float:

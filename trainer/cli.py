@@ -52,6 +52,32 @@ def models(arguments: list[str]) -> int:
     return 0
 
 
+def sampler_server(arguments: list[str]) -> int:
+    """Start vLLM so that runs can sample from it and push their weights to it. Whoever reaches it can do both."""
+    from trainer.inference.sampling import SamplerInvalid
+    from trainer.inference.vllm import installed_version, module_for
+
+    parser = argparse.ArgumentParser(prog="python -m trainer sampler-server", description=sampler_server.__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="directory of a model")
+    parser.add_argument("--host", default="127.0.0.1")
+    parser.add_argument("--port", type=int, default=8001)
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="that of model.dtype")
+    parser.add_argument("--rank", type=int, help="largest rank of adapters, for sampler.push adapters")
+    parser.add_argument("--max-batch", type=int, default=64, help="responses decoded side by side")
+    parser.add_argument("--kv-cache-gb", type=float, default=2.0, help="memory for keys and values")
+    parser.add_argument("--compile", action="store_true", help="compile the model; pays on GPUs")
+    options = parser.parse_args(arguments)
+    try:
+        module = module_for(installed_version())
+    except SamplerInvalid as error:
+        print(error, file=sys.stderr)
+        return 1
+    wanted = module.arguments(
+        options.model, options.dtype, options.max_batch, options.kv_cache_gb, options.rank, not options.compile
+    )
+    return int(module.serve(wanted, options.host, options.port))
+
+
 def _run(config: PolicyConfig, options: argparse.Namespace) -> int:
     from trainer.loops.run import run_policy
     from trainer.monitors import Console, RunMonitor, Spool

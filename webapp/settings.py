@@ -216,6 +216,9 @@ TRAINER_COMMAND = ENV.trainer_command or (
 )
 # Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
+# So are measures of responses that need a model; see trainer.measuring.
+DIVERSITY_COMMAND = [sys.executable, "-m", "trainer", "diversity"]
+NOVELTY_COMMAND = [sys.executable, "-m", "trainer", "novelty"]
 # So is a judge with local weights; see trainer.judges.local.
 JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
 CHANNEL_LAYERS = {

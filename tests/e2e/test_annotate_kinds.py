@@ -304,3 +304,46 @@ def test_each_kind_is_accessible_to_everybody(bench, kind, count, theme):
     at.page.wait_for_load_state("networkidle")
     at.page.evaluate(AXE.read_text())
     assert at.page.evaluate(LOOK) == []
+
+
+# ---- without a network ----
+
+ENTERED = {
+    "grading": ["y", "n", "u"],
+    "ranking": ["2", "1", "3"],
+    "rating": ["5", "3", "8"],
+    "pairwise": ["6"],
+}
+
+
+@pytest.mark.parametrize("kind", ENTERED)
+def test_what_is_entered_while_the_network_is_gone_arrives_when_it_is_back(bench, kind):
+    responses = {"grading": 1, "rating": 1, "pairwise": 2}.get(kind, 3)
+    at = bench(kind, RESPONSES[:responses], scales=SCALES)
+    at.page.context.set_offline(True)
+    at.press(*ENTERED[kind])
+    at.says("kept in this browser")
+    at.press("Control+Enter")
+    at.says("1 submission waits to be sent")
+    assert not Answer.objects.exists()
+    at.page.context.set_offline(False)
+    at.delivered()
+    assert Answer.objects.filter(current=True).count() == 1
+
+
+@pytest.mark.parametrize("kind", ["rubric", "rationale"])
+def test_what_is_written_while_the_network_is_gone_arrives_when_it_is_back(bench, kind):
+    at = bench(kind, RESPONSES[:2], stress_test=False)
+    at.page.context.set_offline(True)
+    at.press("r" if kind == "rationale" else "Enter")
+    at.type("Names an opaque container")
+    if kind == "rationale":
+        at.page.get_by_role("textbox", name="Your rationale").fill("It names a tin.")
+    at.says("kept in this browser")
+    at.press("Control+Enter")
+    at.says("1 submission waits to be sent")
+    at.page.context.set_offline(False)
+    at.delivered()
+    said = stored()
+    items = said["reasons"] if kind == "rationale" else said["rubric"]["criteria"]
+    assert [item["text"] for item in items] == ["Names an opaque container"]

@@ -80,6 +80,7 @@ def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_r
     trainer.post(*step_events(trainer, 1))
     page.locator(".response").nth(1).wait_for()
     assert page.locator(".criterion-word").first.inner_text() in ("met", "not met")
+    page.get_by_text("weights of step 11, from token 10 on 12").first.wait_for()
 
     trainer.post(*step_events(trainer, 2))
     page.get_by_text("1 new step: show the newest").wait_for()

@@ -78,7 +78,12 @@ def novelty(logp: Sequence[ArrayLike], logp_initial: Sequence[ArrayLike]) -> Nov
             raise ValueError(f"logp_initial[{i}]: {b.size} tokens, logp has {a.size}")
         if a.size:
             ratios.append(float(np.exp(np.mean(a - b))))
-    median = float(np.median(ratios)) if ratios else math.nan
+    return novelty_of(ratios)
+
+
+def novelty_of(ratios: Sequence[float]) -> Novelty:
+    """From rho of each response."""
+    median = float(np.median(ratios)) if len(ratios) else math.nan
     return Novelty(tuple(ratios), median, {bound: sum(r > bound for r in ratios) for bound in (2.0, 10.0, 100.0)})
 
 
@@ -195,19 +200,24 @@ def win_rate(outcomes: Sequence[int | None], prompts: Sequence[object] | None = 
     return Wins(rate, signs.count(1), signs.count(0), signs.count(-1))
 
 
+def meaning_diversity(distances_P: Sequence[float | None]) -> Estimate:
+    """Mean over prompts of `embedding_diversity`; prompts with fewer than two responses are None, counted in `missing`."""
+    return _over_prompts(distances_P, "no prompt has two responses")
+
+
 def diversity(responses_PN: Sequence[Sequence[str]]) -> Estimate:
     """Mean over prompts of 1 - Self-BLEU; prompts with fewer than two responses are counted in `missing`."""
     values = [self_bleu_diversity(responses) if len(responses) > 1 else None for responses in responses_PN]
     return _over_prompts(values, "no prompt has two responses")
 
 
-def median_novelty(found: Novelty) -> Estimate:
-    """The median of rho with its bootstrap interval."""
+def median_novelty(found: Novelty, missing: int = 0) -> Estimate:
+    """The median of rho with its bootstrap interval; `missing`: responses without a token."""
     ratios = np.sort(np.array(found.ratios))
     if not len(ratios):
-        return undefined("no response has a token")
+        return undefined("no response has a token", missing=missing)
     draws = np.concatenate([_weighted_median(ratios, weights) for weights in resamples(len(ratios))])
-    return bootstrapped(found.median, len(ratios), draws)
+    return bootstrapped(found.median, len(ratios), draws, missing)
 
 
 def _weighted_median(sorted_N: Floats, counts_DN: Floats) -> Floats:

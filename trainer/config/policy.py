@@ -8,6 +8,7 @@ from .errors import FieldProblem
 from .fields import Section, knob
 from .policy_objective import Grpo, Objective
 from .runner import Runner
+from .sampler import Sampler
 
 
 class Lora(Section):
@@ -125,6 +126,7 @@ class PolicyConfig(Section):
     model: Model = Model()
     data: Data = Data()
     rollout: Rollout = Rollout()
+    sampler: Sampler = Sampler()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
     rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
     objective: Objective = Grpo()
@@ -156,7 +158,14 @@ class PolicyConfig(Section):
                 yield FieldProblem(f"rewards.{i}.soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
+        yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
         yield from self.runner.problems(longest, self.rollout.stop, self.objective)
+        if self.runner.kind == "async" and self.runner.quotas and self.scaffold and self.scaffold.step != "constant":
+            yield FieldProblem(
+                "runner.quotas",
+                "the scaffold falls with a prompt's place in the data, which quotas leave; set scaffold.step to 'constant' "
+                "or use no scaffold",
+            )
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
 

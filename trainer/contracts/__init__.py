@@ -18,6 +18,7 @@ from .events import (
     RunEvent,
     RunState,
     StateData,
+    TokenSpan,
 )
 from .example import Example, Message, Preference, Reason, Response
 from .rubric import Criterion, Rubric, VerifierSpec
@@ -42,6 +43,7 @@ __all__ = [
     "Reason",
     "Response",
     "RolloutRecord",
+    "TokenSpan",
     "RolloutsData",
     "Rubric",
     "RunAssignment",

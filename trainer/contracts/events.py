@@ -51,6 +51,14 @@ class CriterionResult(Record):
     verdict: Verdict
 
 
+class TokenSpan(Record):
+    """Tokens `start <= t < end` of a response were sampled by weights `version`: how many updates they had seen."""
+
+    version: Count
+    start: Count
+    end: Count
+
+
 class RolloutRecord(Record):
     """One sampled response with everything the viewer shows. Token arrays have the length of the response."""
 
@@ -72,6 +80,7 @@ class RolloutRecord(Record):
     logprobs: tuple[float, ...] = ()
     ratios: tuple[float, ...] = ()
     mask: tuple[float, ...] = ()
+    spans: tuple[TokenSpan, ...] = ()
 
 
 class RolloutsData(Record):

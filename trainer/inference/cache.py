@@ -1,4 +1,4 @@
-"""A key-value cache allocated once per batch, in which decoding writes in place.
+"""A key-value cache allocated once per call, in which decoding writes in place.
 
 The cache of transformers grows by concatenation: for 32 sequences that copies some 200 MB per token.
 """
@@ -12,40 +12,47 @@ from transformers.cache_utils import CacheLayerMixin, DynamicCache
 
 
 class SlotLayer(CacheLayerMixin):
-    """Keys and values [B, H, slots, D]; every row writes its next token to the same slot."""
+    """Keys and values [rows, H, slots, D], of which the first B rows are in use.
+
+    Row b keeps the token at position t of its sequence in slot t, so rows of any age decode side by side.
+    """
 
     is_sliding = False
     is_croppable = False
 
-    def __init__(self, keys: Tensor, values: Tensor, filled: int) -> None:
+    def __init__(self, keys: Tensor, values: Tensor) -> None:
         super().__init__()
-        self.keys, self.values, self.filled = keys, values, filled
+        self.keys, self.values = keys, values
+        self.places_B = torch.empty(0, dtype=torch.long)
+        self.seen = 0
         self.is_initialized = True
 
     def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
         """Nothing to do: the slots exist from the start."""
 
     def update(self, key_states: Tensor, value_states: Tensor, *_: Any, **__: Any) -> tuple[Tensor, Tensor]:
-        end = self.filled + key_states.shape[2]
-        self.keys[:, :, self.filled : end] = key_states
-        self.values[:, :, self.filled : end] = value_states
-        self.filled = end
-        return self.keys[:, :, :end], self.values[:, :, :end]
+        B = len(self.places_B)
+        rows_B = torch.arange(B, device=self.places_B.device)
+        self.keys[rows_B, :, self.places_B] = key_states[:, :, 0]
+        self.values[rows_B, :, self.places_B] = value_states[:, :, 0]
+        return self.keys[:B, :, : self.seen], self.values[:B, :, : self.seen]
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
-        return self.filled + query_length, 0
+        return self.seen, 0
 
     def get_seq_length(self) -> int:
-        return self.filled
+        return self.seen - 1
 
     def get_max_length(self) -> int:
         return self.keys.shape[2]
 
-    def keep(self, order: list[int]) -> None:
-        for place, row in enumerate(order):
-            if place != row:
-                self.keys[place], self.values[place] = self.keys[row], self.values[row]
-        self.keys, self.values = self.keys[: len(order)], self.values[: len(order)]
+    def put(self, row: int, keys: Tensor, values: Tensor) -> None:
+        """The first slots of a row, [H, slots, D]."""
+        self.keys[row, :, : keys.shape[1]] = keys
+        self.values[row, :, : values.shape[1]] = values
+
+    def move(self, row: int, place: int, slots: int) -> None:
+        self.put(place, self.keys[row, :, :slots], self.values[row, :, :slots])
 
 
 class SlotCache(Cache):
@@ -55,28 +62,33 @@ class SlotCache(Cache):
         super().__init__(layers=layers)
 
     @classmethod
-    def empty_like(cls, prefix: DynamicCache, rows: int, prompt_slots: int, new_tokens: int) -> "SlotCache":
+    def empty_like(cls, prefix: DynamicCache, rows: int, slots: int) -> "SlotCache":
         """Zeroed: a slot that a row does not use is masked, but attention still multiplies it, and 0 x NaN is NaN."""
         layers = []
         for layer in prefix.layers:
             _, heads, _, width = layer.keys.shape
-            shape = (rows, heads, prompt_slots + new_tokens, width)
-            layers.append(SlotLayer(layer.keys.new_zeros(shape), layer.values.new_zeros(shape), prompt_slots))
+            shape = (rows, heads, slots, width)
+            layers.append(SlotLayer(layer.keys.new_zeros(shape), layer.values.new_zeros(shape)))
         return cls(layers)
 
     def copy_prefix(self, row: int, prefix: DynamicCache, path: Tensor) -> None:
         """Fill the first slots of a row with the nodes of one path of a prefix tree."""
         for mine, computed in zip(self.layers, prefix.layers, strict=True):
-            mine.keys[row, :, : len(path)] = computed.keys[0, :, path]
-            mine.values[row, :, : len(path)] = computed.values[0, :, path]
+            mine.put(row, computed.keys[0, :, path], computed.values[0, :, path])
 
-    def keep(self, order: list[int]) -> None:
-        """Row `order[i]` becomes row i and all others are dropped; a row may only move towards the front."""
+    def copy_row(self, row: int, place: int, slots: int) -> None:
+        """The first `slots` of row `row` into row `place` as well."""
         for layer in self.layers:
-            layer.keep(order)
+            layer.move(row, place, slots)
+
+    def aim(self, places_B: Tensor) -> None:
+        """Row b writes its next token to slot `places_B[b]` and sees the slots up to that one."""
+        seen = int(places_B.max()) + 1
+        for layer in self.layers:
+            layer.places_B, layer.seen = places_B, seen
 
 
-def prompt_mask(lengths_B: Tensor, prompt_slots: int, new_tokens: int) -> Tensor:
-    """[B, slots]: True where a row may look; rows with shorter prompts skip the slots behind their prompt."""
-    slots = torch.arange(prompt_slots + new_tokens)
-    return (slots[None, :] < lengths_B[:, None]) | (slots[None, :] >= prompt_slots)
+def decoding_mask(places_B: Tensor) -> Tensor:
+    """[B, 1, 1, slots] for a token at each of these places: True where its row may look."""
+    slots = torch.arange(int(places_B.max()) + 1, device=places_B.device)
+    return (slots[None, :] <= places_B[:, None])[:, None, None]

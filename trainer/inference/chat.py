@@ -1,4 +1,4 @@
-"""Prompts as a model wants them."""
+"""Prompts as a model wants them, and responses as people read them."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -20,3 +20,11 @@ def with_addition(messages: Sequence[Message], addition: str) -> tuple[Message, 
             extended = Message(role="user", content=f"{messages[place].content}\n\n{addition}")
             return (*messages[:place], extended, *messages[place + 1 :])
     raise ValueError("the prompt has no user message to add the scaffold to")
+
+
+def response_text(tokenizer: Any, tokens: Sequence[int], stop: Sequence[str] = ()) -> str:
+    """What the tokens say, without special tokens and up to the first text of `stop`."""
+    text = str(tokenizer.decode(list(tokens), skip_special_tokens=True))
+    for ending in stop:
+        text = text.partition(ending)[0]
+    return text

@@ -1,14 +1,18 @@
-"""A sampler inside this process: a transformers model with batched decoding."""
+"""A sampler inside this process: a transformers model with continuous batching."""
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
-from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
+from torch.nn.functional import pad
+from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import use_grouped_attention
-from .cache import SlotCache, prompt_mask
+from .cache import SlotCache, decoding_mask
+from .chat import response_text
+from .checksum import Checksum
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .sampling import FinishReason, SampleRequest, SampleResult, SamplingProgress
@@ -17,9 +21,10 @@ _PREFIX_NODES = 512
 
 
 class LocalSampler:
-    """Computes shared prompt prefixes once, decodes a whole batch per step and drops finished rows from it.
+    """Computes shared prompt prefixes once and decodes up to `max_batch` responses side by side.
 
-    Requests of one batch must agree in temperature and top-p; `sample` sorts them into batches of at most `max_batch`.
+    A response that ends makes room at once, and the next request takes it: short responses do not wait for long ones.
+    Only requests that agree in temperature and top-p are decoded together.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
@@ -27,21 +32,22 @@ class LocalSampler:
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self._max_batch = max_batch
-        self._stop_ids = stop_token_ids(model, tokenizer)
+        self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
         self.version = 0
 
-    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> None:
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
         """Copy the named parameters in. Raises KeyError for a name this model does not have."""
         mine = dict(self._model.named_parameters())
+        held = Checksum()
         with torch.no_grad():
             for name, tensor in weights:
                 mine[name].copy_(tensor)
+                held.add(name, mine[name])
         self.version = version
+        return held.hexdigest()
 
-    def read_weights(self, names: Iterable[str]) -> dict[str, Tensor]:
-        """The named parameters as they are held here, to prove that a push arrived."""
-        mine = dict(self._model.named_parameters())
-        return {name: mine[name].detach() for name in names}
+    def close(self) -> None:
+        """Nothing to do: all of it is in this process."""
 
     @torch.inference_mode()
     def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
@@ -52,81 +58,114 @@ class LocalSampler:
             if progress:
                 progress(finished + count, len(requests))
 
-        for places in self._batches(requests):
-            batch = _Batch(self, [requests[i] for i in places])
-            for place, result in zip(places, batch.run(report), strict=True):
+        for places in _alike(requests):
+            stream = _Stream(self, [requests[i] for i in places])
+            for place, result in zip(places, stream.run(report), strict=True):
                 results[place] = result
             finished += len(places)
         return [result for result in results if result is not None]
 
-    def _batches(self, requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
-        """Places of the requests, grouped by how they are drawn, then cut to the batch size."""
-        alike: dict[tuple[float, float], list[int]] = {}
-        for place, request in enumerate(requests):
-            alike.setdefault((request.temperature, request.top_p), []).append(place)
-        for places in alike.values():
-            for start in range(0, len(places), self._max_batch):
-                yield places[start : start + self._max_batch]
+
+def _alike(requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
+    """Places of the requests, grouped by how they are drawn."""
+    alike: dict[tuple[float, float], list[int]] = {}
+    for place, request in enumerate(requests):
+        alike.setdefault((request.temperature, request.top_p), []).append(place)
+    return alike.values()
 
 
-class _Batch:
-    """One batch while it is decoded. Row r of the tensors belongs to request `self._rows[r]`."""
+class _Stream:
+    """Requests on their way through the model. Row r of the tensors belongs to request `self._rows[r]`."""
+
+    _cache: SlotCache
 
     def __init__(self, sampler: LocalSampler, requests: list[SampleRequest]) -> None:
-        self._sampler, self._requests = sampler, requests
-        self._rows = list(range(len(requests)))
+        self._sampler, self._requests, self._model = sampler, requests, sampler._model
+        self._waiting = deque(range(len(requests)))
+        self._capacity = min(sampler._max_batch, len(requests))
+        self._new_tokens = max(request.max_new_tokens for request in requests)
+        self._slots = max(len(request.prompt_tokens) + request.max_new_tokens for request in requests)
         self._tokens: list[list[int]] = [[] for _ in requests]
         self._logprobs: list[list[float]] = [[] for _ in requests]
         self._results: dict[int, SampleResult] = {}
-        self._new_tokens = max(request.max_new_tokens for request in requests)
-        self._lengths_B = torch.tensor([len(request.prompt_tokens) for request in requests])
-        self._prompt_slots = int(self._lengths_B.max())
-        self._mask_BS = prompt_mask(self._lengths_B, self._prompt_slots, self._new_tokens)
-        self._uniforms_BT = uniforms([request.seed for request in requests], self._new_tokens)
+        self._last: dict[tuple[int, ...], Tensor] = {}
+        """By prompt, the hidden state [D] from which the first token is drawn."""
+        self._device = sampler._model.device
+        self._rows: list[int] = []
+        self._lengths_B = torch.empty(0, dtype=torch.long, device=self._device)
+        self._places_B = self._lengths_B
+        self._uniforms_BT = torch.empty(0, self._new_tokens, device=self._device)
 
     def run(self, report: Any) -> list[SampleResult]:
-        hidden_BD = self._prefill()
-        for step in range(self._new_tokens):
-            logits_BV = self._sampler._model.get_output_embeddings()(hidden_BD).float()
-            request = self._requests[0]
+        request = self._requests[0]
+        hidden_BD = torch.empty(0)
+        while self._rows or self._waiting:
+            if self._has_room():
+                new_BD = self._admit()
+                hidden_BD = torch.cat([hidden_BD, new_BD]) if len(hidden_BD) else new_BD
+            logits_BV = self._model.get_output_embeddings()(hidden_BD).float()
+            steps_B1 = (self._places_B - self._lengths_B)[:, None]
             tokens_B, logprobs_B = draw_tokens(
-                logits_BV, self._uniforms_BT[:, step], request.temperature, request.top_p
+                logits_BV, self._uniforms_BT.gather(1, steps_B1)[:, 0], request.temperature, request.top_p
             )
             alive = self._record(tokens_B.tolist(), logprobs_B.tolist())
             report(len(self._results))
-            if not alive:
-                break
             tokens_B = self._compact(alive, tokens_B)
-            hidden_BD = self._decode(tokens_B, step)
+            hidden_BD = self._decode(tokens_B) if alive else torch.empty(0)
         return [self._results[i] for i in range(len(self._requests))]
 
-    def _prefill(self) -> Tensor:
-        """Run every distinct prompt once, into the slots of its rows; last hidden states [B, D]."""
-        prompts = list(dict.fromkeys(request.prompt_tokens for request in self._requests))
-        rows_of = {prompt: [] for prompt in prompts}
-        for row, request in enumerate(self._requests):
-            rows_of[request.prompt_tokens].append(row)
-        last: dict[int, Tensor] = {}
-        for run in pack(prompts, _PREFIX_NODES):
-            tree = PrefixTree.of([prompts[i] for i in run.places])
-            prefix = DynamicCache()
-            hidden_ND = self._sampler._model.model(**tree.model_inputs(), past_key_values=prefix).last_hidden_state[0]
-            if not last:
-                self._cache = SlotCache.empty_like(prefix, len(self._requests), self._prompt_slots, self._new_tokens)
-            for i, path in zip(run.places, tree.paths, strict=True):
-                for row in rows_of[prompts[i]]:
-                    self._cache.copy_prefix(row, prefix, path)
-                    last[row] = hidden_ND[path[-1]]
-        return torch.stack([last[row] for row in self._rows])
+    def _has_room(self) -> bool:
+        """A prompt costs a pass of its own, so a few rows are filled at a time."""
+        free = self._capacity - len(self._rows)
+        return bool(self._waiting) and (not self._rows or free >= max(1, self._capacity // 8))
 
-    def _decode(self, tokens_B: Tensor, step: int) -> Tensor:
-        seen = self._prompt_slots + step + 1
-        output = self._sampler._model.model(
+    def _admit(self) -> Tensor:
+        """Give free rows to waiting requests; the last hidden states of their prompts [new rows, D]."""
+        held = {self._requests[i].prompt_tokens: row for row, i in enumerate(self._rows)}
+        first = len(self._rows)
+        new = [self._waiting.popleft() for _ in range(min(self._capacity - first, len(self._waiting)))]
+        prompts = [self._requests[i].prompt_tokens for i in new]
+        missing = {prompt: first + prompts.index(prompt) for prompt in dict.fromkeys(prompts) if prompt not in held}
+        self._prefill(missing)
+        for row, prompt in enumerate(prompts, first):
+            source = held.setdefault(prompt, row)
+            if source != row:
+                self._cache.copy_row(source, row, len(prompt))
+        self._rows += new
+        lengths = torch.tensor([len(prompt) for prompt in prompts], device=self._device)
+        self._lengths_B = torch.cat([self._lengths_B, lengths])
+        self._places_B = torch.cat([self._places_B, lengths])
+        self._uniforms_BT = torch.cat([self._uniforms_BT, self._drawn_for(new)])
+        return torch.stack([self._last[prompt] for prompt in prompts])
+
+    def _prefill(self, rows: dict[tuple[int, ...], int]) -> None:
+        """Run these prompts, what they share once, each into its row."""
+        prompts = list(rows)
+        for run in pack(prompts, _PREFIX_NODES):
+            tree = PrefixTree.of([prompts[i] for i in run.places]).to(self._device)
+            prefix = DynamicCache()
+            hidden_ND = self._model.model(**tree.model_inputs(), past_key_values=prefix).last_hidden_state[0]
+            if not self._last:
+                self._cache = SlotCache.empty_like(prefix, self._capacity, self._slots)
+            for i, path in zip(run.places, tree.paths, strict=True):
+                self._cache.copy_prefix(rows[prompts[i]], prefix, path)
+                self._last[prompts[i]] = hidden_ND[path[-1]]
+
+    def _drawn_for(self, new: list[int]) -> Tensor:
+        """The uniforms of these requests [new rows, T]; how many a request has depends on itself alone."""
+        rows = [uniforms([self._requests[i].seed], self._requests[i].max_new_tokens)[0] for i in new]
+        return torch.stack([pad(row, (0, self._new_tokens - len(row))) for row in rows]).to(self._device)
+
+    def _decode(self, tokens_B: Tensor) -> Tensor:
+        """Write the tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
+        self._cache.aim(self._places_B)
+        output = self._model.model(
             input_ids=tokens_B[:, None],
-            position_ids=(self._lengths_B + step)[:, None],
-            attention_mask=self._mask_BS[:, None, None, :seen],
+            position_ids=self._places_B[:, None],
+            attention_mask=decoding_mask(self._places_B),
             past_key_values=self._cache,
         )
+        self._places_B = self._places_B + 1
         return output.last_hidden_state[:, -1]
 
     def _record(self, tokens: list[int], logprobs: list[float]) -> list[int]:
@@ -147,28 +186,25 @@ class _Batch:
         request, tokens = self._requests[i], self._tokens[i]
         if tokens[-1] in self._sampler._stop_ids:
             return "stop"
-        if request.stop and any(stop in self._text(tokens) for stop in request.stop):
+        if request.stop and any(stop in response_text(self._sampler._tokenizer, tokens) for stop in request.stop):
             return "stop"
         return "length" if len(tokens) >= request.max_new_tokens else None
 
     def _result(self, i: int, reason: FinishReason) -> SampleResult:
-        text = self._text(self._tokens[i])
-        for stop in self._requests[i].stop:
-            text = text.partition(stop)[0]
-        version = self._sampler.version
-        return SampleResult(tuple(self._tokens[i]), tuple(self._logprobs[i]), text, reason, version)
-
-    def _text(self, tokens: list[int]) -> str:
-        return str(self._sampler._tokenizer.decode(tokens, skip_special_tokens=True))
+        tokens, logprobs = tuple(self._tokens[i]), tuple(self._logprobs[i])
+        text = response_text(self._sampler._tokenizer, tokens, self._requests[i].stop)
+        return SampleResult(tokens, logprobs, text, reason, self._sampler.version)
 
     def _compact(self, alive: list[int], tokens_B: Tensor) -> Tensor:
         """Let finished rows leave: rows from the end move into the holes, so that little of the cache is copied."""
         if len(alive) == len(self._rows):
             return tokens_B
         order = filled_holes(alive)
-        self._cache.keep(order)
+        for place, row in enumerate(order):
+            if place != row:
+                self._cache.copy_row(row, place, int(self._places_B[row]))
         self._rows = [self._rows[row] for row in order]
-        self._lengths_B, self._mask_BS = self._lengths_B[order], self._mask_BS[order]
+        self._lengths_B, self._places_B = self._lengths_B[order], self._places_B[order]
         self._uniforms_BT = self._uniforms_BT[order]
         return tokens_B[order]
 
@@ -183,8 +219,8 @@ def filled_holes(alive: list[int]) -> list[int]:
     return order
 
 
-def stop_token_ids(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
+def stop_token_ids(generation: GenerationConfig | None, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """Every token that ends a response: the tokenizer's and those of the model's generation config."""
-    configured = model.generation_config.eos_token_id if model.generation_config else None
+    configured = generation.eos_token_id if generation else None
     ids = configured if isinstance(configured, list) else [configured]
     return frozenset(i for i in [*ids, tokenizer.eos_token_id] if i is not None)

@@ -74,6 +74,13 @@ def load_model(directory: Path, dtype: str = "float32") -> Any:
     return model
 
 
+def best_device() -> str:
+    """Where a run's own process keeps its models: a GPU where torch sees one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def check_directory(directory: Path) -> None:
     """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid."""
     config_file = directory / "config.json"
@@ -114,7 +121,7 @@ def prepare_smollm2(directory: Path) -> bool:
     source = _gguf_folder()
     # Without `dequantize` the model stays quantised and cannot be saved.
     quantization = GgufConfig(dequantize=True)
-    with _complete_or_absent(directory) as target:
+    with complete_or_absent(directory) as target:
         tokenizer = AutoTokenizer.from_pretrained(source, gguf_file=_GGUF_FILE)
         model = AutoModelForCausalLM.from_pretrained(
             source, gguf_file=_GGUF_FILE, quantization_config=quantization, dtype=torch.float32
@@ -147,7 +154,7 @@ def make_tiny(directory: Path, seed: int = 0) -> bool:
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    with _complete_or_absent(directory) as target:
+    with complete_or_absent(directory) as target:
         with torch.random.fork_rng():
             torch.manual_seed(seed)
             LlamaForCausalLM(config).save_pretrained(target)
@@ -185,7 +192,7 @@ def _gguf_folder() -> str:
 
 
 @contextmanager
-def _complete_or_absent(directory: Path) -> Iterator[Path]:
+def complete_or_absent(directory: Path) -> Iterator[Path]:
     """A temporary neighbour that becomes `directory` in one rename, so that a killed conversion leaves no half model."""
     directory.parent.mkdir(parents=True, exist_ok=True)
     target = Path(tempfile.mkdtemp(prefix=f".{directory.name}-", dir=directory.parent))

@@ -5,13 +5,22 @@ Text is never re-tokenised on the way to the trainer: what the engine sampled is
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-import torch
+if TYPE_CHECKING:
+    from torch import Tensor
 
 FinishReason = Literal["stop", "length"]
 SamplingProgress = Callable[[int, int], None]
 """Called as `progress(responses finished, responses asked for)`; raising from it ends the sampling."""
+
+
+class SamplerInvalid(ValueError):
+    """This sampler cannot work here; the message says why and what to do."""
+
+
+class EngineLost(RuntimeError):
+    """The process that samples is gone, or cannot be relied on any more."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +58,14 @@ class Sampler(Protocol):
         self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None
     ) -> list[SampleResult]: ...
 
-    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]], version: int) -> None:
-        """Replace the named parameters; later results carry `version`."""
+    def load_weights(self, weights: Iterable[tuple[str, "Tensor"]], version: int) -> str:
+        """Replace the named parameters; later results carry `version`.
+
+        Returns the `Checksum` of these parameters as the engine holds them afterwards: read back from it, not computed
+        from what was given.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give back what it holds beyond this process."""
         ...

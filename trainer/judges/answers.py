@@ -71,7 +71,7 @@ def extract(raw: str, answer: type[Answer], *, complete: bool = True) -> tuple[A
 
 
 def _candidates(raw: str, complete: bool) -> Iterator[Any]:
-    text = _THOUGHT.sub("", raw).strip()
+    text = (_THOUGHT.sub("", raw) if "</think>" in raw else raw).strip()
     try:
         yield json.loads(text)
     except _UNUSABLE:

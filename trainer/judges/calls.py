@@ -1,7 +1,6 @@
 """An input becomes calls, each under the address of its content; a reply becomes a parsed answer or a problem."""
 
 import hashlib
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -12,9 +11,8 @@ from .base import BaseSpec
 from .chat import ChatRequest
 from .inputs import JudgeInput
 from .spec import kind_of
-from .templates import render
+from .templates import canonical, render
 
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 _QUOTED = 4_000  # characters of an unusable answer that are shown to the judge again
 
 
@@ -43,7 +41,7 @@ def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterat
     kind = kind_of(spec)
     wanted = _schema(kind.answer(spec))
     shape = kind.answer_format(spec)
-    sampling = spec.sampling.model_dump(mode="json")
+    sampling = canonical(spec.sampling.model_dump(mode="json"))
     for asked in kind.ask(spec, given):
         values = {**asked.values, "answer_format": shape}
         messages = [{"role": "user", "content": render(spec.prompt, values)}]
@@ -60,6 +58,13 @@ def _calls(spec: BaseSpec, version: str, given: JudgeInput, draw: int) -> Iterat
 def key_of(version: str, record: str, sample: int) -> str:
     """SHA-256, hexadecimal, over the judge version's digest, the request and the number of the sample."""
     return hashlib.sha256(f"{version}\n{sample}\n{record}".encode()).hexdigest()
+
+
+def sample_keys(version: str, stored: Mapping[str, Any], count: int) -> list[str]:
+    """Keys of the samples 0 to `count` - 1 of a question whose request was stored: the address of each, called or not."""
+    base = stored["sampling"].get("seed")
+    records = (canonical({**stored, "seed": None if base is None else base + sample}) for sample in range(count))
+    return [key_of(version, record, sample) for sample, record in enumerate(records)]
 
 
 def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool = True) -> Reading:
@@ -84,7 +89,6 @@ def _schema(answer: type[Answer]) -> dict[str, Any]:
     return schema(answer)
 
 
-def _record(request: ChatRequest, sampling: dict[str, Any]) -> str:
-    """The request as text. The answer's schema is left out: the version's spec determines it."""
-    data = {"messages": request.messages, "sampling": sampling, "seed": request.seed}
-    return _CANONICAL.encode(data)
+def _record(request: ChatRequest, sampling: str) -> str:
+    """The request as canonical JSON. The answer's schema is left out: the version's spec determines it."""
+    return f'{{"messages":{request.encoded},"sampling":{sampling},"seed":{canonical(request.seed)}}}'

@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cached_property
 from typing import Any, Literal, Protocol
 
 from .sampling import Sampling
-from .templates import scrub
+from .templates import canonical, scrub
 
 Code = Literal["down", "timeout", "rate_limited", "refused", "context_overflow", "bad_response", "budget"]
 MILLION = Decimal(1_000_000)
@@ -23,6 +24,11 @@ class ChatRequest:
     sampling: Sampling
     schema: dict[str, Any] | None = None
     seed: int | None = None
+
+    @cached_property
+    def encoded(self) -> str:
+        """`messages` as canonical JSON. They are most of what is hashed, sent and stored, and are encoded once."""
+        return canonical(self.messages)
 
 
 @dataclass(frozen=True)

@@ -1,46 +1,44 @@
 """An asynchronous client for OpenAI-compatible chat endpoints.
 
-aiohttp, because a judge has hundreds of calls in flight: its processor time per request stays near 0.3 ms, where that of
-the usual SDKs grows with the open connections.
+A judge has hundreds of calls in flight, and the processor time of the usual SDKs grows with the open connections; see
+`connections` for what is used instead.
 """
 
 import asyncio
-import json
 import random
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
 
-import aiohttp
-
 from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
-from .connections import Refused, connector
+from .connections import BadAddress, Connections, Refused, TooLong
+from .gate import Gate, Share
 from .replies import problem, read
+from .templates import canonical
 
 __all__ = ["Budget", "Chat", "ChatClient", "ChatReply", "ChatRequest", "EndpointProblem", "Prices", "Target", "cost"]
 
 LONGEST_REPLY = 8_000_000  # bytes; a chat reply has a few thousand
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.5, 30.0
 LONGEST_RETRY_AFTER_S = 300.0  # who asks for more is not waited for
-CONNECT_S = 10.0
+MOST_TAILS = 100  # settings kept encoded: a run has as many as it has seeds
 SHORTEST_KEY = 8  # local servers take any word as key, such as EMPTY: nothing to hide
 USER_AGENT = "Touchstone/1"
-_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 class ChatClient:
     """`async with ChatClient(target, budget) as client: reply = await client.chat(request)`, from any number of tasks.
 
-    At most `target.concurrency` requests are in flight; a call that pauses before another attempt leaves its place to
-    others. `budget`, if given, is charged here and nowhere else.
+    At most `target.concurrency` requests are in flight, those of other runs included where they `share` the endpoint; a
+    call that pauses before another attempt leaves its place to others. `budget`, if given, is charged here and nowhere else.
     """
 
-    def __init__(self, target: Target, budget: Budget | None = None) -> None:
+    def __init__(self, target: Target, budget: Budget | None = None, share: Share | None = None) -> None:
         self.target, self.budget = target, budget
-        self._places = asyncio.Semaphore(target.concurrency)
-        self._pace = _Pace(target.requests_per_minute)
-        self._session: aiohttp.ClientSession | None = None
+        self._gate = Gate(target.concurrency, target.requests_per_minute, share)
+        self._tails: dict[Any, tuple[Any, str]] = {}
+        self._connections: Connections | None = None
         base = target.url.rstrip("/")
         self._url = base if base.endswith("/chat/completions") else f"{base}/chat/completions"
 
@@ -48,19 +46,19 @@ class ChatClient:
         headers = {"Content-Type": "application/json", "User-Agent": USER_AGENT}
         if self.target.key:
             headers["Authorization"] = f"Bearer {self.target.key}"
-        self._session = aiohttp.ClientSession(
-            connector=connector(self.target.refuse),
-            timeout=aiohttp.ClientTimeout(total=self.target.timeout_s, sock_connect=CONNECT_S),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers=headers,
-        )
+        try:
+            self._connections = Connections(self._url, headers, longest=LONGEST_REPLY, refuse=self.target.refuse)
+        except BadAddress as error:
+            raise EndpointProblem("refused", self._hidden(str(error))) from None
+        await self._gate.__aenter__()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._session is not None:
-            await self._session.close()
+        if self._connections is not None:
+            self._connections.close()
+        await self._gate.__aexit__(kind, error, trace)
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """The reply to `request`, whole or cut (`finish_reason` "length").
@@ -68,13 +66,13 @@ class ChatClient:
         Raises EndpointProblem: at once where another attempt would end the same way, else after `target.retries` more
         attempts with pauses that double; a Retry-After is honoured, and then by all calls of this client.
         """
-        body = self.body(request)
+        data = self.encoded(request)
         for attempt in range(1, self.target.retries + 2):
             try:
-                return await self._charged(request, body, attempt)
+                return await self._charged(request, data, attempt)
             except EndpointProblem as found:
                 if found.retry_after_s is not None:
-                    self._pace.rest(min(found.retry_after_s, LONGEST_RETRY_AFTER_S))
+                    self._gate.pace.rest(min(found.retry_after_s, LONGEST_RETRY_AFTER_S))
                 if not found.retryable or attempt > self.target.retries:
                     raise
                 pause = self._pause_s(found, attempt)
@@ -83,10 +81,22 @@ class ChatClient:
 
     def body(self, request: ChatRequest) -> dict[str, Any]:
         """The request as OpenAI's API takes it."""
+        return {"messages": request.messages, **self._settings(request)}
+
+    def encoded(self, request: ChatRequest) -> bytes:
+        """The same as JSON. What all calls of a run have in common is encoded once."""
+        key = (id(request.schema), request.sampling, request.seed)
+        kept = self._tails.get(key)
+        if kept is None or kept[0] is not request.schema:
+            if len(self._tails) >= MOST_TAILS:
+                self._tails.clear()
+            kept = self._tails[key] = (request.schema, canonical(self._settings(request))[1:])
+        return f'{{"messages":{request.encoded},{kept[1]}'.encode("utf-8", "replace")
+
+    def _settings(self, request: ChatRequest) -> dict[str, Any]:
         sampling = request.sampling
         body: dict[str, Any] = {
             "model": self.target.model,
-            "messages": request.messages,
             "temperature": sampling.temperature,
             "top_p": sampling.top_p,
             self.target.tokens_field: sampling.max_tokens,
@@ -99,23 +109,24 @@ class ChatClient:
             body["response_format"] = {"type": "json_schema", "json_schema": named}
         return body
 
-    async def post(self, body: dict[str, Any]) -> tuple[bytes, float]:
+    async def post(self, data: bytes) -> tuple[bytes, float]:
         """(answer, seconds) of one attempt within the limits on concurrency and rate. Raises EndpointProblem."""
-        if self._session is None:
+        if self._connections is None:
             raise RuntimeError("use the client as `async with ChatClient(...) as client`")
-        data = _encode(body).encode("utf-8", "replace")
-        async with self._places:
-            await self._pace.turn()
-            return await self._exchange(self._session, data)
+        await self._gate.enter()
+        try:
+            return await self._exchange(self._connections, data)
+        finally:
+            self._gate.leave()
 
-    async def _charged(self, request: ChatRequest, body: dict[str, Any], attempt: int) -> ChatReply:
+    async def _charged(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, charged to the budget if there is one."""
         if self.budget is None:
-            return await self._attempt(body, attempt)
+            return await self._attempt(data, attempt)
         hold = await self.budget.hold(request, self.target.prices)
         reply, billed = None, True
         try:
-            reply = await self._attempt(body, attempt)
+            reply = await self._attempt(data, attempt)
         except EndpointProblem as found:
             # an answer that cannot be read, or comes too late, is paid for all the same
             billed = found.code in ("bad_response", "timeout")
@@ -128,35 +139,30 @@ class ChatClient:
         if self.budget is not None:
             await self.budget.settle(hold, reply, self.target.prices, billed=billed)
 
-    async def _attempt(self, body: dict[str, Any], attempt: int) -> ChatReply:
-        answer, seconds = await self.post(body)
+    async def _attempt(self, data: bytes, attempt: int) -> ChatReply:
+        answer, seconds = await self.post(data)
         try:
             return read(answer, seconds, attempt)
         except EndpointProblem as found:
             raise EndpointProblem(found.code, self._hidden(found.message), retryable=found.retryable) from None
 
-    async def _exchange(self, session: aiohttp.ClientSession, data: bytes) -> tuple[bytes, float]:
+    async def _exchange(self, connections: Connections, data: bytes) -> tuple[bytes, float]:
         started = perf_counter()
         try:
-            async with session.post(self._url, data=data, allow_redirects=False) as response:
-                answer = await _bounded(response)
-                if response.status != 200:
-                    raise problem(response.status, response.headers, self._hidden(answer.decode("utf-8", "replace")))
-                return answer, perf_counter() - started
-        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            answer = await connections.post(data, self.target.timeout_s)
+        except OSError as error:  # TimeoutError is one
             raise self._unreached(error) from error
+        if answer.status != 200:
+            raise problem(answer.status, answer.headers, self._hidden(answer.body.decode("utf-8", "replace")))
+        return answer.body, perf_counter() - started
 
-    def _unreached(self, error: Exception) -> EndpointProblem:
-        if isinstance(error, aiohttp.ConnectionTimeoutError):
-            return EndpointProblem("down", f"no connection within {CONNECT_S:g} s", retryable=True)
+    def _unreached(self, error: OSError) -> EndpointProblem:
+        if isinstance(error, TooLong):
+            return EndpointProblem("bad_response", str(error))
+        if isinstance(error, Refused):
+            return EndpointProblem("refused", str(error))
         if isinstance(error, TimeoutError):
             return EndpointProblem("timeout", f"no complete answer within {self.target.timeout_s:g} s", retryable=True)
-        if isinstance(error, aiohttp.InvalidURL):
-            return EndpointProblem("refused", f"{self._url} is no address")
-        if isinstance(error, aiohttp.ClientConnectorError) and isinstance(error.os_error, Refused):
-            return EndpointProblem("refused", str(error.os_error))
-        if isinstance(error, aiohttp.ServerDisconnectedError):
-            return EndpointProblem("down", "the connection was closed without an answer", retryable=True)
         return EndpointProblem("down", str(error) or type(error).__name__, retryable=True)
 
     def _hidden(self, text: str) -> str:
@@ -171,33 +177,3 @@ class ChatClient:
                 raise EndpointProblem(found.code, f"{found.message} (asks to wait {found.retry_after_s:.0f} s)")
             return found.retry_after_s * random.uniform(1.0, 1.1)  # noqa: S311 - spreads load, guards nothing
         return min(FIRST_PAUSE_S * 2.0 ** (attempt - 1), LONGEST_PAUSE_S) * random.uniform(0.5, 1.0)  # noqa: S311
-
-
-class _Pace:
-    """Requests start at even distances; none starts while the endpoint has asked for rest."""
-
-    def __init__(self, per_minute: int | None) -> None:
-        self._distance = 60.0 / per_minute if per_minute else 0.0
-        self._next = 0.0
-
-    async def turn(self) -> None:
-        now = asyncio.get_running_loop().time()
-        if self._distance == 0.0 and self._next <= now:
-            return
-        mine = max(now, self._next)
-        self._next = mine + self._distance
-        await asyncio.sleep(mine - now)
-
-    def rest(self, seconds: float) -> None:
-        self._next = max(self._next, asyncio.get_running_loop().time() + seconds)
-
-
-async def _bounded(response: aiohttp.ClientResponse) -> bytes:
-    parts, size = [], 0
-    while chunk := await response.content.readany():
-        parts.append(chunk)
-        size += len(chunk)
-        if size > LONGEST_REPLY:
-            response.close()  # the rest is not worth reading, so the connection cannot be used again
-            raise EndpointProblem("bad_response", f"an answer of more than {LONGEST_REPLY:,} bytes was broken off")
-    return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -96,7 +96,8 @@ class _Run:
         # a few more than the client lets through: one is always ready when a place becomes free
         self.workers = concurrency + concurrency // 8 + 1
         self.patience = max(FEWEST_FAILURES, 2 * concurrency)
-        self.queue: asyncio.Queue[Call | None] = asyncio.Queue(2 * self.workers)
+        self.queue: asyncio.Queue[Call | None] = asyncio.Queue()
+        self.reserve, self.low = 2 * self.workers, asyncio.Event()
         self.outcomes: list[Outcome] = []
         self.counts = Counts()
         self.failures = 0
@@ -123,13 +124,19 @@ class _Run:
             window = await self.beside(lambda: sorted(islice(calls, WINDOW), key=_prompt))
             if not window:
                 break
+            # all at once, and more when few are left: waking the feeder for each call costs as much as making the call ready
+            self.low.clear()
             for call in window:
-                await self.queue.put(call)
+                self.queue.put_nowait(call)
+            if self.queue.qsize() > self.reserve:
+                await self.low.wait()
         for _ in range(self.workers):
-            await self.queue.put(None)
+            self.queue.put_nowait(None)
 
     async def work(self) -> None:
         while (call := await self.queue.get()) is not None:
+            if self.queue.qsize() <= self.reserve:
+                self.low.set()
             if self.halted.is_set():
                 continue  # the queue is emptied so that whoever fills it can end
             outcome = await self.ask(call)
@@ -196,8 +203,8 @@ class _Run:
             task.cancel()
 
 
-def _prompt(call: Call) -> list[str]:
-    return [message["content"] for message in call.request.messages]
+def _prompt(call: Call) -> str:
+    return call.record  # begins with the messages
 
 
 def _sum(before: ChatReply, reply: ChatReply) -> ChatReply:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -42,19 +43,19 @@ def read(body: bytes, latency_s: float, attempts: int) -> ChatReply:
     )
 
 
-def problem(status: int, headers: Any, body: str) -> EndpointProblem:
-    """What an answer other than 200 means. `headers` is any mapping of lower-case or case-insensitive names."""
+def problem(status: int, headers: Mapping[str, str], body: str) -> EndpointProblem:
+    """What an answer other than 200 means. `headers` by lower-case name."""
     code, said = _error(body)
     if status == 429 and code != "insufficient_quota":
-        wait = retry_after(headers.get("Retry-After"))
+        wait = retry_after(headers.get("retry-after"))
         return EndpointProblem("rate_limited", f"answered 429: {said}", retryable=True, retry_after_s=wait)
     if status in (408, 504):
         return EndpointProblem("timeout", f"answered {status}: {said}", retryable=True)
     if status >= 500:
-        wait = retry_after(headers.get("Retry-After"))
+        wait = retry_after(headers.get("retry-after"))
         return EndpointProblem("down", f"answered {status}: {said}", retryable=True, retry_after_s=wait)
     if 300 <= status < 400:
-        to = str(headers.get("Location", ""))[:200]
+        to = str(headers.get("location", ""))[:200]
         return EndpointProblem("refused", f"a redirect to {to!r} is not followed; enter the final address")
     if code in TOO_LONG_CODES or (status in (400, 413, 422) and TOO_LONG.search(said)):
         return EndpointProblem("context_overflow", f"the prompt does not fit the model's context: {said}")

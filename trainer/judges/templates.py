@@ -1,10 +1,13 @@
 """Prompt templates: each {{variable}} is replaced once, and what is judged is fenced off as data."""
 
+import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from trainer.contracts import Message
 
+canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 VARIABLE = re.compile(r"\{\{\s*([a-z][a-z_]*)\s*\}\}")
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
@@ -19,7 +22,17 @@ def render(template: str, values: Mapping[str, str]) -> str:
 
     A name without a value stays too; specs with such names are refused before they are saved.
     """
-    return VARIABLE.sub(lambda found: values.get(found[1], found[0]), template)
+    return "".join([values.get(name, written) if name else written for written, name in _parts(template)])
+
+
+@lru_cache(64)
+def _parts(template: str) -> tuple[tuple[str, str], ...]:
+    """The template cut at its variables: (as written, name of the variable or "")."""
+    parts, at = [], 0
+    for found in VARIABLE.finditer(template):
+        parts += [(template[at : found.start()], ""), (found[0], found[1])]
+        at = found.end()
+    return (*parts, (template[at:], ""))
 
 
 def scrub(text: str) -> str:

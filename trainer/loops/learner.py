@@ -116,6 +116,16 @@ class Learner:
                     merged = whole(module.base_layer.weight) + module.scaling["default"] * (b @ a)
                     yield f"{name}.weight", merged.to(dtype)
 
+    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The adapters alone, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
+        with torch.no_grad():
+            for name, module in self._model.named_modules():
+                if hasattr(module, "lora_A"):
+                    dtype = module.base_layer.weight.dtype
+                    yield f"{name}.lora_A.weight", whole(module.lora_A["default"].weight).to(dtype)
+                    scaled = whole(module.lora_B["default"].weight) * module.scaling["default"]
+                    yield f"{name}.lora_B.weight", scaled.to(dtype)
+
     @contextmanager
     def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
         """Meanwhile the trained parameters have the values of `policy`; afterwards their own again."""

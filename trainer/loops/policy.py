@@ -14,6 +14,7 @@ from trainer import checkpoints
 from trainer.config import PolicyConfig
 from trainer.contracts import ArtifactData
 from trainer.inference.chat import encode_prompt, with_addition
+from trainer.inference.checksum import Checksum
 from trainer.rollouts import PromptPlan, RewardFunction, Trajectory, greedy_rewards, sample_plans, score_samples
 from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
 from trainer.seeding import derive_seed
@@ -49,7 +50,7 @@ class PolicyLoop:
         self._config, self._monitor = config, self.parts.monitor
         self._order = DataOrder(len(prompts.train), config.seed, config.data.shuffle)
         self._updater = self.parts.updater or Updater(self.parts.learner, config, self.parts.teacher)
-        self._reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
+        self.reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
         self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
         self._clock = Clock(config, bool(prompts.heldout))
         self._engine_checked = False
@@ -141,7 +142,7 @@ class PolicyLoop:
         progress = self._watch(step, "sampling")
         results = sample_plans(self.parts.sampler, plans, self._config.rollout, progress)
         elapsed = time.monotonic() - started
-        trajectories = score_samples(plans, results, self._rubrics, self._reward)
+        trajectories = score_samples(plans, results, self._rubrics, self.reward)
         self._note_rollouts(step, trajectories, elapsed)
         return trajectories
 
@@ -163,9 +164,7 @@ class PolicyLoop:
         if getattr(self._config.objective, "advantage", "") != "remax":
             return None
         plans = [t.plan for t in trajectories]
-        return torch.tensor(
-            greedy_rewards(self.parts.sampler, plans, self._config.rollout, self._rubrics, self._reward)
-        )
+        return torch.tensor(greedy_rewards(self.parts.sampler, plans, self._config.rollout, self._rubrics, self.reward))
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory]) -> None:
         if self._engine_checked or self._version != self.step:
@@ -200,8 +199,8 @@ class PolicyLoop:
 
     def _evaluate(self, step: int) -> None:
         started = time.monotonic()
-        with self._newest_weights():
-            result = evaluate(self.parts, self._reward, step, self._watch(step, "evaluating"))
+        with self.newest_weights():
+            result = evaluate(self.parts, self.reward, step, self._watch(step, "evaluating"))
         self._clock.evaluation_took(time.monotonic() - started)
         self._monitor.metrics(step, result.values)
         self._monitor.rollouts(step, rollout_records(result.trajectories, self.parts.tokenizer, "eval"))
@@ -224,10 +223,22 @@ class PolicyLoop:
         self._pushed = True
 
     def _load_sampler(self, version: int) -> None:
-        self.parts.sampler.load_weights(self.parts.learner.merged_weights(), version)
+        """Raises RunFailed where the sampler does not hold afterwards what was given to it."""
+        pushed = Checksum()
+        held = self.parts.sampler.load_weights(pushed.watching(self._weights_to_push()), version)
+        if held != pushed.hexdigest():
+            raise RunFailed(
+                f"the weights of step {version} did not reach the sampler: their checksum is {pushed.hexdigest()}, that of "
+                f"what the sampler holds {held}"
+            )
+
+    def _weights_to_push(self) -> Iterator[tuple[str, Tensor]]:
+        sampler, learner = self._config.sampler, self.parts.learner
+        adapters = sampler.kind != "local" and sampler.push == "adapters"
+        return learner.adapter_weights() if adapters else learner.merged_weights()
 
     @contextmanager
-    def _newest_weights(self) -> Iterator[None]:
+    def newest_weights(self) -> Iterator[None]:
         """Meanwhile the sampler has the weights that were trained last."""
         lagging = self._lagging if self._version != self.step else None
         if lagging is not None:

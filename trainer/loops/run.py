@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
+from trainer.inference.sampling import EngineLost
 from trainer.monitors import RunMonitor
 
 from .errors import AttemptAbandoned, RunFailed, StopRequested
@@ -52,7 +53,8 @@ def run_policy(
         monitor.state("failed", explain(error, config), step=step)
         return False
     finally:
-        if loop is not None:
+        if loop:
+            loop.parts.sampler.close()
             loop.parts.learner.close()
 
 
@@ -61,6 +63,8 @@ def explain(error: BaseException, config: PolicyConfig) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text.lower():
         return _lower(config)
+    if isinstance(error, EngineLost):
+        return f"{text}. Nothing is lost: resume the run from its last checkpoint."
     known = isinstance(error, RunFailed | ValueError | OSError)
     return text if known else f"{type(error).__name__}: {text}"
 
@@ -96,8 +100,8 @@ def _build(
 
     rows = read_examples(examples)
     monitor.progress(0, "loading", 0, 1, None)
-    from trainer.inference.local import LocalSampler
-    from trainer.inference.models import load_model, load_tokenizer
+    from trainer.inference.build import build_sampler
+    from trainer.inference.models import best_device, load_model, load_tokenizer
 
     from .learner import Learner
     from .parts import Parts
@@ -112,10 +116,10 @@ def _build(
         monitor.log("no example is held out, so there is no evaluation", level="warning")
     teacher, updater = _teacher(config, teacher_dir, tokenizer), None
     if learners is None:
-        learner = Learner(load_model(model_dir, config.model.dtype), config)
+        learner = Learner(load_model(model_dir, config.model.dtype).to(best_device()), config)
     else:
         learner, updater = learners(teacher_dir if teacher else None)
-    sampler = LocalSampler(load_model(model_dir, config.model.dtype), tokenizer)
+    sampler = build_sampler(config, model_dir, tokenizer)
     parts = Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher, updater)
     loop = (loop_of or PolicyLoop)(parts)
     monitor.log(
@@ -133,7 +137,7 @@ def _teacher(config: PolicyConfig, teacher_dir: Path | None, tokenizer: Any) -> 
         return None
     if teacher_dir is None:
         raise RunFailed("objective 'distill' needs the directory of a teacher (--teacher on the command line)")
-    from trainer.inference.models import load_model, load_tokenizer
+    from trainer.inference.models import best_device, load_model, load_tokenizer
 
     from .learner import Teacher
 
@@ -142,7 +146,7 @@ def _teacher(config: PolicyConfig, teacher_dir: Path | None, tokenizer: Any) -> 
             f"the teacher in {teacher_dir} has another tokenizer than the model: its log-probabilities are of other "
             "tokens. Choose a teacher of the same family."
         )
-    return Teacher(load_model(teacher_dir, config.model.dtype))
+    return Teacher(load_model(teacher_dir, config.model.dtype).to(best_device()))
 
 
 def _settle_arithmetic() -> None:
@@ -150,7 +154,9 @@ def _settle_arithmetic() -> None:
     import torch
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
-    torch.use_deterministic_algorithms(True)
+    # Some kernels of a GPU have no deterministic form (sums along a row, attention's gradient): there torch only warns.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
     # Filling fresh memory would only help to find reads of it; it costs a pass over every tensor.
     torch.utils.deterministic.fill_uninitialized_memory = False
 

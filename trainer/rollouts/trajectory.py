@@ -48,4 +48,9 @@ class Trajectory:
     version: int
     reward: Reward
     versions: tuple[tuple[int, int, int], ...] = ()
-    """(version, start, end) of each run of tokens, where several weights sampled them; `version` is then the oldest."""
+    """(version, start, end) of each run of tokens, where several weights may have sampled them; `version` is the oldest."""
+
+    @property
+    def spans(self) -> tuple[tuple[int, int, int], ...]:
+        """(version, start, end) of each run of tokens."""
+        return self.versions or ((self.version, 0, len(self.tokens)),)

@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from trainer.inference.checksum import Weights
 from trainer.rollouts import Reward
 
-from .work import Sampled, SampleJob, ScoreJob, Weights
+from .work import Sampled, SampleJob, ScoreJob
 
 
 @dataclass(frozen=True)

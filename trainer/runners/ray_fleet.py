@@ -11,11 +11,13 @@ import ray
 from ray.exceptions import RayActorError, RayTaskError
 
 from trainer.config import PolicyConfig
+from trainer.inference.checksum import Weights
+from trainer.inference.sampling import EngineLost
 from trainer.loops.errors import RunFailed
 from trainer.rollouts import Reward
 
 from .fleet import Alive, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
-from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob, Weights
+from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob
 
 _START_S = 300.0
 _FAILED_STARTS = 5
@@ -26,17 +28,17 @@ _OBJECT_STORE_BYTES = 300_000_000
 class RolloutActor:
     """Samples in one thread and answers heartbeats in another."""
 
-    def __init__(self, model_dir: str, dtype: str, threads: int) -> None:
+    def __init__(self, model_dir: str, config: PolicyConfig, threads: int) -> None:
         import torch
 
-        from trainer.inference.local import LocalSampler
-        from trainer.inference.models import load_model, load_tokenizer
+        from trainer.inference.build import build_sampler
+        from trainer.inference.models import load_tokenizer
 
         torch.set_num_threads(threads)
         torch.use_deterministic_algorithms(True)
         torch.utils.deterministic.fill_uninitialized_memory = False
         directory = Path(model_dir)
-        self._worker = RolloutWorker(LocalSampler(load_model(directory, dtype), load_tokenizer(directory)))
+        self._worker = RolloutWorker(build_sampler(config, directory, load_tokenizer(directory)))
 
     def ready(self) -> int:
         return os.getpid()
@@ -166,7 +168,7 @@ class RayFleet:
         options = {"num_cpus": runner.cpus_per_worker, "scheduling_strategy": "SPREAD"}
         if kind == "rollout":
             threads = max(1, runner.cpus_per_worker)
-            arguments = (str(self.model_dir.absolute()), self.config.model.dtype, threads)
+            arguments = (str(self.model_dir.absolute()), self.config, threads)
             actor = RolloutActor.options(**options).remote(*arguments)
         else:
             worker = RewardWorker(tuple(self.config.rewards), self.config.rollout.max_new_tokens)
@@ -209,7 +211,11 @@ class RayFleet:
         try:
             result = ray.get(ref)
         except RayTaskError as error:
-            self._raised(call, str(error.cause or error).strip().splitlines()[-1])
+            message = str(error.cause or error).strip().splitlines()[-1]
+            if isinstance(error.cause, EngineLost):
+                self._lost(member, message)  # the actor lives, but what it samples with does not
+            else:
+                self._raised(call, message)
             return
         except RayActorError as error:
             self._lost(member, _first_line(error))

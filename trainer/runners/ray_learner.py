@@ -45,14 +45,14 @@ class LearnerActor:
 
     def join(self, host: str, port: int, model_dir: str, teacher_dir: str | None) -> int:
         """Meets the others and makes the learner; the number of trained parameters."""
-        from trainer.inference.models import load_model
+        from trainer.inference.models import best_device, load_model
         from trainer.loops.learner import Learner, Teacher
         from trainer.loops.sharding import Share
 
         ranks, model = self._config.optim.processes, self._config.model
         if host == "127.0.0.1":
             os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+        device = best_device()
         if self._rank:
             self._store = torch.distributed.TCPStore(host, port, ranks, False)
         torch.distributed.init_process_group(
@@ -81,7 +81,7 @@ class LearnerActor:
     def do(self, name: str, *arguments: Any) -> Any:
         """A method of the learner; the result from the first process only, on the CPU."""
         result = getattr(self._learner, name)(*arguments)
-        if name == "merged_weights":
+        if name in ("merged_weights", "adapter_weights"):
             result = dict(result)
         return _on_cpu(result) if self._rank == 0 else None
 
@@ -124,6 +124,9 @@ class ShardedLearner:
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._all("merged_weights").items()
+
+    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self._all("adapter_weights").items()
 
     def policy(self) -> dict[str, Tensor]:
         found: dict[str, Tensor] = self._all("policy")

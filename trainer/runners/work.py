@@ -1,21 +1,15 @@
 """What a worker does, wherever it runs: sample a group with given weights, score a group."""
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import torch
-from torch import Tensor
-
 from trainer.config.policy import RewardComponent
 from trainer.contracts import Rubric
-from trainer.inference.local import LocalSampler
-from trainer.inference.sampling import SampleRequest, SampleResult
+from trainer.inference.checksum import Weights
+from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
 from trainer.rollouts import Reward, RewardFunction
 from trainer.scheduling import SampleId
-
-Weights = Mapping[str, Tensor]
 
 
 class Key(NamedTuple):
@@ -53,20 +47,10 @@ class Sampled(NamedTuple):
     digest: str
 
 
-def digest_of(weights: Weights) -> str:
-    """Names, shapes, precision and every bit of the tensors, in the order of their names."""
-    found = hashlib.blake2b(digest_size=16)
-    for name in sorted(weights):
-        tensor = weights[name].detach().cpu().contiguous()
-        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
-        found.update(tensor.reshape(-1).view(torch.uint8).numpy())
-    return found.hexdigest()
-
-
 class RolloutWorker:
     """A sampler that fetches the weights it is asked to use."""
 
-    def __init__(self, sampler: LocalSampler) -> None:
+    def __init__(self, sampler: Sampler) -> None:
         self._sampler = sampler
         self._digest = ""
         self._version = -1
@@ -75,9 +59,7 @@ class RolloutWorker:
 
     def sample(self, job: SampleJob, fetch: Callable[[int], Weights]) -> Sampled:
         if job.version != self._version:
-            weights = fetch(job.version)
-            self._sampler.load_weights(weights.items(), job.version)
-            self._digest = digest_of(self._sampler.read_weights(weights))
+            self._digest = self._sampler.load_weights(fetch(job.version).items(), job.version)
             self._version = job.version
         results = self._sampler.sample(job.requests, self._note)
         return Sampled(tuple(results), self._version, self._digest)

@@ -6,7 +6,7 @@ behind the last batch, and a refused one takes away what it stored.
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -74,9 +74,9 @@ def _carry(job: ImportJob) -> None:
     known = version.dataset if version.dataset.ready else None
     as_given = importer.splits == "file" and job.heldout_share is None
     splits = Splits(known, heldout_share(job, known), as_given)
-    with closing(Loader(version, taken)) as loader:
-        _take(job, taken, Reader(bundle, names, importer, job.mapping, splits, taken), loader)
-        _conclude(job, loader)
+    loader = Loader(version, taken)
+    _take(job, taken, Reader(bundle, names, importer, job.mapping, splits, taken), loader)
+    _conclude(job, loader)
 
 
 def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
@@ -126,12 +126,12 @@ def _take(job: ImportJob, taken: Taken, reader: Reader, loader: Loader) -> None:
         with transaction.atomic():
             refused = job.rejected_count
             _take_batch(job, ready, reader.names, loader)
-            batch = ready.batch
-            job.rows_done += len(batch.rows)
-            job.bytes_done = min(batch.bytes_done, job.bytes_total)
+            place = ready.place
+            job.rows_done += place.count
+            job.bytes_done = min(place.bytes_done, job.bytes_total)
             job.seen_at = timezone.now()
-            at = replace(taken, file=batch.file, rows=batch.read, bytes_before=batch.bytes_before)
-            job.taken = replace(at, place=ready.place, stored=loader.stored, indexed=loader.indexed).as_json()
+            at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before)
+            job.taken = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed).as_json()
             job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
         if monotonic() - told > TELL_EVERY_S:
             told = monotonic()
@@ -141,11 +141,12 @@ def _take(job: ImportJob, taken: Taken, reader: Reader, loader: Loader) -> None:
 def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Loader) -> None:
     several = len(names) > 1
     for problem in ready.problems:
-        _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.batch.name if several else ""))
+        _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
     loader.storing = job.keep_good or not job.rejected_count
-    for file, line, key, first_file, first_line in loader.take(ready):
-        where = f"line {first_line}" + (f" of {names[first_file]}" if first_file != file else "")
-        _refuse(job, RowProblem(line, "key", f"the key {key!r} is that of {where} already", names[file] * several))
+    for each in loader.take(ready.place.file, ready.rows, ready.columns, ready.words):
+        where = f"line {each.first_line}" + (f" of {names[each.first_file]}" if each.first_file != each.file else "")
+        reason = f"the key {each.key!r} is that of {where} already"
+        _refuse(job, RowProblem(each.line, "key", reason, names[each.file] * several))
 
 
 def _refuse(job: ImportJob, problem: RowProblem) -> None:
@@ -159,12 +160,11 @@ def _conclude(job: ImportJob, loader: Loader) -> None:
     """The whole version appears at once, or the import is refused. Raises _Refused."""
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
-    good = loader.count()
     if job.rejected_count and not job.keep_good:
         lines = "1 line was" if job.rejected_count == 1 else f"{job.rejected_count:,} lines were"
-        job.counts = {"good": good, "rejected": job.rejected_count}
+        job.counts = {"good": loader.good, "rejected": job.rejected_count}
         raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
-    if not good:
+    if not loader.good:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()
     Dataset.every.filter(pk=version.dataset_id, ready=False).update(ready=True, heldout_share=heldout_share(job, None))

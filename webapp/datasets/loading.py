@@ -1,32 +1,36 @@
 """The database's side of an import: batch by batch, rows go straight into a version that nobody sees before it is whole.
 
-Filling tables and indexes takes the server about as long as reading and checking the rows takes us, so both happen at
-the same time. Every batch is committed, so that an import whose worker died goes on behind the last one. Two tables
-help: a temporary one holds the batch; the other, kept while the version is filled, holds the narrow columns of all rows
-so far, by which repeated keys are found and the version is described in the end.
+Filling tables and indexes takes the server nearly as long as reading and checking the rows takes us, so both happen at
+the same time. Every batch is committed, so that an import whose worker died goes on behind the last one. What repeats
+and what is there already is found first, and the rest is copied straight into its tables. A table of its own, kept while
+the version is filled, holds the narrow columns of all rows so far, by which the version is described in the end.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import compress
-from typing import Any, Protocol
+from operator import add, itemgetter
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db import connection
+from django.utils import timezone
 from numpy.typing import NDArray
 
 from . import copying, packed, staging, versions, words
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
+from .repeats import Repeat, Seen
 from .taken import Taken
 from .words import Words
 
-PLACE = {"place": "bigint", "file": "int", "line": "bigint"}
+PLACE = {"file": "int", "line": "bigint"}
 NARROW = (
     *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
     *("response_count", "preference_count", "verifiers"),
 )
-TYPES = {**PLACE, **COLUMNS}
-NAMES = ", ".join(COLUMNS)
+ROW = {**PLACE, **{name: COLUMNS[name] for name in NARROW}}
+EXAMPLE = ("id", "dataset_id", "created_at", *COLUMNS)
+MEMBER = ("version_id", "example_id", "position")
 PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
 SETTINGS = {"work_mem": "96MB"}
 
@@ -36,21 +40,24 @@ MEMBERS = """
      ON example.id = member.example_id WHERE member.version_id = %s AND member.position >= %s) AS stored
 """
 
-write = copying.writer(TYPES.values())
+_cells = copying.cells(COLUMNS.values())
+_narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
 
 
-class Ready(Protocol):
-    """A batch as `reading` gives it."""
+class Row(NamedTuple):
+    """A good row as COPY takes it: `wide` are the cells of COLUMNS, `narrow` those of NARROW."""
 
-    data: bytes
-    lines: list[int]
-    packed: list[tuple[Any, ...]]
-    words: Words
-    place: int
+    line: int
+    key: str
+    digest: str
+    wide: bytes
+    narrow: bytes
 
 
-def _columns(names: Iterator[str]) -> str:
-    return ", ".join(f"{name} {TYPES[name]}" for name in names)
+def row(line: int, values: tuple[Any, ...]) -> Row:
+    """Of the values of COLUMNS. Raises ValueError for half a character."""
+    cells = _cells(values)
+    return Row(line, values[0], values[1], b"".join(cells), b"".join(_narrow(cells)))
 
 
 def rows_table(version_id: int) -> str:
@@ -63,8 +70,8 @@ def begin(dataset: Dataset, lineage: versions.Lineage, import_id: int) -> Datase
     rows = rows_table(version.pk)
     with connection.cursor() as cursor:
         # not logged: should the server itself crash, it is empty afterwards, and the import starts over
-        cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({_columns(iter((*PLACE, *NARROW)))})")
-        cursor.execute(f"CREATE UNIQUE INDEX ON {rows} (key)")
+        columns = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
+        cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({columns})")
     return version
 
 
@@ -72,7 +79,7 @@ def intact(taken: Taken) -> bool:
     """Whether the rows that were taken are still there to compare others with."""
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT EXISTS (SELECT 1 FROM {rows_table(taken.version)})")  # noqa: S608  a number
-        return not taken.place or bool(cursor.fetchone()[0])
+        return not taken.good or bool(cursor.fetchone()[0])
 
 
 def discard(version_id: int, *, shared: bool = False) -> None:
@@ -105,84 +112,68 @@ def discard(version_id: int, *, shared: bool = False) -> None:
 
 
 class Loader:
-    """Fills a version that `begin` made, behind what is `taken` of it. `take` and `finish` want a transaction each.
-
-    In a row, `place` is a number that counts all rows of the import up; `file` and `line` say where people find it.
-    """
+    """Fills a version that `begin` made, behind what is `taken` of it. `take` and `finish` want a transaction each."""
 
     def __init__(self, version: DatasetVersion, taken: Taken) -> None:
         self.version = version
         self.storing = True
-        self.stored = taken.stored
+        self.good, self.stored = taken.good, taken.stored
         self.packer = None if taken.stored else packed.Packer()  # what an earlier worker stored is read again for it
         self._rows = rows_table(version.pk)
+        self._seen = Seen(self._rows)
+        # a dataset that has no other version has no examples but those of this one
+        self._first = not DatasetVersion.every.filter(dataset=version.dataset_id).exclude(pk=version.pk).exists()
         self.indexed = taken.indexed  # members whose words are written
         self._indexer = words.Indexer(version.dataset_id, version.pk)
         if taken.stored > taken.indexed:
             words.index(version.dataset_id, MEMBERS, [version.pk, taken.indexed], version.pk)
             self.indexed = taken.stored
-        with connection.cursor() as cursor:
-            cursor.execute("DROP TABLE IF EXISTS import_batch")
-            cursor.execute(f"CREATE TEMPORARY TABLE import_batch ({_columns(iter(TYPES))})")
 
-    def take(self, ready: Ready) -> list[tuple[int, int, str, int, int]]:
-        """Takes a batch; returns the rows whose key came before: (file, line, key, file and line of the first). Without
-        `storing` rows are only counted and compared, for the report of an import that is refused."""
+    def take(self, file: int, rows: Sequence[Row], columns: Sequence[tuple[Any, ...]], spoken: Words) -> list[Repeat]:
+        """Takes the good rows of a batch, with their columns for `packed` and their words; returns those whose key came
+        before. Without `storing` rows are only counted and compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
             _settle(cursor)
-            cursor.execute("TRUNCATE import_batch")
-            with cursor.copy("COPY import_batch FROM STDIN (FORMAT BINARY)") as to:
-                to.write(copying.HEADER + ready.data + copying.TRAILER)
-            narrow = ", ".join((*PLACE, *NARROW))
-            cursor.execute(
-                f"INSERT INTO {self._rows} ({narrow}) SELECT {narrow} FROM import_batch ORDER BY place "  # noqa: S608
-                "ON CONFLICT (key) DO NOTHING"
-            )
-            repeated = self._repeated(cursor) if cursor.rowcount < len(ready.lines) else []
+            repeats = self._seen.repeats(file, [each.key for each in rows], [each.line for each in rows])
+            kept = np.ones(len(rows), bool)
+            kept[list(repeats)] = False
+            fresh = list(compress(rows, kept))
+            lines = np.array([each.line for each in fresh], np.int64)
+            heads = copying.starts(len(ROW), np.full(len(fresh), file, np.int32), lines)
+            copying.copy(cursor, self._rows, ROW, map(add, heads, [each.narrow for each in fresh]))
+            self.good += len(fresh)
             if self.storing:
-                kept = np.ones(len(ready.lines), bool)
-                kept[[place - ready.place + len(kept) for *_, place in repeated]] = False
-                self._store(cursor, ready, kept)
+                self._store(cursor, fresh, kept, spoken)
                 if self.packer:
-                    self.packer.add(list(compress(ready.packed, kept)))
-        return [row[:-1] for row in repeated]
+                    self.packer.add(list(compress(columns, kept)))
+        return list(repeats.values())
 
-    def _repeated(self, cursor: Any) -> list[tuple[int, int, str, int, int, int]]:
-        cursor.execute(f"""
-            DELETE FROM import_batch USING {self._rows} AS known
-            WHERE import_batch.key = known.key AND import_batch.place <> known.place
-            RETURNING import_batch.file, import_batch.line, known.key, known.file, known.line, import_batch.place
-        """)  # noqa: S608  a number
-        return sorted(cursor.fetchall())
-
-    def _store(self, cursor: Any, ready: Ready, kept: NDArray[np.bool_]) -> None:
-        cursor.execute("SELECT CASE WHEN is_called THEN last_value ELSE 0 END FROM datasets_example_id_seq")
-        last = cursor.fetchone()[0]
-        cursor.execute(
-            f"INSERT INTO datasets_example (dataset_id, {NAMES}, created_at) "  # noqa: S608  constants
-            f"SELECT %s, {NAMES}, now() FROM import_batch ORDER BY place ON CONFLICT (dataset_id, digest) DO NOTHING",
-            [self.version.dataset_id],
-        )
-        cursor.execute(
-            """
-            INSERT INTO datasets_versionmember (version_id, example_id, position)
-            SELECT %s, example.id, %s + row_number() OVER (ORDER BY batch.place) - 1
-            FROM import_batch AS batch
-            JOIN datasets_example AS example ON example.dataset_id = %s AND example.digest = batch.digest
-            RETURNING position, example_id
-            """,
-            [self.version.pk, self.stored, self.version.dataset_id],
-        )
-        ids = np.zeros(len(kept), np.int64)
-        ids[kept] = [example_id for _, example_id in sorted(cursor.fetchall())]
-        if self._indexer.add(ids, ids > last, ready.words):
+    def _store(self, cursor: Any, rows: Sequence[Row], kept: NDArray[np.bool_], spoken: Words) -> None:
+        """Stores the rows where their content is new, and lists them; of all that have been `spoken`, they are `kept`."""
+        there = {} if self._first else self._there(cursor, [each.digest for each in rows])
+        ids = np.array([there.get(each.digest, 0) for each in rows], np.int64)
+        new = ids == 0
+        dataset = np.full(int(new.sum()), self.version.dataset_id, np.int64)
+        cursor.execute("SELECT nextval('datasets_example_id_seq') FROM generate_series(1, %s)", [len(dataset)])
+        ids[new] = [each for (each,) in cursor.fetchall()]
+        heads = copying.starts(len(EXAMPLE), ids[new], dataset, np.full(len(dataset), copying.moment(timezone.now())))
+        stored = [each.wide for each in compress(rows, new)]
+        copying.copy(cursor, "datasets_example", EXAMPLE, map(add, heads, stored))
+        version, places = np.full(len(rows), self.version.pk, np.int64), np.arange(len(rows), dtype=np.int32)
+        members = copying.starts(len(MEMBER), version, ids, places + np.int32(self.stored))
+        copying.copy(cursor, "datasets_versionmember", MEMBER, members)
+        spread, unspoken = np.zeros(len(kept), np.int64), kept.copy()
+        spread[kept], unspoken[kept] = ids, new
+        if self._indexer.add(spread, unspoken, spoken):
             self.indexed = self.stored
-        self.stored += int(kept.sum())
+        self.stored += len(rows)
 
-    def count(self) -> int:
-        with connection.cursor() as cursor:
-            cursor.execute(f"SELECT count(*) FROM {self._rows}")  # noqa: S608  a number
-            return int(cursor.fetchone()[0])
+    def _there(self, cursor: Any, digests: list[str]) -> dict[str, int]:
+        cursor.execute(
+            "SELECT digest, id FROM datasets_example WHERE dataset_id = %s AND digest = ANY(%s)",
+            [self.version.dataset_id, digests],
+        )
+        return dict(cursor.fetchall())
 
     def finish(self) -> tuple[DatasetVersion, bool]:
         """The version with its number, counts and digest, and whether it is new: where a version with the same content
@@ -205,12 +196,6 @@ class Loader:
         else:
             packed.pack(version.pk)
         return version, True
-
-    def close(self) -> None:
-        # in a broken transaction the table goes with the rollback, or with the connection
-        if connection.is_usable() and not connection.needs_rollback:
-            with connection.cursor() as cursor:
-                cursor.execute("DROP TABLE IF EXISTS import_batch")
 
 
 def _settle(cursor: Any) -> None:

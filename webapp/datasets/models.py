@@ -87,8 +87,11 @@ class Example(models.Model):
     The text is kept as it was digested rather than as jsonb, which would rewrite numbers and so change the digest.
     """
 
-    # two indexes of several columns begin with it; one of its own would only cost every import
-    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="examples", db_index=False)
+    # two indexes of several columns begin with it; one of its own would only cost every import. That it is there is
+    # checked by a trigger, as with members
+    dataset = models.ForeignKey(
+        Dataset, on_delete=models.CASCADE, related_name="examples", db_index=False, db_constraint=False
+    )
     key = models.CharField(max_length=MAX_LABEL)
     digest = models.CharField(max_length=64)
     canonical = models.TextField()
@@ -159,7 +162,9 @@ class WordHits(models.Model):
     """The examples that hold a word, as far as their ids lie in one block; see `words`. `origin` is the version that was
     filled with them, while an import may still take them back."""
 
-    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="+", db_index=False)
+    dataset = models.ForeignKey(
+        Dataset, on_delete=models.CASCADE, related_name="+", db_index=False, db_constraint=False
+    )
     origin = models.PositiveBigIntegerField(default=0)
     word = models.CharField(max_length=64, db_collation="C")  # whose order a search for a word's start can follow
     block = models.PositiveIntegerField()

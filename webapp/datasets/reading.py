@@ -14,34 +14,43 @@ from typing import Any
 
 from trainer.contracts import Example
 
-from . import loading
+from . import loading, search
 from .derived import COLUMNS, columns, searched
 from .importers import Bundle, Importer, RowProblem, Tally, plain
 from .importers import Mapping as Columns
 from .importers.source import Progress
+from .loading import Row
 from .packed import Packer
 from .splits import Splits
 from .taken import Taken
 from .words import Words
 
-ROWS, BYTES = 4_000, 4_000_000  # of a batch at most: rows, and what is read of the file
+ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file
 PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
 LOOK = 20  # rows after which it is asked again how much was read
 PACE = 100_000  # new objects after which the collector looks at them
 AHEAD = 2  # batches that are checked before they are asked for
 
 
-@dataclass
-class Batch:
-    """Rows of one file in their order: (line, example or problem). With them, `read` rows of the file are taken; its
+@dataclass(frozen=True)
+class Place:
+    """How far a file is read after a batch of it, which is `count` rows: `read` rows of the file are taken then; its
     first byte is that number `bytes_before` of all files."""
 
     file: int
     name: str
-    rows: list[tuple[int, Example | RowProblem]]
+    count: int
     read: int
     bytes_before: int
     bytes_done: int
+
+
+@dataclass
+class Batch:
+    """Rows of one file in their order: (line, example or problem)."""
+
+    place: Place
+    rows: list[tuple[int, Example | RowProblem]]
 
     @property
     def keys(self) -> list[str]:
@@ -50,15 +59,13 @@ class Batch:
 
 @dataclass
 class Ready:
-    """A batch for the loader: its good rows as COPY takes them, with their lines, columns for `packed` and words, the
-    place of the row after them, and the problems of the others."""
+    """A batch for the loader: its good rows as COPY takes them, their columns for `packed` and their words; and the
+    problems of the others."""
 
-    batch: Batch
-    data: bytes
-    lines: list[int]
-    packed: list[tuple[Any, ...]]
+    place: Place
+    rows: list[Row]
+    columns: list[tuple[Any, ...]]
     words: Words
-    place: int
     problems: list[RowProblem]
 
 
@@ -76,7 +83,6 @@ class Reader:
     ) -> None:
         self.bundle, self.names, self.importer, self.mapping, self.splits = bundle, names, importer, mapping, splits
         self._taken = taken
-        self._place = taken.place
         self._new = splits.dataset is None  # then no row has an earlier side that must be looked up
 
     def ready(self) -> Iterator[Ready]:
@@ -106,40 +112,37 @@ class Reader:
             with self.bundle.opened(name) as (stream, progress):
                 rows = self.importer.read(stream, name, self.mapping, self.bundle.beside(name), tally)
                 while batch := list(_bounded(rows, progress)):
-                    yield Batch(number, name, batch, tally.rows, done, done + progress.bytes_done)
+                    yield Batch(Place(number, name, len(batch), tally.rows, done, done + progress.bytes_done), batch)
                 done += progress.bytes_done
 
     def write(self, batch: Batch, before: Mapping[str, str]) -> Ready:
-        """The good rows on their sides of the split, with a place each."""
-        ready = Ready(batch, b"", [], [], Words(), self._place, [])
-        written: list[bytes] = []
+        """The good rows on their sides of the split."""
+        rows: list[Row] = []
+        narrow: list[tuple[Any, ...]] = []
+        spoken: list[bytes] = []
+        problems: list[RowProblem] = []
         for line, row in batch.rows:
-            problem = row if isinstance(row, RowProblem) else self._write(line, row, before, ready, written)
-            if problem:
-                ready.problems.append(problem)
-        ready.data = b"".join(written)
-        self._place = ready.place
-        return ready
+            given = row if isinstance(row, RowProblem) else self._settled(line, row, before)
+            if isinstance(given, RowProblem):
+                problems.append(given)
+                continue
+            try:
+                values = columns(given, plain.canonical(given))
+                rows.append(loading.row(line, values))
+            except ValueError as error:
+                problems.append(_unstorable(line, error))
+                continue
+            narrow.append(PACKED(values))
+            spoken.append(search.words(searched(given)))
+        return Ready(batch.place, rows, narrow, Words.of(spoken), problems)
 
-    def _write(
-        self, line: int, example: Example, before: Mapping[str, str], ready: Ready, written: list[bytes]
-    ) -> RowProblem | None:
-        """Adds a good row to the batch; returns what is wrong with another one."""
+    def _settled(self, line: int, example: Example, before: Mapping[str, str]) -> Example | RowProblem:
         split = self.splits.decide(line, example, before)
         if isinstance(split, RowProblem):
             return split
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
         example.__dict__["split"] = split
-        try:
-            values = columns(example, plain.canonical(example))
-            written.append(loading.write((ready.place, ready.batch.file, line, *values)))
-        except ValueError as error:
-            return _unstorable(line, error)
-        ready.place += 1
-        ready.lines.append(line)
-        ready.packed.append(PACKED(values))
-        ready.words.add(searched(example))
-        return None
+        return example
 
 
 def _unstorable(line: int, error: ValueError) -> RowProblem:

@@ -16,12 +16,13 @@ WORDS = re.compile(r"[^\W_]+")
 UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 
-def words(text: str) -> list[bytes]:
-    """The words of the text in UTF-8, in no order, some of them repeated: whoever sorts them sees that soon enough."""
+def words(text: str) -> bytes:
+    """The words of the text in UTF-8 with spaces between them, in no order, some of them repeated: whoever sorts them
+    sees that soon enough."""
     text = text[:MAX_CHARACTERS]
     if text.isascii():  # in bytes, a million times in a large import
-        return text.encode().translate(ASCII).split()
-    return [word.encode() for word in _words(text)]
+        return text.encode().translate(ASCII)
+    return " ".join(_words(text)).encode()
 
 
 def cut(word: bytes) -> bytes:

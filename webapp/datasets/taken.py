@@ -10,9 +10,9 @@ from .importers import Bundle
 class Taken:
     """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
 
-    `place` is that of the next good row, `stored` the members of the version that is filled, `indexed` those of
-    them that are found by their words. `source` tells the file
-    from another one of its name; `latest` is the newest version that the dataset had when the import began.
+    `good` of the rows can be imported, `stored` are the members of the version that is filled, `indexed` those of them
+    that are found by their words. `source` tells the file from another one of its name; `latest` is the newest version
+    that the dataset had when the import began.
     """
 
     version: int
@@ -21,7 +21,7 @@ class Taken:
     file: int = 0
     rows: int = 0
     bytes_before: int = 0
-    place: int = 0
+    good: int = 0
     stored: int = 0
     indexed: int = 0
 

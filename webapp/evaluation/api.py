@@ -13,7 +13,7 @@ from webapp.core.paging import page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
-from . import access, asking, export, leaders, queries, services, shapes
+from . import access, asking, export, leaders, queries, services, shapes, studies
 from . import schemas as s
 from .models import Evaluation, Recording
 from .recipes import RECIPES
@@ -123,10 +123,14 @@ def cancel(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
 
 
 @router.post("/evaluations/{int:evaluation_id}/rerun", response={201: s.EvaluationFull}, summary="The same again")
-def rerun(request: HttpRequest, evaluation_id: EvaluationId, idempotency_key: Key = None) -> Status[dict[str, Any]]:
-    """From its stored config. What a judge has answered before is not asked again."""
+def rerun(
+    request: HttpRequest, evaluation_id: EvaluationId, resample: bool = False, idempotency_key: Key = None
+) -> Status[dict[str, Any]]:
+    """From its stored config. What a judge has answered before is not asked again, unless `resample` asks for new samples;
+    the earlier ones are kept."""
     membership = require(request)
-    row = services.rerun(membership, access.evaluation_write(membership, evaluation_id), idempotency_key)
+    row = access.evaluation_write(membership, evaluation_id)
+    row = services.rerun(membership, row, idempotency_key, resample=resample)
     return Status(201, shapes.evaluation(row))
 
 
@@ -168,6 +172,28 @@ def make_tasks(request: HttpRequest, evaluation_id: EvaluationId, payload: s.Tas
     project = asking.make_tasks(
         membership, row, payload.tags, name=payload.name, kind=payload.kind, overlap=payload.overlap
     )
+    return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})
+
+
+@router.get(
+    "/evaluations/{int:evaluation_id}/studies",
+    response=s.StudyList,
+    summary="Studies made from a RubricBench evaluation",
+)
+def study_list(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    found = studies.studies(_read(request, evaluation_id))[:100]
+    return {"items": [shapes.study(project) for project in found], "next": None}
+
+
+@router.post(
+    "/evaluations/{int:evaluation_id}/studies", response={201: s.TasksOut}, summary="Have people judge by either rubric"
+)
+def make_study(request: HttpRequest, evaluation_id: EvaluationId, payload: s.StudyIn) -> Status[dict[str, Any]]:
+    """An open project in two arms on the pairs that the model wrote a rubric for; nobody sees a pair in both. Its answers
+    are read by an evaluation of recipe `study` on the same dataset."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = studies.make(membership, row, name=payload.name, people=payload.people, tags=payload.tags)
     return Status(201, {"project": project.pk, "dataset": project.version.dataset_id})
 
 

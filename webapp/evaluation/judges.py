@@ -81,7 +81,7 @@ def ask(
         raise Halted("" if counts.halted == "stopped" else counts.halted)
     listed = queries.answers(version, inputs, draw, unusable)
     return [
-        Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject)
+        Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state)
         for _, answers in listed
         for each in answers
     ]

@@ -12,6 +12,7 @@ from .recipes import RECIPES
 
 MAX_FACETS = 24  # of one kind
 MAX_VERDICTS = 40  # of one case, in full
+MAX_SHOWN = 64  # responses side by side
 
 
 @dataclass(frozen=True)
@@ -56,12 +57,52 @@ def case(row: Case) -> dict[str, Any]:
     }
 
 
+def side_by_side(evaluation: Evaluation, key: str) -> dict[str, Any] | None:
+    """What every model said to one prompt: a column each, with its responses and their criteria. None: nobody did."""
+    rows = list(Case.objects.filter(evaluation=evaluation, subject__example=key).order_by("number")[:MAX_SHOWN])
+    if not rows or not all("model" in row.subject for row in rows):
+        return None
+    example = None
+    if evaluation.dataset_version:
+        example = queries.examples_by_key(evaluation.dataset_version, [key]).get(key)
+    texts = {each.id: each.text for each in example.responses} if example else {}
+    columns: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        text = row.values.get("text") or texts.get(row.subject.get("response", ""), "")
+        columns.setdefault(row.subject["model"], []).append({"case": row, "text": text})
+    order = _changed(evaluation)
+    at = order.index(key) if key in order else -1
+    return {
+        "key": key,
+        "example": example,
+        "prompt": rows[0].values.get("prompt", ""),
+        "columns": columns.items(),
+        "before": order[at - 1] if at > 0 else "",
+        "after": order[at + 1] if 0 <= at < len(order) - 1 else "",
+    }
+
+
+def _changed(evaluation: Evaluation) -> list[str]:
+    """The examples that the report lists to be compared, in its order."""
+    rows = [row for block in (evaluation.results or {}).get("blocks", []) for row in block.get("rows", [])]
+    return [row[0]["compare"] for row in rows if row and row[0].get("compare")]
+
+
 @dataclass(frozen=True)
 class ConfigRow:
     path: str
     value: str
     default: str
     changed: bool
+
+
+def asks_judges(evaluation: Evaluation) -> bool:
+    """Whether its config names a judge: only then are there answers that could be asked for anew."""
+    recipe = RECIPES.get(evaluation.recipe)
+    if recipe is None:
+        return False
+    inputs = Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {}).every_input()
+    return any(each.source.startswith("judges") and each.value not in (None, "") for each in inputs)
 
 
 def config_rows(evaluation: Evaluation) -> list[ConfigRow]:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Cell = dict[str, Any]
-Unit = Literal["share", "number", "points", "money", "seconds", "count"]
+Unit = Literal["share", "number", "points", "money", "seconds", "count", "weight"]
 
 
 def estimate(found: Any, *tags: str, unit: Unit = "share", note: str = "") -> Cell:
@@ -29,6 +29,11 @@ def number(value: float | None, unit: Unit = "number", why: str = "") -> Cell:
 
 def text(words: str, *tags: str, href: str = "") -> Cell:
     return {"kind": "text", "text": words, "tags": list(tags), **({"href": href} if href else {})}
+
+
+def compared(example: str) -> Cell:
+    """An example by its key, leading to what the models said of it side by side."""
+    return {"kind": "text", "text": example, "tags": [], "compare": example}
 
 
 @dataclass

@@ -27,10 +27,11 @@ from webapp.core.views import DATABASE_AWAY
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 
-from . import judges, queries, services, sources
+from . import judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
+from .outcomes import Questions
 from .recipes import RECIPES, resolve
-from .recipes.base import Found, Judged, JudgeFacts, NothingToScore, Outcome, Rollout, Spent, Stopped
+from .recipes.base import Found, Judged, JudgeFacts, Judgement, NothingToScore, Outcome, Rollout, Spent, Stopped
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
@@ -64,7 +65,7 @@ def _carry_out(evaluation: Evaluation) -> None:
     try:
         work.begin()
         outcome = RECIPES[evaluation.recipe].run(work)
-        outcome.report.notes += [f"{count:,} inputs: {why}" for why, count in work.unusable.items()]
+        work.questions.note(outcome.report, outcome.cases)
         _finish(evaluation, outcome)
     except Stopped:
         return
@@ -137,7 +138,7 @@ class Work:
         self.evaluation = evaluation
         self.config: Any = resolve(evaluation.recipe, evaluation.config)
         self.dataset = str(evaluation.dataset_version or "")
-        self.unusable: Counter[str] = Counter()
+        self.questions = Questions()
         self._known: dict[int, JudgeVersion] = {}
         self._spent_tokens, self._spent_money = 0, Decimal(0)
         self._told = 0.0
@@ -176,7 +177,7 @@ class Work:
                 stop=self._stop,
                 tell=lambda done, total, words: self._note(phase, done, total, words),
                 unusable=unusable,
-                draw=draw,
+                draw=self.config.draw * self.config.draws + draw,
             )
         except judges.Halted as halted:
             if not str(halted):
@@ -186,13 +187,25 @@ class Work:
             if budget:
                 self._spent_tokens += budget.spent_tokens
                 self._spent_money += budget.spent_money
+        self.questions.asked(str(row), inputs, found, phase)
         for reason, count in unusable.items():
-            self.unusable[f"{row} could not be asked: {reason}"] += count
+            self.questions.unusable[str(row), reason] += count
         return found
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         for provide in sources.ROLLOUTS:
             yield from provide(self.evaluation.workspace_id, run, step)
+
+    def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
+        self.tell("measuring diversity", 0, 0)
+        return measuring.embedding_diversity(texts)
+
+    def novelty(self, run: int, step: int | None) -> list[float | None]:
+        self.tell("measuring novelty", 0, 0)
+        return [rho for provide in sources.NOVELTY for rho in provide(self.evaluation.workspace_id, run, step)]
+
+    def study(self, project: int) -> Iterator[Judgement]:
+        return studies.judgements(self.evaluation.workspace_id, project)
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return judges.spent(verdicts)

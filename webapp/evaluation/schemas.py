@@ -130,6 +130,31 @@ class TasksOut(Schema):
     dataset: int
 
 
+class StudyIn(Schema):
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"name": "Which rubric helps", "people": 2}}
+    )
+
+    name: str
+    people: int = Field(1, description="How many judge each pair in each arm")
+    tags: list[str] = Field(default_factory=list, max_length=12, description="Only cases that carry all of these")
+
+
+class StudyOut(Schema):
+    project: int
+    name: str
+    state: str
+    tasks: int
+    answers: int
+    dataset: int
+    version: int
+
+
+class StudyList(Schema):
+    items: list[StudyOut]
+    next: str | None
+
+
 class BoardRow(Schema):
     name: str
     cell: dict[str, Any]

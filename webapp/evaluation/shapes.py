@@ -71,3 +71,10 @@ def board(found: Board) -> dict[str, Any]:
             for row in found.rows
         ],
     }
+
+
+def study(project: Any) -> dict[str, Any]:
+    """A project as `studies.studies` gives it."""
+    shown = {"project": project.pk, "name": project.name, "state": project.state, "tasks": project.tasks_total}
+    version = project.version
+    return shown | {"answers": project.answered or 0, "dataset": version.dataset_id, "version": version.number}

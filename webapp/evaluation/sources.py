@@ -27,6 +27,8 @@ class Source:
 SOURCES: dict[str, Source] = {}
 # (workspace id, run id, step) -> what the run's evaluation sampled; the runs' app puts its function here
 ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
+# (workspace id, run id, step) -> rho of each of those responses, in their order; raises NotMeasured
+NOVELTY: list[Callable[[int, int, int | None], list[float | None]]] = []
 
 
 def fill(workspace_id: int, group: Group) -> Group:

@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -16,7 +16,7 @@ from webapp.accounts.models import Membership, Role
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
 
-from . import access, asking, export, leaders, pages, queries, services
+from . import access, asking, export, leaders, pages, queries, services, studies
 from .forms import EvaluationForm
 from .models import Evaluation
 from .recipes import RECIPES
@@ -50,6 +50,7 @@ def evaluations(request: HttpRequest) -> HttpResponseBase:
         "recipes": RECIPES.values(),
         "next": rest.urlencode() if listed.next else "",
         "may_write": membership.may(Role.RESEARCHER),
+        "request_key": uuid4().hex,
     }
     return render(request, "evaluation/evaluations.html", context)
 
@@ -121,6 +122,9 @@ def recording_new(request: HttpRequest) -> HttpResponseBase:
 def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     """What it found, or how far it is."""
     context = _context(request, evaluation_id, "result")
+    row = context["evaluation"]
+    if row.recipe == "rubricbench" and row.state == State.FINISHED:
+        context["studies"] = list(studies.studies(row)[:PAGE])
     return render(request, "evaluation/result.html", context)
 
 
@@ -174,9 +178,22 @@ def evaluation_case(request: HttpRequest, evaluation_id: int, number: int) -> Ht
 @member(access.READER)
 @never_cache
 @require_GET
+def evaluation_compare(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """All that the models said to one prompt, side by side."""
+    context = _context(request, evaluation_id, "cases")
+    found = pages.side_by_side(context["evaluation"], request.GET.get("example", "").replace("\0", ""))
+    if found is None:
+        raise Http404("no model answered such an example")
+    return render(request, "evaluation/compare.html", context | found)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
 def evaluation_config(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     context = _context(request, evaluation_id, "config")
     context |= {"config_rows": pages.config_rows(context["evaluation"]), "rerun_key": uuid4().hex}
+    context["asks_judges"] = pages.asks_judges(context["evaluation"])
     return render(request, "evaluation/config.html", context)
 
 
@@ -193,11 +210,12 @@ def evaluation_export(request: HttpRequest, evaluation_id: int, kind: str) -> Ht
 @member(access.WRITER)
 @require_POST
 def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Exactly the same again, from the stored config."""
+    """Exactly the same again, from the stored config; with `resample`, judges are asked anew."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     try:
-        again = services.rerun(membership, row, request.POST.get("key", "")[:64] or None)
+        key, resample = request.POST.get("key", "")[:64] or None, request.POST.get("resample") == "1"
+        again = services.rerun(membership, row, key, resample=resample)
     except (Problem, ConfigInvalid) as problem:
         messages.error(request, f"It cannot be run again as it was: {problem}")
         return redirect("evaluation_config", evaluation_id)
@@ -225,6 +243,32 @@ def evaluation_tasks(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
         messages.error(request, f"{problem.message} {reasons}")
         return redirect("evaluation_cases", evaluation_id)
     return redirect("project", project.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def evaluation_study(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
+    """People judge the pairs by either rubric: the project in two arms, which opens."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    people = request.POST.get("people", "1")
+    number = int(people) if people.isdecimal() and len(people) < 4 else 0
+    try:
+        project = studies.make(membership, row, name=request.POST.get("name", ""), people=number)
+    except Problem as problem:
+        messages.error(request, f"{problem.message} {'; '.join(problem.fields.values())}")
+        return redirect("evaluation", evaluation_id)
+    return redirect("project", project.pk)
+
+
+@member(access.WRITER)
+@require_POST
+def evaluation_study_read(request: HttpRequest, evaluation_id: int, project_id: int) -> HttpResponseBase:
+    """An evaluation of the answers that a study has by now."""
+    membership = require(request)
+    row = access.evaluation_write(membership, evaluation_id)
+    project = get_object_or_404(studies.studies(row), pk=project_id)
+    return redirect("evaluation", studies.read(membership, project, request.POST.get("key", "")[:64] or None).pk)
 
 
 @member(access.READER)
@@ -296,4 +340,5 @@ def _context(request: HttpRequest, evaluation_id: int, tab: str) -> dict[str, An
         "tab": tab,
         "over": row.state in services.OVER,
         "may_write": membership.may(Role.RESEARCHER),
+        "request_key": uuid4().hex,
     }

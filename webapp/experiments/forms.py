@@ -38,13 +38,17 @@ class RunForm:
 
     @classmethod
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
-        """With the defaults, and the newest version of the dataset called `dataset` where there is one."""
+        """With the defaults, and the newest version of the dataset called `dataset`, or of one the recipe can use."""
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
         form.raw = form.tree.defaults()
-        datasets, models = form.dataset_choices, form.model_choices
-        wanted = DatasetVersion.objects.filter(dataset__workspace=membership.workspace, dataset__name=dataset)
-        newest = wanted.order_by("-number").first() if dataset else None
-        form.dataset = f"{newest.dataset_id}:{newest.number}" if newest else datasets[0][0] if datasets else ""
+        models = form.model_choices
+        versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace)
+        usable = {"counts__verifiable_criteria__gt": 0} if "rubric" in RECIPES[form.recipe].needs else {}
+        found = (
+            versions.filter(dataset__name=dataset).order_by("-number").first()
+            or versions.filter(**usable).order_by("dataset__name", "-number").first()
+        )
+        form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
         if models and form.raw["model"]["name"] not in models:
             form.raw["model"] = {**form.raw["model"], "name": models[0]}
         return form

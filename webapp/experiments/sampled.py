@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 
+from django.conf import settings
 from django.db.models import Max
 
-from trainer.contracts import RolloutRecord
+from trainer.contracts import Example, RolloutRecord
+from webapp.evaluation.measuring import measure
+from webapp.evaluation.queries import examples_by_key
+from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
-from webapp.evaluation.sources import ROLLOUTS, SOURCES, Options, Source
+from webapp.evaluation.sources import NOVELTY, ROLLOUTS, SOURCES, Options, Source
 
 from . import queries
 from .models import Rollout
@@ -29,14 +33,49 @@ def _problem(workspace_id: int, detail: str, run_id: int) -> str:
 
 
 def responses(workspace_id: int, run_id: int, step: int | None) -> Iterator[Response]:
-    rows = Rollout.objects.filter(run_id=run_id, phase=EVAL, run__experiment__workspace_id=workspace_id)
-    if step is None:
-        step = rows.aggregate(newest=Max("step"))["newest"]
-    for content in rows.filter(step=step).order_by("group", "index").values_list("content", flat=True).iterator():
-        found = RolloutRecord.model_validate(content)
+    for found in _records(workspace_id, run_id, _step(workspace_id, run_id, step)):
         tokens = len(found.tokens) or None
         yield Response(found.example_key, found.prompt, found.response, found.criteria, tokens)
 
 
+def _step(workspace_id: int, run_id: int, step: int | None) -> int:
+    """The newest with an evaluation where none is named."""
+    rows = Rollout.objects.filter(run_id=run_id, phase=EVAL, run__experiment__workspace_id=workspace_id)
+    return step if step is not None else rows.aggregate(newest=Max("step"))["newest"] or 0
+
+
+def _records(workspace_id: int, run_id: int, step: int) -> Iterator[RolloutRecord]:
+    rows = Rollout.objects.filter(run_id=run_id, phase=EVAL, run__experiment__workspace_id=workspace_id, step=step)
+    for content in rows.order_by("group", "index").values_list("content", flat=True).iterator():
+        yield RolloutRecord.model_validate(content)
+
+
+def novelty(workspace_id: int, run_id: int, step: int | None) -> list[float | None]:
+    """rho of each response against the model that the run began with. Raises NotMeasured without the step's checkpoint."""
+    at = _step(workspace_id, run_id, step)
+    records = list(_records(workspace_id, run_id, at))
+    run = queries.runs(workspace_id).select_related("model", "dataset_version").get(pk=run_id)
+    if at == 0:  # nothing was trained yet: each response is as likely as it was
+        return [1.0 if record.response else None for record in records]
+    checkpoint = settings.VAR / "runs" / str(run.pk) / "checkpoints" / f"step-{at:06d}"
+    if not checkpoint.is_dir():
+        raise NotMeasured(f"run {run.pk} keeps no checkpoint of step {at}; checkpoint.keep says how many stay")
+    keys = [record.example_key for record in records]
+    known = examples_by_key(run.dataset_version, keys)
+    head = {"model": run.model.path, "config": run.config, "checkpoint": str(checkpoint)}
+    rows = [
+        {"id": place, "prompt": _prompt(record, known.get(record.example_key)), "text": record.response}
+        for place, record in enumerate(records)
+    ]
+    return [row["novelty"] for row in measure(settings.NOVELTY_COMMAND, [head, *rows])]
+
+
+def _prompt(record: RolloutRecord, example: Example | None) -> list[dict[str, str]]:
+    if example is None:
+        return [{"role": "user", "content": record.prompt}]
+    return [{"role": message.role, "content": message.content} for message in example.prompt]
+
+
 SOURCES["runs"] = Source(_options, _problem)
 ROLLOUTS.append(responses)
+NOVELTY.append(novelty)

@@ -60,12 +60,29 @@ class Endpoint(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     first_used_at = models.DateTimeField(null=True, blank=True)  # from then on it stands for one model
     archived_at = models.DateTimeField(null=True, blank=True)
+    next_turn_at = models.DateTimeField(null=True, blank=True)  # of a request; see services.sharing
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["workspace", "name"], name="one_endpoint_per_name")]
 
     def __str__(self) -> str:
         return self.name
+
+
+class EndpointLease(models.Model):
+    """A run that asks the endpoint at this moment, and how many requests it may have in flight: services.sharing."""
+
+    endpoint = models.ForeignKey(Endpoint, on_delete=models.CASCADE, related_name="leases")
+    holder = models.UUIDField()
+    granted = models.PositiveIntegerField()
+    wanted = models.PositiveIntegerField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "holder"], name="one_lease_per_run")]
+
+    def __str__(self) -> str:
+        return f"{self.granted} of {self.endpoint_id}"
 
 
 class RecordedOutput(models.Model):

@@ -1,15 +1,18 @@
-"""What a chat endpoint answers to one tiny request, and what it can do beyond that.
+"""What an endpoint answers to one tiny request, and what it can do beyond that.
 
 Every finding is yes, no, or not known with the reason: an endpoint that reports nothing of its cache may well have one.
 """
 
+import asyncio
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable
+from time import perf_counter
 from typing import Any
 
-from trainer.judges.chat import ChatRequest, EndpointProblem, Target
+from trainer.judges.chat import ChatReply, ChatRequest, EndpointProblem, Target
 from trainer.judges.client import ChatClient
+from trainer.judges.local import LocalClient, LocalTarget
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import scrub
 
@@ -31,7 +34,19 @@ Finding = dict[str, Any]
 async def test(target: Target) -> Finding:
     """Asks for one word. Raises EndpointProblem."""
     async with ChatClient(_patient(target)) as client:
-        reply = await client.chat(_asking("Reply with the single word ready.", 32))
+        return _tested(await client.chat(READY))
+
+
+async def test_local(target: LocalTarget) -> Finding:
+    """As `test`, of weights that a process loads first: `load_ms` is how long that took, the first answer included."""
+    started = perf_counter()
+    async with LocalClient(target) as client:
+        await client.chat(READY)
+        loaded = perf_counter() - started
+        return {**_tested(await client.chat(READY)), "load_ms": round(1000 * loaded)}
+
+
+def _tested(reply: ChatReply) -> Finding:
     return {
         "text": scrub(reply.text[:500]),
         "latency_ms": round(1000 * reply.latency_s),
@@ -62,12 +77,31 @@ async def probe(target: Target) -> Finding:
     return {**found, "reasons": reasons}
 
 
+async def probe_local(target: LocalTarget) -> Finding:
+    """As `probe`, of weights here: asks yes-no questions, as judges of criteria do. Raises EndpointProblem."""
+    questions = [f"{LONG}\n\nIs there a line {number}?" for number in (7, 8)]
+    async with LocalClient(target) as client:
+        replies = await asyncio.gather(*(client.chat(_asking(question, 1)) for question in questions))
+    cached, length = max(each.cached_tokens or 0 for each in replies), replies[0].prompt_tokens or 0
+    return {
+        "tokens_field": "max_tokens",
+        "logprobs": True,
+        "schema": False,
+        "prefix_cache": cached > 0,
+        "reasons": {
+            "logprobs": f"a criterion is decided by the probability of yes: {json.loads(replies[0].text)['explanation']}",
+            "schema": "nothing holds its words to a schema; what it generates is read tolerantly, or is missing",
+            "prefix_cache": f"{cached:,} of {length:,} prompt tokens were computed once for both questions",
+        },
+    }
+
+
 async def _tokens_field(target: Target) -> str:
     """The name under which the endpoint takes the longest reply: newer hosted models refuse the old one."""
     for name in ("max_tokens", NEW_TOKENS_FIELD):
         async with ChatClient(dataclasses.replace(target, tokens_field=name)) as client:
             try:
-                await client.chat(_asking("Reply with the single word ready.", 32))
+                await client.chat(READY)
                 return name
             except EndpointProblem as problem:
                 if NEW_TOKENS_FIELD not in problem.message or name == NEW_TOKENS_FIELD:
@@ -77,7 +111,7 @@ async def _tokens_field(target: Target) -> str:
 
 async def _logprobs(client: ChatClient) -> tuple[bool, str]:
     body = client.body(_asking("Reply with the single word ready.", 8))
-    answer, _ = await client.post({**body, "logprobs": True, "top_logprobs": 2})
+    answer, _ = await client.post(json.dumps({**body, "logprobs": True, "top_logprobs": 2}).encode())
     try:
         first = json.loads(answer)["choices"][0]["logprobs"]["content"][0]["logprob"]
         return isinstance(first, int | float), "tokens come with their log-probabilities"
@@ -116,6 +150,9 @@ FINDERS: dict[str, Callable[[ChatClient], Awaitable[tuple[bool | None, str]]]] =
 
 def _asking(text: str, max_tokens: int) -> ChatRequest:
     return ChatRequest(({"role": "user", "content": text},), Sampling(max_tokens=max_tokens))
+
+
+READY = _asking("Reply with the single word ready.", 32)
 
 
 def _patient(target: Target) -> Target:

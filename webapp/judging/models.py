@@ -1,5 +1,7 @@
 """Judges, their versions, what they said, and trials of both."""
 
+from datetime import UTC, datetime
+
 from django.contrib.postgres.fields import ArrayField
 from django.db import models
 
@@ -138,6 +140,8 @@ class Trial(models.Model):
 
     class Meta:
         indexes = [models.Index(fields=["judge", "-id"], name="trials_newest_first")]
+
+    told_at = datetime.min.replace(tzinfo=UTC)  # of the worker that carries it out: when it last told open pages
 
     def __str__(self) -> str:
         return f"trial {self.pk}"

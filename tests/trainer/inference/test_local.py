@@ -59,6 +59,46 @@ def test_batches_beyond_the_limit_give_the_same_responses(sampler: LocalSampler,
     assert [r.tokens for r in small.sample(requests)] == [r.tokens for r in sampler.sample(requests)]
 
 
+def passes_of(sampler: LocalSampler) -> list[tuple[int, int]]:
+    """(rows, tokens per row) of every pass from now on."""
+    seen: list[tuple[int, int]] = []
+    sampler._model.model.register_forward_pre_hook(
+        lambda module, args, kwargs: seen.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+    )
+    return seen
+
+
+def test_a_response_that_ends_makes_room_for_the_next(tiny_dir: Path) -> None:
+    pair = LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir), max_batch=2)
+    limits = [20, 1, 2, 3, 4, 5]
+    requests = [request_for(pair, PROMPTS[n % 3], max_new_tokens=limit, seed=n) for n, limit in enumerate(limits)]
+    alone = [pair.sample([request])[0] for request in requests]
+    passes = passes_of(pair)
+    results = pair.sample(requests)
+    assert [result.tokens for result in results] == [result.tokens for result in alone]
+    for one, other in zip(results, alone, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=2e-5)
+    decoding = [rows for rows, width in passes if width == 1]
+    assert len(decoding) == 19, "the five short responses were sampled beside the long one"
+    assert sum(decoding) == sum(limit - 1 for limit in limits)
+
+
+def test_a_group_computes_its_prompt_once_even_where_its_members_come_later(tiny_dir: Path) -> None:
+    few = LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir), max_batch=3)
+    requests = [request_for(few, PROMPTS[2], max_new_tokens=4 + n, seed=n) for n in range(9)]
+    passes = passes_of(few)
+    few.sample(requests)
+    assert [width for _, width in passes if width > 1] == [len(requests[0].prompt_tokens)]
+
+
+def test_bfloat16_gives_the_log_probs_of_a_full_pass_within_its_three_digits(tiny_dir: Path) -> None:
+    half = LocalSampler(load_model(tiny_dir, "bfloat16"), load_tokenizer(tiny_dir), max_batch=2)
+    requests = [request_for(half, text, seed=seed) for seed, text in enumerate(PROMPTS)]
+    for request, result in zip(requests, half.sample(requests), strict=True):
+        expected = log_probs_of_a_full_pass(tiny_dir, request, result.tokens)
+        torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=0.1, rtol=0)
+
+
 def test_greedy_takes_the_most_likely_token_with_certainty(sampler: LocalSampler, tiny_dir: Path) -> None:
     request = request_for(sampler, PROMPTS[1], temperature=0.0, max_new_tokens=5)
     (result,) = sampler.sample([request])

@@ -29,7 +29,7 @@ def test_a_conversion_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     def fail() -> None:
         raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt), models._complete_or_absent(tmp_path / "model") as target:
+    with pytest.raises(KeyboardInterrupt), models.complete_or_absent(tmp_path / "model") as target:
         (target / "config.json").write_text("{}")
         fail()
     assert list(tmp_path.iterdir()) == []

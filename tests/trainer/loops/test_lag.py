@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from trainer.runners.work import digest_of
+from trainer.inference.checksum import digest_of
 
 from .conftest import metrics_of, small_config
 

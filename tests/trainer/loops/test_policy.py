@@ -14,6 +14,7 @@ import torch
 
 from trainer import checkpoints
 from trainer.config import PolicyConfig
+from trainer.inference.checksum import digest_of
 from trainer.loops.errors import AttemptAbandoned, RunFailed, StopRequested
 from trainer.loops.policy import learning_rate
 from trainer.loops.run import explain, run_policy
@@ -218,12 +219,27 @@ def test_divergence_keeps_the_batch_and_the_last_good_checkpoint(make_loop: Call
 
 def test_a_sampler_with_other_weights_is_found_out(make_loop: Callable[..., Any]) -> None:
     loop = make_loop(small_config())
-    loop.parts.sampler.load_weights = lambda weights, version: None
+    loop.parts.sampler.load_weights = lambda weights, version: digest_of(dict(weights))
     weight = loop.parts.sampler._model.model.layers[0].mlp.down_proj.weight
     with torch.no_grad():
         weight.mul_(3.0)
     with pytest.raises(RunFailed, match="sampler and trainer disagree"):
         loop.run()
+
+
+def test_a_push_that_does_not_arrive_ends_the_run(make_loop: Callable[..., Any]) -> None:
+    loop = make_loop(small_config())
+    sampler = loop.parts.sampler
+    load = sampler.load_weights
+
+    def stick(weights: Any, version: int) -> str:
+        held = [(name, weight * (1 + 1e-7) if version == 2 else weight) for name, weight in weights]
+        return load(held, version)
+
+    sampler.load_weights = stick
+    with pytest.raises(RunFailed, match="weights of step 2 did not reach the sampler"):
+        loop.run()
+    assert loop.step == 2
 
 
 def test_the_engine_check_knows_the_nucleus(make_loop: Callable[..., Any]) -> None:

@@ -34,7 +34,7 @@ CASES: dict[str, dict[str, Any]] = {
 def step() -> list[Trajectory]:
     """Three prompts, four responses each; every fourth one will have no advantage."""
     draw, found = torch.Generator().manual_seed(0), []
-    prompts = [tuple(torch.randint(60, (20,), generator=draw).tolist()) for _ in range(3)]
+    prompts = [tuple(torch.randint(60, (30,), generator=draw).tolist()) for _ in range(3)]
     for place in range(12):
         prompt, length = prompts[place // 4], 5 + place % 4
         response = tuple(torch.randint(60, (length,), generator=draw).tolist())

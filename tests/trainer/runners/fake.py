@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
+from trainer.inference.checksum import Weights
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.runners.fleet import Alive, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
-from trainer.runners.work import RewardWorker, RolloutWorker, SampleJob, ScoreJob, Weights
+from trainer.runners.work import RewardWorker, RolloutWorker, SampleJob, ScoreJob
 
 
 class FakeFleet:

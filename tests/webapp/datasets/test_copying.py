@@ -8,7 +8,7 @@ from hypothesis.extra.django import TestCase
 
 from webapp.datasets import copying
 
-TYPES = {"a": "text", "b": "int", "c": "bigint", "d": "double precision", "e": "text[]", "f": "bytea"}
+TYPES = {"a": "text", "b": "int", "c": "bigint", "d": "double precision", "e": "varchar[]", "f": "bytea"}
 text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 cells = st.tuples(
     st.one_of(st.none(), text),

@@ -129,11 +129,11 @@ def stopped(importing, monkeypatch):
         monkeypatch.setattr(reading, "ROWS", 2)
         take, calls = loading.Loader.take, []
 
-        def breaks(self, ready):
-            calls.append(ready)
+        def breaks(self, *batch):
+            calls.append(batch)
             if len(calls) > 2:
                 raise RuntimeError("the power went")
-            return take(self, ready)
+            return take(self, *batch)
 
         with monkeypatch.context() as patch, pytest.raises(RuntimeError):
             patch.setattr(loading.Loader, "take", breaks)
@@ -185,11 +185,11 @@ def test_files_of_a_folder_are_gone_on_with_where_they_were_left(stopped, conver
     job = services.start_import(cast.researcher, folder, name="folder", queue=False)
     take, calls = loading.Loader.take, []
 
-    def breaks(self, ready):
-        calls.append(ready)
+    def breaks(self, *batch):
+        calls.append(batch)
         if len(calls) > 3:  # a whole file and the start of the second
             raise RuntimeError("the power went")
-        return take(self, ready)
+        return take(self, *batch)
 
     with monkeypatch.context() as patch, pytest.raises(RuntimeError):
         patch.setattr(loading.Loader, "take", breaks)

@@ -18,6 +18,8 @@ from webapp.datasets.digests import version_digest
 from webapp.datasets.models import Dataset, VersionMember
 from webapp.datasets.models import Example as ExampleRow
 
+from .conftest import row
+
 IMPORTED = {"from": "import"}
 
 
@@ -241,3 +243,22 @@ def test_a_version_never_names_an_example_that_is_not_there(cast, dataset):
         cursor.execute("DELETE FROM datasets_example WHERE id = %s", [listed.first().example_id])
     version.dataset.delete()  # takes members and examples with it
     assert not listed.exists()
+
+
+def test_examples_and_words_have_a_dataset_that_is_there(importing):
+    dataset = importing([row("e1")]).version.dataset
+    for statement in (
+        "UPDATE datasets_example SET dataset_id = 999999",
+        "UPDATE datasets_wordhits SET dataset_id = 999999",
+        "INSERT INTO datasets_wordhits (dataset_id, origin, word, block, offsets) VALUES (999999, 0, 'a', 0, '')",
+    ):
+        with (
+            pytest.raises(IntegrityError, match="no such dataset"),
+            transaction.atomic(),
+            connection.cursor() as cursor,
+        ):
+            cursor.execute(statement)
+    with pytest.raises(IntegrityError, match="cannot be deleted"), transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("DELETE FROM datasets_dataset WHERE id = %s", [dataset.pk])
+    dataset.delete()
+    assert not Dataset.every.exists()

@@ -11,7 +11,7 @@ from webapp.experiments.models import Run
 from webapp.experiments.pages import config_rows
 from webapp.inference import services as models
 
-from .conftest import Trainer
+from .conftest import Trainer, make_version
 
 
 @pytest.fixture
@@ -44,6 +44,15 @@ def test_the_defaults_survive_a_round_through_the_browser(tree):
     defaults = tree.defaults()
     read = tree.read(posted(tree.draw(defaults, {})))
     assert resolve("policy", read) == resolve("policy", {})
+
+
+def test_a_new_form_proposes_data_that_the_recipe_can_use(cast):
+    make_version(cast.owner, "Answers", rubrics=False)
+    scored = make_version(cast.owner, "Prompts")
+    scored.counts = {"verifiable_criteria": 5}
+    scored.save()
+    assert RunForm.blank(cast.researcher).dataset == f"{scored.dataset_id}:1"
+    assert RunForm.blank(cast.researcher, dataset="Answers").dataset != f"{scored.dataset_id}:1", "asked for by name"
 
 
 def test_every_default_of_the_schema_is_shown(tree):

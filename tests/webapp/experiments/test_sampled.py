@@ -4,6 +4,7 @@ import pytest
 
 from trainer.contracts import CriterionResult, RolloutRecord, Verdict
 from webapp.evaluation import running, services
+from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.sources import SOURCES
 from webapp.experiments import sampled
 from webapp.experiments.models import Rollout
@@ -62,3 +63,37 @@ def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher):
     assert "Changed most" in page and "50.0%" in page
     case = as_researcher.get(f"/evaluations/{row.pk}/cases/1").content.decode()
     assert "answer 0 of step 0" in case and "Names a colour" in case
+
+
+def test_novelty_is_measured_beside_with_the_checkpoint_of_the_step(cast, run, settings, tmp_path):
+    for index in range(2):
+        add(run, 0, index, met=True)
+        add(run, 4, index, met=True)
+    settings.VAR = tmp_path
+    assert sampled.novelty(cast.workspace.pk, run.pk, 0) == [1.0, 1.0]
+    with pytest.raises(NotMeasured, match="no checkpoint of step 4"):
+        sampled.novelty(cast.workspace.pk, run.pk, None)
+    (tmp_path / "runs" / str(run.pk) / "checkpoints" / "step-000004").mkdir(parents=True)
+    script = "import sys, json; head, *rows = map(json.loads, sys.stdin); print(*(json.dumps({'id': r['id'], 'novelty': len(head['checkpoint'][-6:]) + r['id']}) for r in rows), sep='\\n')"
+    settings.NOVELTY_COMMAND = ["python3", "-c", script]
+    assert sampled.novelty(cast.workspace.pk, run.pk, None) == [6, 7]
+    settings.NOVELTY_COMMAND = ["python3", "-c", "import sys; sys.exit('the weights do not fit')"]
+    with pytest.raises(NotMeasured, match="the weights do not fit"):
+        sampled.novelty(cast.workspace.pk, run.pk, None)
+
+
+def test_what_two_checkpoints_said_stands_side_by_side(cast, run, as_researcher, settings):
+    settings.DIVERSITY_COMMAND = ["false"]
+    for index in range(2):
+        add(run, 0, index, met=False)
+        add(run, 4, index, met=True)
+    config = {"responses": [{"run": run.pk, "step": 0}, {"run": run.pk, "step": 4}]}
+    row = services.create(cast.researcher, recipe="policy", config=config)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == "finished", row.problem
+    result = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
+    assert f"/evaluations/{row.pk}/compare?example=e3" in result and "failed" in result
+    page = as_researcher.get(f"/evaluations/{row.pk}/compare?example=e3").content.decode()
+    assert "answer 1 of step 0" in page and "answer 1 of step 4" in page and "Names a colour" in page
+    assert as_researcher.get(f"/evaluations/{row.pk}/compare?example=none").status_code == 404

@@ -1,14 +1,17 @@
 """Tests and probes, against a real server over loopback."""
 
+import sys
 from datetime import timedelta
 
 import pytest
 from django.utils import timezone
 
+from tests.trainer.judges.test_local import PROCESS
 from trainer.judges.chat import Target
+from webapp.core import broadcast
 from webapp.core.problems import Conflict
 from webapp.inference import probing, services
-from webapp.inference.models import EndpointCheck
+from webapp.inference.models import EndpointCheck, RegisteredModel
 from webapp.inference.services import checks
 
 from .conftest import KEY
@@ -122,3 +125,45 @@ def test_who_cannot_be_asked_is_not_tested(cast, endpoint):
 
 def follow_the_schema(body):
     return '{"count": 1, "colour": "blue"}' if "response_format" in body else "ready"
+
+
+@pytest.fixture
+def local(cast, settings):
+    settings.JUDGE_COMMAND = [sys.executable, "-c", PROCESS]
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
+    return services.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+
+
+def test_weights_of_this_machine_are_tested_in_a_process_that_loads_them(cast, local):
+    made = run(cast.researcher, local, "test")
+    assert (made.state, made.result["text"].split()[1]) == ("finished", "32"), made.problem
+    assert made.result["load_ms"] > 0 and made.result["completion_tokens"] == 2
+
+
+def test_weights_of_this_machine_are_probed_with_the_questions_of_judges(cast, local):
+    made = run(cast.researcher, local, "probe")
+    assert made.state == "finished", made.problem
+    found = {name: local.capabilities[name] for name in ("logprobs", "schema", "prefix_cache")}
+    assert found == {"logprobs": True, "schema": False, "prefix_cache": True}
+    assert "P(yes) = 0.750" in local.capabilities["reasons"]["logprobs"]
+
+
+def test_weights_that_cannot_be_loaded_say_why(cast, local, settings):
+    settings.JUDGE_COMMAND = [sys.executable, "-c", "import sys; sys.exit('no weights in /a')"]
+    made = run(cast.researcher, local, "probe")
+    assert (made.state, made.code) == ("failed", "down") and "no weights in /a" in made.problem
+    assert local.capabilities == {} and local.troubles.get().count == 1
+
+
+def test_recorded_outputs_have_nobody_to_ask(cast):
+    tape = services.create_endpoint(cast.researcher, "recorded", name="tape")
+    with pytest.raises(Conflict, match="nobody to ask"):
+        services.start_check(cast.researcher, tape, "test")
+
+
+def test_open_pages_hear_that_a_check_is_over(cast, local, monkeypatch, django_capture_on_commit_callbacks):
+    told = []
+    monkeypatch.setattr(broadcast, "send_now", lambda group, message: told.append((group, message["state"])))
+    with django_capture_on_commit_callbacks(execute=True):
+        made = run(cast.researcher, local, "test")
+    assert told == [(f"workspace.{cast.workspace.pk}", state) for state in ("running", "finished")], made.problem

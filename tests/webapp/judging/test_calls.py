@@ -9,6 +9,7 @@ from django.db import connection
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
+from webapp.accounts.models import Membership
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
 from webapp.judging import queries, services
@@ -200,3 +201,31 @@ def test_two_runs_of_the_same_calls_at_once_store_each_verdict_once(version, cha
     for thread in threads:
         thread.join()
     assert problems == [] and Verdict.objects.count() == 120
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_evaluations_at_once_keep_the_endpoints_limit_together(version, chat_server):
+    endpoint = version.endpoint
+    endpoint.concurrency = 4
+    endpoint.save()
+    chat_server.latency_s = 0.02
+    other = services.create_judge(
+        Membership.objects.get(user=version.created_by), name="Other", spec={"kind": "criterion"}, endpoint=endpoint
+    )
+    counts, problems = {}, []
+
+    def run(each):
+        try:
+            counts[each.pk] = services.judge_calls(type(each).objects.get(pk=each.pk), inputs(60))
+        except Exception as error:
+            problems.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=(each,)) for each in (version, other)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert problems == [] and [each.done for each in counts.values()] == [120, 120]
+    assert chat_server.peak <= 4 and not endpoint.leases.exists()

@@ -119,7 +119,7 @@ def test_a_draft_is_tried_from_the_editor_with_prompt_raw_and_parsed(
     chat_server.answer = lambda body: "Well, " + MET
     with django_capture_on_commit_callbacks(execute=True):
         started = as_researcher.post("/judges/try", {**FORM, "endpoint": endpoint.pk, "examples": [examples[0].pk]})
-    assert started.status_code == 200 and b"every 1s" in started.content
+    assert started.status_code == 200 and b"data-follow" in started.content
     shown = as_researcher.get(f"/judges/trials/{Trial.objects.get().pk}").content.decode()
     assert "every 1s" not in shown and "Well, {&quot;explanation" in shown and "Says yes." in shown
     assert "  &quot;met&quot;: true" in shown

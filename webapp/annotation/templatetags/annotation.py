@@ -117,7 +117,8 @@ def under(path: str, index: int) -> bool:
 def subject_words(subject: dict[str, Any]) -> str:
     """Which part of the example a task is about, by the ids of its responses."""
     if "a" in subject:
-        return f"{subject['a']} and {subject['b']}"
+        arm = f" · {subject['arm']} rubric" if "arm" in subject else ""
+        return f"{subject['a']} and {subject['b']}{arm}"
     if "response" in subject:
         return str(subject["response"])
     return f"{len(subject['responses'])} responses" if "responses" in subject else "the prompt"

@@ -101,7 +101,8 @@ EXPORTERS = (
         help="prompt and completion: the better answer of the first pair, else the reference, else the only response.",
         rows=_sft,
         holds=HELD,
-        schema=schema(("prompt", MESSAGES), ("completion", MESSAGES)),
+        schema=schema(("prompt", MESSAGES), ("completion", MESSAGES), extras=True),
+        importer="trl_conversation",
         needs="an answer to imitate",
     ),
     Exporter(
@@ -110,7 +111,8 @@ EXPORTERS = (
         help="prompt with rubric (JSON text) and reference: GRPO, RLOO.",
         rows=_rl,
         holds=HELD | {"rubric", "reference"},
-        schema=schema(("prompt", MESSAGES), ("rubric", pa.string()), ("reference", pa.string())),
+        schema=schema(("prompt", MESSAGES), ("rubric", pa.string()), ("reference", pa.string()), extras=True),
+        importer="rl_prompts",
     ),
     Exporter(
         name="verl",
@@ -124,7 +126,9 @@ EXPORTERS = (
             ("ability", pa.string()),
             ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
             ("extra_info", pa.struct([("index", pa.string()), ("split", pa.string()), ("reference", pa.string())])),
+            extras=True,
         ),
+        importer="rl_prompts",
     ),
     Exporter(
         name="openrlhf_preference",
@@ -132,7 +136,8 @@ EXPORTERS = (
         help="chosen and rejected as whole conversations: --chosen_key chosen --rejected_key rejected --apply_chat_template.",
         rows=_openrlhf_pairs,
         holds=HELD | {"responses", "preferences"},
-        schema=schema(("chosen", MESSAGES), ("rejected", MESSAGES)),
+        schema=schema(("chosen", MESSAGES), ("rejected", MESSAGES), extras=True),
+        importer="trl_preference",
         needs=PAIR,
     ),
     Exporter(
@@ -141,6 +146,7 @@ EXPORTERS = (
         help="input as a conversation and label (rubric as JSON text, else the reference): --input_key input --label_key label.",
         rows=_openrlhf_prompts,
         holds=HELD | {"rubric", "reference"},
-        schema=schema(("input", MESSAGES), ("label", pa.string())),
+        schema=schema(("input", MESSAGES), ("label", pa.string()), extras=True),
+        importer="rl_prompts",
     ),
 )

@@ -8,7 +8,8 @@ from .shapes import content_key, criteria, messages, one_of, rest, text_of
 
 NEEDED = {"instruction", "response_a", "response_b", "label"}
 USED = {"case_id", "id", "instruction", "response_a", "response_b", "rubrics", "rubric", "source", "domain"}
-# the number is the place of the better response, counted from 0; it stays in `meta.label` as it was written
+# the number is the place of the better response, counted from 0; it stays in `meta.label` as it was written. We have not
+# seen the published file: a file with a 2 counts from 1, so that its ones would be read the wrong way round
 LABELS = {0: -2, 1: 2, "0": -2, "1": 2, "a": -2, "b": 2, "response_a": -2, "response_b": 2, "tie": 0}
 
 
@@ -20,6 +21,10 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     prompt = messages(row.get("instruction"), "instruction")
     answers = [text_of(row, "response_a"), text_of(row, "response_b")]
     label = row.get("label")
+    if label in (2, "2"):
+        raise BadRow(
+            "label", "is 2, and labels are read as counted from 0: subtract 1 from all of them, also from the ones"
+        )
     strength = one_of({"label": label.strip().lower() if isinstance(label, str) else label}, "label", LABELS)
     field = "rubrics" if "rubrics" in row else "rubric"
     return {

@@ -32,6 +32,37 @@ MEMBERS_EXIST = """
         REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION datasets_listed_stay();
 """
 
+# The same for the dataset of examples and words, whose row is locked as a constraint would lock it.
+DATASETS_EXIST = """
+    CREATE FUNCTION datasets_dataset_exists() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF (SELECT count(DISTINCT dataset_id) FROM named) > (SELECT count(*) FROM (
+            SELECT FROM datasets_dataset WHERE id = ANY (ARRAY(SELECT DISTINCT dataset_id FROM named)) FOR KEY SHARE
+        ) AS held) THEN
+            RAISE foreign_key_violation USING MESSAGE = 'there is no such dataset';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE FUNCTION datasets_filled_stay() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        IF EXISTS (SELECT FROM gone WHERE EXISTS (SELECT FROM datasets_example WHERE dataset_id = gone.id)
+                   OR EXISTS (SELECT FROM datasets_wordhits WHERE dataset_id = gone.id)) THEN
+            RAISE foreign_key_violation USING MESSAGE = 'a dataset with examples cannot be deleted';
+        END IF;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER dataset_exists AFTER INSERT ON datasets_example
+        REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION datasets_dataset_exists();
+    CREATE TRIGGER changed_dataset_exists AFTER UPDATE ON datasets_example
+        REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION datasets_dataset_exists();
+    CREATE TRIGGER dataset_exists AFTER INSERT ON datasets_wordhits
+        REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION datasets_dataset_exists();
+    CREATE TRIGGER changed_dataset_exists AFTER UPDATE ON datasets_wordhits
+        REFERENCING NEW TABLE AS named FOR EACH STATEMENT EXECUTE FUNCTION datasets_dataset_exists();
+    CREATE TRIGGER filled_stay AFTER DELETE ON datasets_dataset
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION datasets_filled_stay();
+"""
+
 
 class Migration(migrations.Migration):
     initial = True
@@ -187,6 +218,7 @@ class Migration(migrations.Migration):
                 (
                     "dataset",
                     models.ForeignKey(
+                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="examples",
@@ -373,6 +405,7 @@ class Migration(migrations.Migration):
                 (
                     "dataset",
                     models.ForeignKey(
+                        db_constraint=False,
                         db_index=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
@@ -431,6 +464,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(fields=("example", "version"), name="example_once_per_version"),
         ),
         migrations.RunSQL(MEMBERS_EXIST, migrations.RunSQL.noop),
+        migrations.RunSQL(DATASETS_EXIST, migrations.RunSQL.noop),
         migrations.AddConstraint(
             model_name="versiontag",
             constraint=models.UniqueConstraint(fields=("dataset", "name"), name="one_version_per_tag"),

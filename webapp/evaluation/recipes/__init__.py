@@ -6,12 +6,12 @@ from pydantic import ValidationError
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 
-from . import criterion_audit, judge_audit, metajudge, policy, rubric_audit, rubricbench
+from . import criterion_audit, judge_audit, metajudge, policy, rubric_audit, rubricbench, study
 from .base import Recipe, RecipeConfig
 
 RECIPES: dict[str, Recipe] = {
     module.RECIPE.name: module.RECIPE
-    for module in (judge_audit, criterion_audit, rubricbench, metajudge, policy, rubric_audit)
+    for module in (judge_audit, criterion_audit, rubricbench, study, metajudge, policy, rubric_audit)
 }
 
 

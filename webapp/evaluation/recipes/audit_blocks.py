@@ -1,6 +1,7 @@
 """The tables and charts of a judge audit."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from trainer.benchmarks.audit import (
@@ -15,7 +16,7 @@ from trainer.benchmarks.audit import (
 )
 from trainer.benchmarks.calibration import calibration
 from trainer.benchmarks.compare import keyed_difference, mcnemar
-from trainer.benchmarks.estimate import Estimate, bootstrap_mean
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean, undefined
 
 from .. import report as r
 from .base import Context, tag
@@ -51,10 +52,33 @@ def accuracy(found: Estimate, judge: str, *tags: str) -> r.Cell:
     return r.estimate(found, tag("judge", judge), *tags, "wrong")
 
 
-def coverage(by_judge: Audits, pairs: int) -> list[tuple[str, r.Cell]]:
+def measured(rows: Sequence["Audited"]) -> Audit:
+    """Of a judge that was asked in one order only, what takes both is undefined, and not a verdict is missing for it."""
+    found = measures([each.case for each in rows])
+    orders = {order for each in rows for order in each.orders}
+    if len(orders) > 1:
+        return found
+    (order,) = orders
+    absent, alone = found.missing[order], getattr(found, f"accuracy_{order}")
+    unknown = undefined(f"asked in the {order} order only")
+    return Audit(
+        n=found.n,
+        missing={**dict.fromkeys(found.missing, 0), order: absent, "either": absent},
+        accuracy_given=alone if order == "given" else unknown,
+        accuracy_swapped=alone if order == "swapped" else unknown,
+        accuracy_both=unknown,
+        accuracy_net=alone,
+        accuracy_random=unknown,
+        order_consistency=unknown,
+        first_position_share=replace(found.first_position_share, missing=absent),
+        kappa_orders=unknown,
+    )
+
+
+def coverage(by_judge: Audits, pairs: int, unlabelled: int) -> list[tuple[str, r.Cell]]:
     audited = [each for rows in by_judge.values() for each in rows]
     verdicts = sum((each.case.given is not None) + (each.case.swapped is not None) for each in audited)
-    missing = 2 * len(audited) - verdicts
+    missing = sum(len(each.orders) for each in audited) - verdicts
     judged = {each.case.pair for each in audited}
     return [
         ("Judges", r.count(len(by_judge))),
@@ -62,6 +86,7 @@ def coverage(by_judge: Audits, pairs: int) -> list[tuple[str, r.Cell]]:
         ("Verdicts", r.count(verdicts)),
         ("Missing verdicts", r.count(missing, "missing", tone="warn" if missing else "")),
         *([("Pairs of the dataset", r.count(pairs))] if pairs > len(judged) else []),
+        *([("Without a label", r.count(unlabelled, tone="warn"))] if unlabelled else []),
     ]
 
 
@@ -88,8 +113,9 @@ def groups(by_judge: Audits) -> Iterator[r.Table]:
     for judge, audited in sorted(by_judge.items()):
         cells = [r.text(judge, tag("judge", judge))]
         for group in names:
-            cases = [each.case for each in audited if each.case.group == group]
-            cells.append(accuracy(measures(cases).accuracy_net, judge, tag("group", group)))
+            mine = [each for each in audited if each.case.group == group]
+            found = measured(mine).accuracy_net if mine else undefined("no pair of this group")
+            cells.append(accuracy(found, judge, tag("group", group)))
         rows.append(cells)
     yield r.table("Accuracy by group", ["Judge", *names], rows)
 

@@ -19,6 +19,10 @@ class Stopped(Exception):
     """The evaluation was paused or cancelled: everything found so far is kept in the verdict store."""
 
 
+class NotMeasured(Exception):
+    """A measure could not be had; the message says why, and stands where the number would."""
+
+
 class NothingToScore(ValueError):
     """The data holds nothing that this recipe could score; the message says what it lacks."""
 
@@ -34,8 +38,11 @@ class RecipeConfig(Section):
     """Base of every recipe's config. `tried` names the fields that say what is compared: the others are the benchmark."""
 
     tried: ClassVar[tuple[str, ...]] = ("judges",)
+    draws: ClassVar[int] = 1  # that the recipe takes of one question itself
+    spared: ClassVar[tuple[str, ...]] = ("budget", "draw")  # belong neither to what is compared nor to the benchmark
 
     budget: Budget | None = knob(None, "Stop before more than this is spent")
+    draw: int = knob(0, "Another number asks judges anew; earlier answers are kept", advanced=True, ge=0, le=1000)
 
     def problems(self) -> Iterator[FieldProblem]:
         """Combinations of single valid values that cannot work together."""
@@ -61,7 +68,8 @@ class Outcome:
 class Judged:
     """What became of one question to a judge: `parsed` None says that there is no usable answer, and `problem` why.
 
-    `id` is that of the stored verdict; 0 where the question was not asked.
+    `id` is that of the stored verdict; 0 where the question was not asked. `state`: done, missing (answered, unusably),
+    failed (the endpoint gave no answer) or uncalled.
     """
 
     id: int
@@ -69,6 +77,7 @@ class Judged:
     raw: str
     problem: str
     subject: Mapping[str, Any]
+    state: str = "done"
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,21 @@ class Rollout:
     text: str
     criteria: tuple[CriterionResult, ...]
     tokens: int | None
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What one person said of the pair `a`, `b` in one arm of a study. `side` -1 `a`, 0 tie, 1 `b`, None: could not be
+    assessed. `rater` is a pseudonym, `rubric` the words they judged by."""
+
+    example: str
+    a: str
+    b: str
+    arm: str
+    rater: str
+    side: int | None
+    seconds: float
+    rubric: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -124,6 +148,15 @@ class Context(Protocol):
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
+
+    def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
+        """Mean cosine distance of the texts under each key; None for fewer than two. Raises NotMeasured."""
+
+    def novelty(self, run: int, step: int | None) -> list[float | None]:
+        """rho of each of `rollouts`, in their order; None where a response has no token. Raises NotMeasured."""
+
+    def study(self, project: int) -> Iterator[Judgement]:
+        """The answers of a study's project as they stand now."""
 
     def spent(self, verdicts: Sequence[int]) -> Spent: ...
 

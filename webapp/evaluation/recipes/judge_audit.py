@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from trainer.benchmarks.audit import Case, measures
+from trainer.benchmarks.audit import Case
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
@@ -13,9 +13,10 @@ from webapp.judging.audit import parse_case
 
 from .. import report as r
 from . import audit_blocks as blocks
-from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
-from .pairs import Pair, labelled, pair_of
+from .base import Context, Found, Judged, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .pairs import Pair, labelled, pair_of, unlabelled
 
+ORDERS = ("given", "swapped")
 WORDS = {-1: "A", 0: "tie", 1: "B", None: None}
 
 
@@ -39,11 +40,12 @@ class JudgeAuditConfig(RecipeConfig):
 
 @dataclass
 class Audited:
-    """One pair judged by one judge. `pair` is the dataset's, where it has one of that key; `samples` are the sides of
-    each vote in the given order."""
+    """One pair judged by one judge. `pair` is the dataset's, where it has one of that key; `orders` those it was asked in;
+    `samples` are the sides of each vote in the given order."""
 
     case: Case
     pair: Pair | None = None
+    orders: tuple[str, ...] = ORDERS
     verdicts: list[int] = field(default_factory=list)
     samples: list[int | None] = field(default_factory=list)
     confidence: float | None = None
@@ -58,11 +60,11 @@ def run(context: Context) -> Outcome:
         by_judge[each.case.judge].append(each)
     if not by_judge:
         raise NothingToScore("no pair has a label that a verdict could be compared with")
-    measured = {judge: measures([each.case for each in rows]) for judge, rows in sorted(by_judge.items())}
+    measured = {judge: blocks.measured(rows) for judge, rows in sorted(by_judge.items())}
     best = max(measured, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
     found = r.Report(
         headline=r.headline(f"Accuracy of {best}", blocks.accuracy(measured[best].accuracy_net, best)),
-        coverage=blocks.coverage(by_judge, len(known)),
+        coverage=blocks.coverage(by_judge, len(known), unlabelled(context.examples())),
         blocks=[
             blocks.judges(measured),
             *blocks.groups(by_judge),
@@ -85,7 +87,7 @@ def recorded(context: Context, known: dict[str, Pair]) -> Iterator[Audited]:
     """The lines of the recording; lines that cannot be used were refused when it was sent in."""
     for line in context.lines():
         case = parse_case(line)
-        yield Audited(case, known.get(case.pair))
+        yield Audited(case, known.get(case.pair), ORDERS if "swapped" in line else ORDERS[:1])
 
 
 def asked(context: Context) -> Iterator[Audited]:
@@ -101,26 +103,25 @@ def asked(context: Context) -> Iterator[Audited]:
         for each in answers:
             said[each.subject["example"]].append(each)
         for key, pair in pairs.items():
-            yield _audited(facts.key, pair, verdicts.get(key), said[key], facts.version, facts.judge)
+            yield _audited(facts, pair, verdicts.get(key), said[key])
 
 
-def _audited(
-    judge: str, pair: Pair, found: PairVerdict | None, said: list[Judged], version: int, judge_id: int
-) -> Audited:
+def _audited(facts: JudgeFacts, pair: Pair, found: PairVerdict | None, said: list[Judged]) -> Audited:
     given = found.given if found else None
     swapped = None if found is None or found.swapped is None else -found.swapped
-    case = Case(judge, pair.key, pair.example.domain, pair.label or 0, given, swapped)
+    case = Case(facts.key, pair.key, pair.example.domain, pair.label or 0, given, swapped)
     sides = {each: _side(each) for each in said}
     decided = [side for side in sides.values() if side is not None]
     verdict = found.verdict if found else None
     return Audited(
         case,
         pair,
+        ORDERS if facts.spec["order"] == "both" else (facts.spec["order"],),
         verdicts=[each.id for each in said if each.id],
         samples=[side for each, side in sides.items() if each.subject.get("order") == "given"],
         confidence=decided.count(verdict) / len(decided) if verdict and len(decided) > 1 else None,
-        version=version,
-        judge=judge_id,
+        version=facts.version,
+        judge=facts.judge,
     )
 
 
@@ -137,12 +138,14 @@ def _case(each: Audited) -> Found:
     votes = sum(1 - abs(verdict - case.label) for verdict in (case.given, swapped) if verdict is not None)
     tags = [tag("judge", case.judge), "right" if votes > 0 else "wrong"]
     tags += [tag("group", case.group)] if case.group else []
-    for name, verdict in (("given", case.given), ("swapped", swapped)):
+    sides = {"given": case.given, "swapped": swapped}
+    for name in each.orders:
+        verdict = sides[name]
         outcome = "missing" if verdict is None else "right" if verdict == case.label else "wrong"
         tags.append(f"{outcome}:{name}")
-    if case.given is None or swapped is None:
+    if any(sides[name] is None for name in each.orders):
         tags.append("missing")
-    else:
+    elif len(each.orders) > 1:
         tags.append("consistent" if case.given == swapped else "inconsistent")
     tags += [f"slice:{name}" for name in blocks.slices(pair)] if pair else []
     if pair and len(pair.raters) > 1:
@@ -151,8 +154,7 @@ def _case(each: Audited) -> Found:
     subject |= {"example": pair.key, "a": pair.a.id, "b": pair.b.id} if pair else {"example": case.pair}
     values = {
         "label": WORDS[case.label],
-        "given": WORDS[case.given],
-        "swapped": WORDS[swapped],
+        **{name: WORDS[sides[name]] for name in each.orders},
         "votes": votes,
         "verdicts": each.verdicts,
     }

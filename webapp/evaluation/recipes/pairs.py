@@ -1,6 +1,6 @@
 """What people said about the pair of an example: its label, and each rater's side. -1 `a`, 0 tie, 1 `b`."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainer.contracts import Example, Response
@@ -63,7 +63,10 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
             return
 
 
-def unlabelled(examples: Sequence[Example]) -> int:
-    """Examples with a pair that no label decides."""
-    pairs = [pair_of(example) for example in examples]
-    return sum(pair is not None and pair.label is None for pair in pairs)
+def unlabelled(examples: Iterable[Example]) -> int:
+    """Examples with two responses or more whose pair no label decides."""
+    count = 0
+    for example in examples:
+        pair = pair_of(example)
+        count += len(example.responses) > 1 if pair is None else pair.label is None
+    return count

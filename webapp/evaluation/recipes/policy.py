@@ -15,6 +15,7 @@ from trainer.rewards import verdicts as verified
 
 from .. import report as r
 from . import policy_blocks as blocks
+from . import variety
 from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Rollout, tag
 
 
@@ -52,6 +53,11 @@ class PolicyConfig(RecipeConfig):
         source="judges:pairwise,pairwise_rubric",
     )
     threshold: float = knob(1.0, "Clipped score from which a response counts as a success, for pass@k", gt=0, le=1)
+    embeddings: bool = knob(True, "Also measure how far apart in meaning the responses to a prompt are")
+    novelty: bool = knob(
+        False,
+        "Also measure how much likelier a run's responses are than before training; loads its weights, for minutes",
+    )
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
 
     def problems(self) -> Iterator[FieldProblem]:
@@ -82,6 +88,8 @@ class Answered:
     verdicts: list[Verdict]
     tokens: int | None = None
     response: str = ""
+    place: int = 0  # among what the run sampled
+    rho: float | None = None
     score: ReportScore | None = None
     ids: list[int] = field(default_factory=list)
 
@@ -114,6 +122,7 @@ def run(context: Context) -> Outcome:
     names = [choice.title for choice in context.config.responses]
     by_model = {name: [each for each in answered if each.model == name] for name in names}
     wins = _wins(context, by_model)
+    reasons = variety.measure_novelty(context, by_model)
     scores = {name: blocks.scores(rows) for name, rows in by_model.items()}
     found = r.Report(
         headline=r.headline(
@@ -123,6 +132,7 @@ def run(context: Context) -> Outcome:
         blocks=[
             blocks.table(by_model, scores),
             *blocks.changed(by_model),
+            *variety.table(context, by_model, reasons),
             *wins,
             *blocks.split("By domain", by_model, lambda each: each.domain, "domain"),
             *blocks.split(
@@ -175,6 +185,7 @@ def _answered(
             rubric,
             verdicts,
             tokens=rollout.tokens,
+            place=at,
         )
 
 
@@ -258,6 +269,7 @@ def _case(each: Answered) -> Found:
         found = by_id[verdict.criterion_id]
         shown.append({"text": found.text, "points": found.points, "met": state, "note": verdict.note})
     values: dict[str, Any] = {"score": each.value, "clipped": each.clipped, "criteria": shown, "verdicts": each.ids}
+    values |= {"novelty": each.rho} if each.rho is not None else {}
     subject = {"model": each.model, "example": each.key}
     subject |= {"response": each.response} if each.response else {}
     if not each.response:

@@ -23,7 +23,7 @@ Outcomes = Sequence[tuple[str, str, str, int | None]]
 KS = (1, 2, 4, 8, 16, 32, 64)
 MOST_CRITERIA = 60
 MOST_CHANGED = 20
-MOST_DIVERSE = 200  # prompts; Self-BLEU grows with the square of the responses
+CHANGED = "Changed most"
 
 
 def scores(rows: Sequence["Answered"]) -> dict[str, Estimate]:
@@ -55,8 +55,7 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
         cells = [r.text(name, mine), r.count(len(answered), mine)]
         cells += [r.estimate(found[name][kind], mine) for kind in ("raw", "clipped")]
         cells.append(r.text("first") if name == first else r.estimate(_difference(by_model[first], answered)))
-        cells += [r.estimate(length, mine, unit="number"), r.estimate(_diversity(answered), mine, unit="points")]
-        rows.append(cells)
+        rows.append([*cells, r.estimate(length, mine, unit="count")])
     columns = [
         ("Model", ""),
         ("Responses", ""),
@@ -64,16 +63,8 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
         ("Clipped", "the raw score within 0 and 1"),
         ("Difference", f"clipped mean of each prompt minus that of {first}, paired by prompt"),
         ("Length", "tokens" if in_tokens else "characters"),
-        ("Diversity", "1 - Self-BLEU of the responses to a prompt"),
     ]
     return r.Table("Rubric scores", columns, rows, "Responses to one prompt are resampled together.")
-
-
-def _diversity(answered: Sequence["Answered"]) -> Estimate:
-    texts: dict[str, list[str]] = defaultdict(list)
-    for each in answered:
-        texts[each.key].append(each.text)
-    return bench.diversity(list(texts.values())[:MOST_DIVERSE])
 
 
 def by_prompt(answered: Sequence["Answered"]) -> dict[str, float | None]:
@@ -97,13 +88,13 @@ def changed(by_model: Models) -> Iterator[r.Table]:
     before, after = by_prompt(by_model[names[0]]), by_prompt(by_model[names[-1]])
     both = [(key, a, b) for key, a in before.items() if a is not None and (b := after.get(key)) is not None]
     both.sort(key=lambda each: (-abs(each[2] - each[1]), each[0]))
-    rows = [
-        [r.text(key, tag("example", key)), r.number(a), r.number(b), r.number(b - a)]
-        for key, a, b in both[:MOST_CHANGED]
-        if a != b
-    ]
-    note = f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}."
-    yield r.table("Changed most", ["Prompt", names[0], names[-1], "Change"], rows, note)
+    rows = [[r.compared(key), r.number(a), r.number(b), r.number(b - a)] for key, a, b in both[:MOST_CHANGED] if a != b]
+    same = sum(a == b for _, a, b in both)
+    note = (
+        f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}: of {len(both):,} prompts with both "
+        f"scores {len(both) - same:,} changed. A prompt leads to the responses side by side."
+    )
+    yield r.table(CHANGED, ["Prompt", names[0], names[-1], "Change"], rows, note)
 
 
 def split(title: str, by_model: Models, of: Callable[["Answered"], str], kind: str) -> Iterator[r.Table]:
@@ -164,7 +155,7 @@ def criteria(by_model: Models) -> Iterator[r.Table]:
     counts = Counter({text: sum(map(len, found.values())) for text, found in met.items()})
     rows = []
     for text, _ in counts.most_common(MOST_CRITERIA):
-        cells = [r.text(text), r.number(points[text])]
+        cells = [r.text(text), r.number(points[text], "weight")]
         for name in by_model:
             cells.append(r.estimate(_share(met[text][name]), tag("model", name), tag("not met", text)))
         rows.append(cells)

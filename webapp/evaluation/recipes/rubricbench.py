@@ -24,6 +24,7 @@ class RubricBenchConfig(RecipeConfig):
     """The three conditions ask the same pairs: without a rubric, with one the judge wrote, with the human one."""
 
     tried: ClassVar[tuple[str, ...]] = ("judge", "rubric_judge", "generator")
+    draws: ClassVar[int] = scaling.MOST_DRAWS
 
     judge: int | None = knob(None, "Judges without a rubric", source="judges:pairwise")
     rubric_judge: int = knob(..., "Judges with a rubric, human and own", source="judges:pairwise_rubric", ge=1)
@@ -235,6 +236,7 @@ def _case(each: Seen) -> Found:
         values |= {"recall": each.aligned.recall, "hallucination": each.aligned.hallucination, "f1": each.aligned.f1}
     if each.own is not None:
         values["grid"] = _grid(each)
+        values["own"] = [item.model_dump(mode="json", exclude_defaults=True) for item in each.own]
     values["verdicts"] = each.ids
     subject = {"example": each.pair.key, "a": each.pair.a.id, "b": each.pair.b.id}
     return Found(subject, values, tags)

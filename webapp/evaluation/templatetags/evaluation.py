@@ -20,12 +20,12 @@ DASH = "–"
 def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
     """A number with its interval, n and missing cases, linked to the cases behind it where there is an evaluation."""
     if shown["kind"] == "text":
-        return _linked(shown["text"], shown, evaluation, "row-link" if shown.get("tags") else "")
+        leads = shown.get("tags") or shown.get("compare")
+        return _linked(shown["text"], shown, evaluation, "row-link" if leads else "")
     value = amount(shown.get("value"), shown.get("unit", "count"))
     if shown.get("value") is None:
-        return format_html(
-            '<span class="missing">{}</span><small class="muted">{}</small>', DASH, shown.get("undefined", "not known")
-        )
+        why = shown.get("undefined", "not known")
+        return format_html('<span class="missing">{}</span><small class="muted">{} {}</small>', DASH, why, _lost(shown))
     number = _linked(value, shown, evaluation, f"value {shown.get('tone', '')}".strip())
     note = format_html("<small>{}</small>", shown["note"]) if shown.get("note") else ""
     if shown["kind"] != "estimate":
@@ -36,16 +36,24 @@ def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None =
 def _interval(shown: Mapping[str, Any]) -> SafeString:
     unit = shown.get("unit", "share")
     low, high = shown.get("low"), shown.get("high")
-    between = shown.get("interval", "no interval") if low is None else f"{_bare(low, unit)} to {_bare(high, unit)}"
-    missing = shown.get("missing") or 0
-    lost = format_html('<span class="warn">{} missing</span>', f"{missing:,}") if missing else ""
+    between = shown.get("interval") or "no interval"
+    if low is not None and high is not None:
+        between = f"{_bare(low, unit)} to {_bare(high, unit)}"
     n = f"n {shown.get('n', 0):,}"
-    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, lost)
+    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, _lost(shown))
+
+
+def _lost(shown: Mapping[str, Any]) -> SafeString | str:
+    missing = shown.get("missing") or 0
+    return format_html('<span class="warn">{} missing</span>', f"{missing:,}") if missing else ""
 
 
 def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None, css: str) -> SafeString:
     if shown.get("href") and evaluation:
         return format_html('<a class="{}" href="{}">{}</a>', css, shown["href"], words)
+    if shown.get("compare") and evaluation:
+        href = reverse("evaluation_compare", args=[evaluation.pk]) + "?" + urlencode({"example": shown["compare"]})
+        return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
     if shown.get("tags") and evaluation:
         href = cases_url(evaluation, shown["tags"])
         return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
@@ -73,6 +81,8 @@ def amount(value: float | None, unit: str = "number") -> str:
         return f"{value:.1%}"
     if unit == "count":
         return f"{value:,.0f}"
+    if unit == "weight":
+        return f"{value:g}"
     if unit == "money":
         return f"{value:,.4f}"
     if unit == "seconds":
@@ -104,6 +114,14 @@ def legend(block: Mapping[str, Any]) -> SafeString:
     return format_html_join(
         "", '<span class="legend-item"><span class="swatch" data-series="{}"></span>{}</span>', rows
     )
+
+
+@register.simple_tag
+def heads(block: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
+    """The columns of a table: (words, help, whether they hold numbers, which stand at the right)."""
+    first = block["rows"][0] if block["rows"] else []
+    kinds = [cell["kind"] for cell in first] + ["number"] * len(block["columns"])
+    return [(words, about, kind != "text") for (words, about), kind in zip(block["columns"], kinds, strict=False)]
 
 
 @register.simple_tag

@@ -63,6 +63,7 @@ class Migration(migrations.Migration):
                 ("created_at", models.DateTimeField(auto_now_add=True)),
                 ("first_used_at", models.DateTimeField(blank=True, null=True)),
                 ("archived_at", models.DateTimeField(blank=True, null=True)),
+                ("next_turn_at", models.DateTimeField(blank=True, null=True)),
                 (
                     "created_by",
                     models.ForeignKey(
@@ -162,6 +163,25 @@ class Migration(migrations.Migration):
                 "constraints": [
                     models.UniqueConstraint(fields=("endpoint", "key"), name="one_recorded_output_per_key")
                 ],
+            },
+        ),
+        migrations.CreateModel(
+            name="EndpointLease",
+            fields=[
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("holder", models.UUIDField()),
+                ("granted", models.PositiveIntegerField()),
+                ("wanted", models.PositiveIntegerField()),
+                ("expires_at", models.DateTimeField()),
+                (
+                    "endpoint",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="leases", to="inference.endpoint"
+                    ),
+                ),
+            ],
+            options={
+                "constraints": [models.UniqueConstraint(fields=("endpoint", "holder"), name="one_lease_per_run")],
             },
         ),
         migrations.AddConstraint(

@@ -13,8 +13,10 @@ from .endpoints import (
 )
 from .recorded import add_recorded
 from .registry import delete, register
+from .sharing import EndpointShare
 
 __all__ = [
+    "EndpointShare",
     "add_recorded",
     "archive",
     "change_endpoint",

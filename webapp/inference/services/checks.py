@@ -1,23 +1,30 @@
 """Testing and probing endpoints: asked for on a page or over the API, carried out by a worker."""
 
 import asyncio
+from collections.abc import Coroutine
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
 
 from trainer.judges.chat import EndpointProblem
+from trainer.judges.local import LOAD_S
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core import audit, broadcast
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 from webapp.inference import probing
 from webapp.inference.models import Endpoint, EndpointCheck
 
-from .endpoints import endpoint_target, note_troubles
+from .endpoints import endpoint_target, local_target, note_troubles
 
 KEPT = 20  # checks per endpoint
-PATIENCE = timedelta(minutes=5)  # more than any check takes; who is silent for longer has lost its worker
+# more than any check takes, by the endpoint's kind; who is silent for longer has lost its worker
+PATIENCE: dict[str, timedelta] = {
+    Endpoint.Kind.CHAT: timedelta(minutes=5),
+    Endpoint.Kind.LOCAL: timedelta(seconds=LOAD_S + 300),
+}
 State = EndpointCheck.State
 
 
@@ -27,8 +34,8 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
 
     Raises Conflict for an endpoint that is archived or has nobody to ask.
     """
-    if endpoint.kind != Endpoint.Kind.CHAT:
-        raise Conflict("Only chat APIs can be tested: the others answer from here.", "not_chat")
+    if endpoint.kind == Endpoint.Kind.RECORDED:
+        raise Conflict("Recorded outputs have nobody to ask: what they answer is listed on their page.", "recorded")
     if endpoint.archived_at is not None:
         raise Conflict("The endpoint is archived. Restore it first.", "archived")
     Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)  # two clicks make one check
@@ -46,7 +53,9 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
 
 def give_up_lost(endpoint: Endpoint) -> None:
     """A check whose task or worker was lost says so instead of waiting for ever."""
-    late = endpoint.checks.filter(state__in=(State.QUEUED, State.RUNNING), created_at__lt=timezone.now() - PATIENCE)
+    late = endpoint.checks.filter(
+        state__in=(State.QUEUED, State.RUNNING), created_at__lt=timezone.now() - PATIENCE[endpoint.kind]
+    )
     late.update(state=State.FAILED, problem="No worker finished it in time. Try again.", finished_at=timezone.now())
 
 
@@ -54,7 +63,8 @@ def carry_out(check_id: int) -> None:
     """Called by a worker; whoever turns `queued` into `running` does it."""
     if not EndpointCheck.objects.filter(id=check_id, state=State.QUEUED).update(state=State.RUNNING):
         return
-    check = EndpointCheck.objects.select_related("endpoint").get(id=check_id)
+    check = EndpointCheck.objects.select_related("endpoint__registered_model").get(id=check_id)
+    _tell(check)
     try:
         _finish(check)
     except Problem as problem:
@@ -64,16 +74,31 @@ def carry_out(check_id: int) -> None:
         note_troubles(check.endpoint, [problem])
     check.finished_at = timezone.now()
     check.save(update_fields=["state", "result", "code", "problem", "finished_at"])
+    _tell(check)
+
+
+def _tell(check: EndpointCheck) -> None:
+    """Open pages of the endpoint ask again."""
+    broadcast.send(f"workspace.{check.endpoint.workspace_id}", {"type": "check", "id": check.pk, "state": check.state})
 
 
 def _finish(check: EndpointCheck) -> None:
     endpoint = check.endpoint
-    target = endpoint_target(endpoint)
-    if check.kind == EndpointCheck.Kind.TEST:
-        check.result = asyncio.run(probing.test(target))
-    else:
-        check.result = asyncio.run(probing.probe(target))
+    check.result = asyncio.run(_asked(endpoint, check.kind))
+    if check.kind == EndpointCheck.Kind.PROBE:
         # only if it still is the one that was probed
-        same = Endpoint.objects.filter(pk=endpoint.pk, url=endpoint.url, model=endpoint.model)
+        same = Endpoint.objects.filter(
+            pk=endpoint.pk, url=endpoint.url, model=endpoint.model, registered_model=endpoint.registered_model
+        )
         same.update(capabilities=check.result)
     check.state = State.FINISHED
+
+
+def _asked(endpoint: Endpoint, kind: str) -> Coroutine[Any, Any, probing.Finding]:
+    """Weights of this machine are asked as judges ask them: in a process that loads them and ends with the check."""
+    testing = kind == EndpointCheck.Kind.TEST
+    if endpoint.kind == Endpoint.Kind.LOCAL:
+        local = local_target(endpoint, yes_no=not testing, wording="")
+        return probing.test_local(local) if testing else probing.probe_local(local)
+    target = endpoint_target(endpoint)
+    return probing.test(target) if testing else probing.probe(target)

@@ -20,7 +20,7 @@ from trainer.judges.local import LocalClient, LocalTarget, wording
 from trainer.judges.spec import BaseSpec
 from webapp.inference.models import Endpoint
 from webapp.inference.queries import recorded_texts
-from webapp.inference.services import endpoint_target, local_target, note_troubles
+from webapp.inference.services import EndpointShare, endpoint_target, local_target, note_troubles
 from webapp.judging import queries
 from webapp.judging.models import JudgeVersion, Verdict
 
@@ -98,7 +98,7 @@ def judge_calls(
     if target is None:
         counts.halted = replay(endpoint, spec, calls, keep, stop)
     else:
-        counts.halted = call(target, spec, calls, keep, stop, budget).halted
+        counts.halted = call(endpoint, target, spec, calls, keep, stop, budget).halted
     progress(counts)
     return counts
 
@@ -148,15 +148,24 @@ def expanded(
 
 
 def call(
-    target: Asked, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool], budget: Budget | None
+    endpoint: Endpoint,
+    target: Asked,
+    spec: BaseSpec,
+    calls: Iterable[Call],
+    keep: Keep,
+    stop: Callable[[], bool],
+    budget: Budget | None,
 ) -> EngineCounts:
-    """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another."""
+    """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another.
+
+    The endpoint's places and rate are shared with whatever else asks it at this moment.
+    """
 
     def parsed(each: Call, reply: ChatReply) -> Reading:
         return read(spec, each.subject, reply.text, complete=reply.finish_reason != "length")
 
     async def main(here: Executor) -> EngineCounts:
-        async with _client(target, budget) as client:
+        async with _client(target, budget, EndpointShare(endpoint.pk, here)) as client:
             return await run(
                 calls,
                 client,
@@ -172,8 +181,9 @@ def call(
     return run_beside(main)
 
 
-def _client(target: Asked, budget: Budget | None) -> LocalClient | ChatClient:
-    return LocalClient(target, budget) if isinstance(target, LocalTarget) else ChatClient(target, budget)
+def _client(target: Asked, budget: Budget | None, share: EndpointShare) -> LocalClient | ChatClient:
+    """Local weights have a process of their own for each run: nothing of them is shared."""
+    return LocalClient(target, budget) if isinstance(target, LocalTarget) else ChatClient(target, budget, share)
 
 
 def replay(endpoint: Endpoint, spec: BaseSpec, calls: Iterable[Call], keep: Keep, stop: Callable[[], bool]) -> str:

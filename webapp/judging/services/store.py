@@ -4,20 +4,20 @@ import json
 from collections.abc import Iterable
 from decimal import Decimal
 
-from django.db import connection
-
 from trainer.judges.engine import Outcome
+from webapp.core import prepared
 from webapp.judging.models import JudgeVersion, Verdict
 
 # A failed call says nothing of the judge, so a later outcome takes its place; every other row stays as it is. One JSON
 # document instead of a parameter per value: quoting a thousand of them took longer than making the calls.
 _INSERT = """
+WITH written AS (
 INSERT INTO judging_verdict AS old (
     version_id, key, state, raw, parsed, problem, request, subject, prompt_tokens, cached_tokens, completion_tokens,
     cost, latency_ms, attempts, source, created_at
 )
-SELECT %s, new.key, new.state, new.raw, new.parsed, new.problem, new.request, new.subject, new.prompt_tokens,
-    new.cached_tokens, new.completion_tokens, new.cost, new.latency_ms, new.attempts, %s, statement_timestamp()
+SELECT %s::bigint, new.key, new.state, new.raw, new.parsed, new.problem, new.request, new.subject, new.prompt_tokens,
+    new.cached_tokens, new.completion_tokens, new.cost, new.latency_ms, new.attempts, %s::text, statement_timestamp()
 FROM jsonb_to_recordset(%s::jsonb) AS new (
     key text, state text, raw text, parsed jsonb, problem text, request jsonb, subject jsonb, prompt_tokens integer,
     cached_tokens integer, completion_tokens integer, cost numeric, latency_ms integer, attempts smallint
@@ -29,6 +29,9 @@ ON CONFLICT (version_id, key) DO UPDATE SET
     latency_ms = EXCLUDED.latency_ms, attempts = EXCLUDED.attempts, source = EXCLUDED.source,
     created_at = EXCLUDED.created_at
 WHERE old.state = 'failed'
+RETURNING 1
+)
+SELECT count(*) FROM written
 """
 _MOST_INTEGER, _MOST_SMALL = 2**31 - 1, 2**15 - 1
 
@@ -42,9 +45,8 @@ def store(version: JudgeVersion, outcomes: Iterable[Outcome], source: str = Verd
     if not unique:
         return 0
     document = f"[{','.join(_row(unique[key]) for key in sorted(unique))}]"
-    with connection.cursor() as cursor:
-        cursor.execute(_INSERT, [version.pk, source, document])
-        return int(cursor.rowcount)
+    [(written,)] = prepared.rows(_INSERT, [version.pk, source, document])
+    return int(written)
 
 
 def _row(outcome: Outcome) -> str:

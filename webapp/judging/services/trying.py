@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,7 @@ from trainer.judges.chat import EndpointProblem
 from trainer.judges.engine import Outcome
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.spec import KINDS, resolve
-from webapp.core import locks
+from webapp.core import broadcast, locks
 from webapp.core.problems import Problem
 from webapp.datasets.models import Example
 from webapp.judging.models import Trial
@@ -27,6 +28,7 @@ from .trials import OPEN, Extra
 
 MOST_CALLS = 200  # of a draft
 MOST_TOKENS = 1_000_000  # of a draft
+TELL_EVERY = timedelta(seconds=1)  # open pages then load the trial
 
 
 @contextmanager
@@ -56,8 +58,12 @@ def run_trial(trial_id: int) -> None:
 
 
 def _save(trial: Trial) -> None:
-    trial.seen_at = timezone.now()
+    trial.seen_at = now = timezone.now()
     trial.save(update_fields=["state", "problem", "done", "total", "results", "seen_at", "finished_at"])
+    if trial.finished_at or now - trial.told_at >= TELL_EVERY:
+        trial.told_at = now
+        message: dict[str, object] = {"type": "trial", "id": trial.pk, "state": trial.state}
+        broadcast.send(f"workspace.{trial.workspace_id}", message)
 
 
 def _inputs(trial: Trial, kind: str) -> list[JudgeInput]:
@@ -105,7 +111,7 @@ def _draft(trial: Trial) -> str:
     target = asked(trial.endpoint, spec)
     if target is None:
         return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)
-    return call(target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
+    return call(trial.endpoint, target, spec, distinct.values(), keep, lambda: False, Budget(tokens=MOST_TOKENS)).halted
 
 
 def _told(outcome: Outcome, place: int) -> dict[str, Any]:

@@ -185,12 +185,18 @@ function responseCard(row) {
   part("text").append(state.tint ? tinted(row, state.tint) : row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response);
   const ends = { stop: "", length: "cut at the length limit", error: "sampling failed" };
-  part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", ends[row.finish_reason]].filter(Boolean).join(" · ");
+  part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", sampledBy(row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   part("criteria").append(...(row.criteria ?? []).map(criterion));
   const components = Object.entries(row.components ?? {});
   if (components.length > 1) part("components").textContent = components.map(([name, value]) => `${name} ${score(value)}`).join(" · ");
   else part("components").remove();
   return card;
+}
+
+/** Which weights sampled it: "weights of step 3", or, where they were replaced half way, "… 3, from token 41 on 4". */
+function sampledBy(spans) {
+  const [first, ...rest] = spans;
+  return first ? [`weights of step ${first.version}`, ...rest.map(({ version, start }) => `from token ${start + 1} on ${version}`)].join(", ") : "";
 }
 
 function criterion({ text, points, kind, verdict }) {

@@ -165,6 +165,18 @@ POTATO = {
     "span_annotations": [],
 }
 
+COLOUR = [{"role": "user", "content": "Name a colour."}]
+RUBRIC_TEXT = json.dumps({"criteria": [{"id": "c1", "text": "Names a colour", "points": 2}]})
+VERL = {
+    "data_source": "colours",
+    "prompt": COLOUR,
+    "ability": "art",
+    "reward_model": {"style": "rule", "ground_truth": "Red"},
+    "extra_info": {"index": 7, "split": "train", "level": 3},
+}
+OPENRLHF = {"input": COLOUR, "label": RUBRIC_TEXT}
+TRL_RL = {"prompt": COLOUR, "rubric": RUBRIC_TEXT, "reference": "Red"}
+
 ROWS = {
     "rubricbench": [RUBRICBENCH],
     "helpsteer3": [HELPSTEER3],
@@ -176,6 +188,7 @@ ROWS = {
         {"prompt": "Name a colour.", "chosen": "Red", "rejected": "Tree"},
         {"chosen": turn("Red"), "rejected": turn("Tree")},
     ],
+    "rl_prompts": [VERL, OPENRLHF, TRL_RL],
     "label_studio": [LABEL_STUDIO],
     "argilla": [ARGILLA, ARGILLA_FLAT, ARGILLA_1],
     "potato": [POTATO],
@@ -268,6 +281,16 @@ def test_rm_bench_compares_all_styles():
     assert found.responses[2].tags == ("style:detailed_markdown",)
 
 
+def test_prompts_with_a_reward_have_a_rubric_or_a_reference():
+    verl, openrlhf, trl = map(read, (VERL, OPENRLHF, TRL_RL))
+    assert (verl.key, verl.source, verl.domain, verl.reference, verl.split) == ("7", "colours", "art", "Red", "train")
+    assert verl.meta == {"extra_info": {"level": 3}} and verl.rubric is None
+    assert openrlhf.rubric == trl.rubric and openrlhf.rubric.criteria[0].points == 2
+    assert (openrlhf.reference, trl.reference) == (None, "Red")
+    assert read({**OPENRLHF, "label": 12}).reference == "12"
+    assert read({**OPENRLHF, "label": "{not json"}).reference == "{not json"
+
+
 def test_trl_conversations_end_in_the_answer():
     for row in (MESSAGES, COMPLETION):
         found = read(row)
@@ -357,6 +380,7 @@ def test_label_studio_rows_of_single_annotations_are_joined_by_task(importing):
         ("rewardbench", {**REWARDBENCH, "id": None}, "id"),
         ("rewardbench", {**REWARDBENCH, "rejected": "Red"}, "rejected"),
         ("rm_bench", {**RM_BENCH, "chosen": ["Red"]}, "chosen"),
+        ("rubricbench", {**RUBRICBENCH, "label": 2}, "label"),
         ("trl_conversation", {**UNPAIRED, "label": "no"}, "label"),
         ("trl_conversation", {**STEPS, "labels": [True]}, "labels"),
         ("label_studio", {**LABEL_STUDIO, "data": {}}, ""),

@@ -10,7 +10,7 @@ from trainer.judges.calls import expand, read
 from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.evaluation.recipes import RECIPES, resolve
-from webapp.evaluation.recipes.base import Found, Judged, JudgeFacts, Rollout, Spent
+from webapp.evaluation.recipes.base import Found, Judged, JudgeFacts, Judgement, NotMeasured, Rollout, Spent
 
 Answer = Callable[
     [JudgeInput, dict[str, Any]], Any
@@ -34,6 +34,8 @@ class FakeContext:
     recorded: Sequence[dict[str, Any]] = ()
     sampled: dict[int, list[Rollout]] = field(default_factory=dict)
     asked: dict[int, int] = field(default_factory=dict)
+    judgements: Sequence[Judgement] = ()
+    rho: dict[int, list[float | None]] = field(default_factory=dict)
     dataset: str = "pairs v1"
 
     @property
@@ -77,6 +79,18 @@ class FakeContext:
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         return iter(self.sampled[run])
+
+    def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
+        """Texts are as far apart as they are long."""
+        return {key: 0.01 * sum(map(len, listed)) if len(listed) > 1 else None for key, listed in texts.items()}
+
+    def novelty(self, run: int, step: int | None) -> list[float | None]:
+        if run not in self.rho:
+            raise NotMeasured(f"run {run} keeps no checkpoint")
+        return self.rho[run]
+
+    def study(self, project: int) -> Iterator[Judgement]:
+        return iter(self.judgements)
 
     def spent(self, verdicts: Sequence[int]) -> Spent:
         return Spent([0.5] * len(verdicts), None, None)

@@ -110,3 +110,22 @@ def test_a_judge_that_never_answers_has_only_missing_verdicts():
     assert found["Accuracy"]["value"] == 0.0 and found["Accuracy"]["missing"] == 4
     assert found["Consistent"]["value"] is None and "undefined" in found["Consistent"]
     assert len(carrying(cases, ["missing"])) == 4
+
+
+def test_what_was_not_asked_in_the_other_order_is_not_missing():
+    spec = {"kind": "pairwise", "order": "given"}
+    report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}]}, PAIRS, {1: Judge(spec, says(HASTY))}).run()
+    found = row(report, "Right, and whichever comes first", "judge 1")
+    assert (found["Accuracy"]["value"], found["Accuracy"]["missing"]) == (0.5, 1)  # p0 and p2; p3 gave no verdict
+    assert found["Both orders"]["undefined"] == found["Consistent"]["undefined"] == "asked in the given order only"
+    assert found["Missing"]["value"] == 1 and len(carrying(cases, found["Missing"]["tags"])) == 1
+    assert (found["First place"]["value"], found["First place"]["n"], found["First place"]["missing"]) == (1.0, 3, 1)
+    assert dict(report["coverage"])["Verdicts"]["value"] == 3 and "swapped" not in cases[0].values
+
+
+def test_a_model_among_the_raters_is_no_label():
+    said = Preference(a="x", b="y", strength=2, rater="judge:other")
+    pairs = [each.model_copy(update={"preferences": (said, *each.preferences)}) for each in PAIRS[:1]]
+    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, pairs, {1: Judge(SPEC, says(HASTY))}).run()
+    found = row(report, "Right, and whichever comes first", "judge 1")
+    assert (found["As given"]["value"], found["Swapped"]["value"]) == (1.0, 0.0)  # the label is A, as the person said

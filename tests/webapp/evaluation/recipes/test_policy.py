@@ -1,5 +1,9 @@
 """Policy evaluation by hand: scores, pass@k, wins, what changed; from the dataset and from runs."""
 
+from dataclasses import replace
+
+import pytest
+
 from trainer.contracts import Criterion, CriterionResult, Example, Message, Response, Rubric, Verdict, VerifierSpec
 from webapp.evaluation.recipes.base import Rollout
 
@@ -96,7 +100,7 @@ def test_what_changed_most_leads_to_its_responses():
     report, cases = context().run()
     found = row(report, "Changed most", "p0")
     assert found["Change"]["value"] == 0.5
-    assert len(carrying(cases, found["Prompt"]["tags"])) == 4
+    assert found["Prompt"]["compare"] == "p0" and len(carrying(cases, ["example:p0"])) == 4
 
 
 def rollout(text: str, met: bool | None) -> Rollout:
@@ -113,3 +117,57 @@ def test_two_checkpoints_of_runs_without_any_dataset():
     assert row(report, "Rubric scores", "run 8")["Clipped"]["missing"] == 1
     assert row(report, "Rubric scores", "run 7")["Length"]["value"] == 3
     assert len(carrying(cases, ["no score"])) == 1
+
+
+def sampled(*texts: str) -> list[Rollout]:
+    return [Rollout(f"p{i // 2}", "?", text, (), None) for i, text in enumerate(texts)]
+
+
+def varied(**config) -> FakeContext:
+    """Two runs, two responses to each of two prompts; `KIND` likes the kind ones."""
+    made = context(responses=[{"run": 1, "name": "before"}, {"run": 2, "name": "after"}], **config)
+    result = CriterionResult(text="Is kind", points=1, kind="principle", verdict=Verdict(criterion_id="k", met=True))
+    unkind = result.model_copy(update={"verdict": Verdict(criterion_id="k", met=False)})
+    made.sampled = {
+        run: [replace(each, criteria=(result if "kind" in each.text else unkind,)) for each in sampled(*texts)]
+        for run, texts in {1: ("a", "a", "b", "b"), 2: ("kind", "kind", "c", "dd")}.items()
+    }
+    made.rho = {2: [12.0, 3.0, 1.0, None]}
+    return made
+
+
+def test_variety_of_words_and_meaning():
+    report, _ = varied().run()
+    before, after = row(report, "Variety and novelty", "before"), row(report, "Variety and novelty", "after")
+    assert before["Wording"]["value"] == pytest.approx(0.0, abs=1e-9)  # the same words twice
+    assert after["Wording"]["value"] == pytest.approx(0.5)  # one prompt the same, the other nothing in common
+    assert before["Meaning"]["value"] == pytest.approx(0.02)  # the fake's: 0.01 per letter, 2 letters each
+    assert (after["Meaning"]["value"], after["Meaning"]["n"]) == (pytest.approx((0.08 + 0.03) / 2), 2)
+    assert after["Novelty"]["undefined"] == "not asked for"
+
+
+def test_novelty_its_shares_and_the_gain_where_it_is_highest():
+    report, cases = varied(novelty=True).run()
+    after = row(report, "Variety and novelty", "after")
+    assert (after["Novelty"]["value"], after["Novelty"]["n"], after["Novelty"]["missing"]) == (3.0, 3, 1)
+    assert [after[f"Above {bound}"]["value"] for bound in (2, 10, 100)] == [
+        pytest.approx(2 / 3),
+        pytest.approx(1 / 3),
+        0,
+    ]
+    assert after["Gain where novel"]["value"] == 1.0  # p0: from 0 to 1
+    before = row(report, "Variety and novelty", "before")
+    assert before["Novelty"]["undefined"] == "run 1 keeps no checkpoint" and before["Novelty"]["missing"] == 4
+    assert carrying(cases, ["model:after"])[0].values["novelty"] == 12.0
+
+
+def test_the_responses_of_a_dataset_have_no_novelty_and_say_so():
+    report, _ = context(novelty=True).run()
+    assert "no weights" in row(report, "Variety and novelty", "old")["Novelty"]["undefined"]
+
+
+def test_what_changed_most_leads_to_the_responses_side_by_side():
+    report, _ = varied().run()
+    (changed,) = block(report, "Changed most")["rows"]
+    assert (changed[0]["compare"], changed[3]["value"]) == ("p0", 1.0)
+    assert "of 2 prompts with both scores 1 changed" in block(report, "Changed most")["note"]

@@ -1,0 +1,95 @@
+"""The command from end to end with a model that was never taught: it resumes, refuses other settings, and reports."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer.claims import command, runs, toy
+from trainer.claims.measures import of_curves
+from trainer.claims.recipes import RUSCARL
+from trainer.inference.models import make_tiny
+from trainer.rewards import score_rubric
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    make_tiny(tmp_path / "out" / "model")
+    return tmp_path / "out"
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> list[runs.Job]:
+    """Runs one after the other, for one process has loaded torch already; returns the jobs as they are done."""
+    done: list[runs.Job] = []
+
+    def perform(jobs: Any, processes: int, tell: Any) -> list[str]:
+        left = [job for job in jobs if not job.result.exists()]
+        done.extend(left)
+        return [problem for job in left if (problem := runs.run(job))]
+
+    monkeypatch.setattr(command, "perform", perform)
+    monkeypatch.setattr("trainer.claims.measures.SAMPLES", 2)
+    return done
+
+
+def test_a_command_given_again_does_only_what_is_left(
+    out: Path, in_this_process: list[runs.Job], capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["ruscarl", "--seeds", "0", "--steps", "1", "--jobs", "1", "--out", str(out)]
+    assert command.main(arguments) == 0
+    verdicts = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert set(verdicts.values()) == {"not decided"}  # one seed decides nothing
+    assert [job.arm for job in in_this_process] == [arm.name for arm in RUSCARL.arms]
+    (out / "runs" / "full" / "seed-0" / "result.json").unlink()
+    assert command.main([*arguments, "--publish", str(out / "docs")]) == 0
+    assert [job.arm for job in in_this_process[5:]] == ["full"]
+    text = (out / "docs" / "ruscarl-tiny.md").read_text()
+    assert "python -m trainer claims ruscarl" in text and "RuscaRL*" in text
+    stored = json.loads((out / "report.json").read_text())
+    measured = stored["measures"]["ruscarl"]["0"]
+    assert 0 <= measured["score"] <= 1 and measured["novelty"] > 0 and measured["entropy"] > 0
+    assert command.main(["ruscarl", "--seeds", "0", "--steps", "2", "--out", str(out)]) == 2
+    assert "holds a run of other settings" in capsys.readouterr().err
+
+
+def test_the_toys_rubrics_can_be_met_and_the_topics_are_in_both_splits() -> None:
+    rows = toy.examples(4)
+    for row in rows:
+        assert row.rubric is not None
+        answer = " ".join(criterion.text for criterion in row.rubric.criteria)
+        assert score_rubric(row.rubric, answer).score == 1.0
+        assert score_rubric(row.rubric, "").score == 0.0
+    topics = {split: {row.key.split("-")[0] for row in rows if row.split == split} for split in ("train", "heldout")}
+    assert topics["train"] == topics["heldout"] == set(toy.TOPICS)
+    assert toy.examples(4) == rows and len({row.key for row in rows}) == len(rows)
+
+
+def test_curves_are_read_once_per_step_and_their_shape_is_told(tmp_path: Path) -> None:
+    entropy = [1.0, 1.0, 1.0, 1.0, 1.0, 1.5, 1.5, 1.5, 1.5, 1.5, 0.5, 0.5, 0.5, 0.5, 0.5]
+    score = {0: 0.2, 5: 0.6, 10: 0.45, 15: 0.5}
+    events = [
+        {"step": step, "data": {"kind": "metrics", "values": {"eval/rubric_score": v}}} for step, v in score.items()
+    ]
+    events += [
+        {"step": step, "data": {"kind": "metrics", "values": {"policy/entropy": value}}}
+        for step, value in enumerate(entropy, start=1)
+        for _ in range(2)  # a resumed run repeats what came after its checkpoint
+    ]
+    file = tmp_path / "events.jsonl"
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    found = of_curves(file)
+    assert found["curve"]["score"] == score and len(found["curve"]["entropy"]) == 15
+    assert found["drawdown"] == pytest.approx(0.15)
+    assert (found["entropy_rise"], found["entropy_fall"]) == (pytest.approx(0.5), pytest.approx(1.0))
+
+
+def test_a_recipe_that_does_not_exist_and_a_file_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        command.main(["dapo"])
+    assert stopped.value.code == 2
+    assert command.main(["oapl", "--size", "demo", "--data", str(tmp_path / "no.jsonl"), "--out", str(tmp_path)]) == 2
+    assert "no such file; give --data" in capsys.readouterr().err

@@ -1,0 +1,84 @@
+"""Which sampler a config gets, and what it says where it cannot have it; vLLM is not needed for these."""
+
+import json
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+
+from trainer.config import ConfigInvalid, resolve
+from trainer.inference import vllm
+from trainer.inference.build import HOSTS, build_sampler
+from trainer.inference.local import LocalSampler
+from trainer.inference.models import load_tokenizer
+from trainer.inference.sampling import SamplerInvalid
+
+
+def sampler_of(tiny_dir: Path, **sampler: Any) -> Any:
+    return build_sampler(resolve("policy", {"sampler": sampler}), tiny_dir, load_tokenizer(tiny_dir))
+
+
+def test_by_default_the_model_samples_in_this_process(tiny_dir: Path) -> None:
+    sampler = sampler_of(tiny_dir, max_batch=3)
+    assert isinstance(sampler, LocalSampler) and sampler._max_batch == 3
+
+
+def test_a_machine_without_vllm_says_how_to_get_it(tiny_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vllm, "_PACKAGES", ("no-such-package",))
+    with pytest.raises(SamplerInvalid, match=r"not installed.*docs/samplers.md.*'local'"):
+        sampler_of(tiny_dir, kind="vllm")
+
+
+@pytest.mark.parametrize("version", ["0.31.4", "0.33.0", "1.0", "dev"])
+def test_a_version_that_nobody_has_tried_is_refused(version: str) -> None:
+    with pytest.raises(SamplerInvalid, match=f"vLLM {version} is not supported; supported: 0.32.x"):
+        vllm.module_for(version)
+    assert vllm.module_for("0.32.7+cpu").__name__.endswith("v0_32")
+
+
+def test_a_server_elsewhere_must_be_allowed_where_the_run_trains(
+    tiny_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(SamplerInvalid, match=f"10.9.9.9 is not this machine; name it in {HOSTS}"):
+        sampler_of(tiny_dir, kind="vllm_server", url="http://10.9.9.9:8001")
+    with pytest.raises(SamplerInvalid, match="no vLLM server answers at http://127.0.0.1:9"):
+        sampler_of(tiny_dir, kind="vllm_server", url="http://127.0.0.1:9")
+
+
+def test_a_server_started_by_other_means_is_told_from_ours(tiny_dir: Path) -> None:
+    class Plain(BaseHTTPRequestHandler):
+        """vLLM without the routes for reinforcement learning."""
+
+        def do_GET(self) -> None:
+            self.answer(200, {"version": "0.32.0"})
+
+        def do_POST(self) -> None:
+            self.answer(404, {"detail": "Not Found"})
+
+        def answer(self, status: int, body: Any) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(json.dumps(body).encode())
+
+        def log_message(self, *_: Any) -> None:
+            pass
+
+    with HTTPServer(("127.0.0.1", 0), Plain) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        with pytest.raises(SamplerInvalid, match=r"answers /collective_rpc with 404.*sampler-server"):
+            sampler_of(tiny_dir, kind="vllm_server", url=f"http://127.0.0.1:{server.server_port}")
+        server.shutdown()
+
+
+def test_combinations_that_cannot_work_are_said_at_their_field() -> None:
+    adapters = {"sampler": {"kind": "vllm", "push": "adapters"}, "model": {"lora": None}}
+    shared = {"sampler": {"kind": "vllm_server"}, "runner": {"kind": "async"}}
+    for raw, path in ((adapters, "sampler.push"), (shared, "sampler.kind")):
+        with pytest.raises(ConfigInvalid) as caught:
+            resolve("policy", raw)
+        assert [problem.path for problem in caught.value.problems] == [path]
+    for url in ("file:///etc/passwd", "http://user@host", "http://host/path"):
+        with pytest.raises(ConfigInvalid):
+            resolve("policy", {"sampler": {"url": url}})

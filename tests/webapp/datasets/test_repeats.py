@@ -1,0 +1,44 @@
+"""A key that came before is found, whatever its hash, and named with the place where it stood first."""
+
+import numpy as np
+import pytest
+from django.db import connection
+
+from webapp.datasets import copying, repeats
+from webapp.datasets.repeats import Repeat, Seen
+
+COLUMNS = {"key": "text", "file": "int", "line": "bigint"}
+pytestmark = pytest.mark.django_db
+
+
+def write(rows):
+    with connection.cursor() as cursor:
+        copying.copy(cursor, "keys", COLUMNS, map(copying.writer(list(COLUMNS.values())), rows))
+
+
+@pytest.fixture
+def seen():
+    with connection.cursor() as cursor:
+        cursor.execute("CREATE TEMPORARY TABLE keys (key text, file int, line bigint)")
+    write([("a", 0, 1), ("b", 0, 2)])
+    return Seen("keys")
+
+
+def test_keys_of_the_table_and_of_the_batch_repeat(seen):
+    found = seen.repeats(1, ["c", "b", "c", "d"], [1, 2, 3, 4])
+    assert found == {1: Repeat(1, 2, "b", 0, 2), 2: Repeat(1, 3, "c", 1, 1)}
+    write([("c", 1, 1), ("d", 1, 4)])
+    assert seen.repeats(2, ["d", "e"], [7, 8]) == {0: Repeat(2, 7, "d", 1, 4)}
+
+
+def test_different_keys_of_one_hash_do_not_repeat(seen, monkeypatch):
+    monkeypatch.setattr(repeats, "_hashes", lambda keys: np.zeros(len(keys), np.int64))
+    assert seen.repeats(1, ["x", "y"], [1, 2]) == {}
+    write([("x", 1, 1), ("y", 1, 2)])
+    assert seen.repeats(1, ["z", "x"], [3, 4]) == {1: Repeat(1, 4, "x", 1, 1)}
+
+
+def test_memory_stays_in_few_runs(seen):
+    for batch in range(100):
+        assert not seen.repeats(0, [f"{batch}:{i}" for i in range(10)], list(range(10)))
+    assert len(seen._runs) <= 10 and sum(map(len, seen._runs)) == 1002

@@ -1,0 +1,130 @@
+"""Walks the whole URL map as an annotator at work, with the ids of real rows: labels, other answers, ids and origins of
+responses, names of models, judges and colleagues come out of no page, no endpoint and no export."""
+
+import re
+
+import pytest
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.cast import ApiClient, browser
+from tests.webapp.annotation.seed import make_project, pair
+from webapp.annotation.models import Assignment, Comment, Project, ProjectInvite, Task
+from webapp.annotation.services import gold, projects, queue, review, suggestions
+from webapp.datasets.models import Example
+from webapp.inference import services as inference
+from webapp.judging import services as judging
+from webapp.judging.models import Judge
+
+pytestmark = pytest.mark.django_db
+PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+METHODS = ("get", "post", "put", "patch", "delete")
+SECRETS = ("ID-ONE", "ID-TWO", "MODEL-", "RATER", "SECRET", "DOMAIN", "Rosa", "rosa@")
+ANSWERS = {
+    "pairwise": {"verdict": "compared", "strength": 2, "note": "SECRET"},
+    "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "SECRET", "points": 1}]}},
+    "grading": {"grades": [{"criterion": "c1", "verdict": "met", "note": "SECRET"}]},
+    "ranking": {"tiers": [["A"], ["B"]], "note": "SECRET"},
+    "rating": {"ratings": {"Clarity": 4}, "note": "SECRET"},
+    "rationale": {"reasons": [{"text": "SECRET"}], "source": "SECRET"},
+}
+OWN = {  # what the annotator says; nothing of it is a secret
+    "pairwise": {"verdict": "compared", "strength": 1},
+    "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "Is right", "points": 1}]}},
+    "grading": {"grades": [{"criterion": "c1", "verdict": "met"}]},
+    "ranking": {"tiers": [["A"], ["B"]]},
+    "rating": {"ratings": {"Clarity": 4}},
+    "rationale": {"reasons": [{"text": "It is short"}], "source": "Short."},
+}
+
+
+def addresses(patterns=None, prefix="") -> list[str]:
+    found = []
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            found += addresses(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern):
+            found.append(route)
+    return sorted(set(found))
+
+
+def working(cast, kind: str) -> Project:
+    """Two tasks, one of them gold; a colleague has answered, a reviewer decided and remarked, a judge was asked."""
+    reasons = [{"text": "clearer", "response": "ID-ONE"}]
+    preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": reasons}
+    secrets = {"tags": ["SECRET"], "source": "SECRET", "meta": {"label": "SECRET", "uncertainty": 0.5}}
+    rubric = {"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]}
+    made = make_project(
+        cast.researcher,
+        [pair(key, preferences=[preference], rubric=rubric, **secrets) for key in ("q0", "q1")],
+        kind=kind,
+        settings={"scales": [{"name": "Clarity"}], "gold_every": 2, "stress_test": False},
+        people=[cast.annotator, cast.researcher],
+        overlap=2,
+    )
+    for seat in queue.claim(cast.researcher, made, hold=2):
+        queue.submit(cast.researcher, seat, ANSWERS[kind])
+    if kind in ("pairwise", "rubric", "rationale"):
+        gold.mark(cast.researcher, made, "labels", 1)
+    seats = queue.claim(cast.annotator, made, hold=2)
+    queue.submit(cast.annotator, seats[0], OWN[kind])
+    if kind == "pairwise":
+        content = {"verdict": "compared", "strength": 1}
+        suggestions.keep(made, "SECRET judge", 1, dict.fromkeys(Task.objects.values_list("pk", flat=True), content))
+    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="SECRET endpoint")
+    judging.create_judge(cast.researcher, name="SECRET judge", spec={"kind": "pairwise"}, endpoint=endpoint)
+    review.comment(cast.reviewer, Task.objects.first(), "remark", "SECRET remark")
+    projects.invite(cast.researcher, made)
+    return made
+
+
+def filled(cast, project: Project, route: str) -> str:
+    """The address with ids of rows that are there, those of a colleague where rows are somebody's."""
+    theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
+    ids = {
+        "project_id": project.pk,
+        "task_id": theirs.task_id,
+        "assignment_id": theirs.pk,
+        "dataset_id": project.version.dataset_id,
+        "version_id": project.version_id,
+        "example_id": Example.objects.first().pk,
+        "user_id": cast.researcher.user_id,
+        "comment_id": Comment.objects.first().pk,
+        "invite_id": ProjectInvite.objects.first().pk,
+        "judge_id": Judge.objects.first().pk,
+    }
+    return "/" + PARAMETER.sub(lambda match: str(ids.get(match[1], 1)), route)
+
+
+def said(client, method: str, address: str) -> set[str]:
+    """The secrets in the answer; "a file" for one that is streamed."""
+    client.raise_request_exception = False
+    body = {} if method == "get" else {"data": "{}", "content_type": "application/json"}
+    response = getattr(client, method)(address, **body)
+    assert response.status_code < 500 or "healthz" in address, (method, address)
+    if getattr(response, "streaming", False):
+        return {"a file"} if response.status_code == 200 and "/static/" not in address else set()
+    text = response.content.decode(errors="replace")
+    return {word for word in SECRETS if word in text}
+
+
+@pytest.mark.parametrize("kind", Project.Kind.values)
+def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
+    project = working(cast, kind)
+    page, script = browser(cast.annotator), ApiClient(cast.annotator).client
+    for route in addresses():
+        ours = any(word in route for word in ("project", "task", "assignment", "example"))
+        if "sign-out" in route or not (ours or kind == Project.Kind.PAIRWISE):
+            continue
+        address = filled(cast, project, route)
+        for client, method in (
+            ((page, "get"), (page, "post")) if "api/" not in route else ((script, m) for m in METHODS)
+        ):
+            assert not said(client, method, address), (method, address)
+
+
+def test_the_same_walk_shows_a_reviewer_all_of_it(cast):
+    project, client = working(cast, "pairwise"), browser(cast.reviewer)
+    walked = [filled(cast, project, route) for route in addresses() if "project_id" in route or "task_id" in route]
+    found = set().union(*(said(client, "get", address) for address in walked))
+    assert found >= {"ID-ONE", "MODEL-", "SECRET", "Rosa", "a file"}, found

@@ -1,0 +1,152 @@
+"""`python -m trainer claims ruscarl|oapl`: the comparison behind a paper's central claim, and a verdict with intervals."""
+
+import argparse
+import json
+import os
+import shlex
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.config import ConfigInvalid, resolve
+from trainer.machine import describe
+
+from . import report, toy
+from .recipes import RECIPES, SIZES, Recipe, Size
+from .runs import Job, perform, prepare
+from .verdict import judge
+
+
+def main(arguments: list[str]) -> int:
+    """Runs every arm with every seed, then compares. A killed command goes on where it was when it is given again.
+
+    0: there is a verdict; 1: some runs have no result; 2: nothing could be run.
+    """
+    options = _options(arguments)
+    recipe, size = RECIPES[options.name], options.size
+    out: Path = options.out or Path("var/claims") / f"{recipe.name}-{size}"
+    seeds = sorted(set(options.seeds or recipe.sizes[size].seeds))
+    began = time.monotonic()
+    try:
+        data, model = _material(recipe, size, out, options)
+        jobs = _jobs(recipe, size, seeds, out, data, model, options.steps)
+        prepare(jobs)
+    except (OSError, ValueError) as error:
+        print(_sentence(error), file=sys.stderr)
+        return 2
+    _tell(f"{len(recipe.arms)} arms x {len(seeds)} seeds in {out}, {options.jobs} at a time")
+    problems = perform(jobs, options.jobs, _tell)
+    about = {
+        "command": f"python -m trainer claims {shlex.join(arguments)}",
+        "machine": describe(),
+        "seconds": time.monotonic() - began,
+        "seeds": seeds,
+        "steps": jobs[0].steps,
+        "prompts": _held_out(data),
+        "problems": problems,
+    }
+    _write(
+        recipe,
+        size,
+        jobs,
+        about,
+        [out / "report"] + ([options.publish / f"{recipe.name}-{size}"] if options.publish else []),
+    )
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _options(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m trainer claims", description=main.__doc__)
+    parser.add_argument("name", choices=RECIPES, help="; ".join(f"{r.name}: {r.title}" for r in RECIPES.values()))
+    parser.add_argument("--size", choices=SIZES, default="tiny", help="tiny: minutes on two cores; demo: hours there")
+    parser.add_argument("--seeds", type=int, nargs="+", metavar="N", help="left out: those of the size")
+    parser.add_argument("--out", type=Path, help="where the runs are kept; left out: var/claims/NAME-SIZE")
+    parser.add_argument("--jobs", type=int, help="runs at a time; left out: one per core with tiny, one with demo")
+    parser.add_argument("--steps", type=int, help="of each run, to try the command out; left out: those of the size")
+    parser.add_argument("--publish", type=Path, metavar="DIR", help="also write NAME-SIZE.md and .json there")
+    parser.add_argument("--data", type=Path, default=Path("demo/prompts.jsonl"), help="with demo: examples, JSON Lines")
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=Path("var/models/smollm2-135m-instruct"),
+        help="with demo: made if it is not there",
+    )
+    options = parser.parse_args(arguments)
+    if options.jobs is None:
+        options.jobs = len(os.sched_getaffinity(0)) if options.size == "tiny" else 1
+    for name in ("jobs", "steps"):
+        if getattr(options, name) is not None and getattr(options, name) < 1:
+            parser.error(f"--{name} is at least 1")
+    return options
+
+
+def _material(recipe: Recipe, size: Size, out: Path, options: argparse.Namespace) -> tuple[Path, Path]:
+    """Files of examples and model; the toy's are made, in OUT. Raises OSError or ValueError."""
+    if size == "tiny":
+        out.mkdir(parents=True, exist_ok=True)
+        data = out / "examples.jsonl"
+        data.write_text("".join(f"{row.canonical()}\n" for row in toy.examples(recipe.sizes[size].wanted)))
+        toy.make_model(out / "model", _every(100, "teaching the model to follow scaffolds"))
+        return data, out / "model"
+    if not options.data.is_file():
+        raise ValueError(f"{options.data}: no such file; give --data")
+    from trainer.inference.models import prepare_smollm2
+
+    prepare_smollm2(options.model)
+    return options.data, options.model
+
+
+def _jobs(
+    recipe: Recipe, size: Size, seeds: Sequence[int], out: Path, data: Path, model: Path, steps: int | None
+) -> list[Job]:
+    """Seed by seed, so that a command cut short has whole comparisons."""
+    jobs = []
+    for seed in seeds:
+        for arm in recipe.arms:
+            config = recipe.config(arm, size, seed) | ({"steps": steps} if steps else {})
+            resolve("policy", config)
+            folder = out / "runs" / arm.name / f"seed-{seed}"
+            jobs.append(Job(arm.name, seed, config, folder, data, model, recipe.sizes[size].correct))
+    return jobs
+
+
+def _write(recipe: Recipe, size: Size, jobs: Sequence[Job], about: dict[str, Any], places: Sequence[Path]) -> None:
+    found: dict[str, dict[int, Any]] = {arm.name: {} for arm in recipe.arms}
+    for job in jobs:
+        if job.result.exists():
+            found[job.arm][job.seed] = json.loads(job.result.read_text())
+    results = [judge(claim, found) for claim in recipe.claims]
+    text = report.markdown(recipe, size, results, found, about)
+    for place in places:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.with_suffix(".md").write_text(text)
+        place.with_suffix(".json").write_text(json.dumps(report.as_json(results, found, about), indent=1) + "\n")
+    print(text)
+    print(json.dumps({result.claim.text: result.verdict for result in results}))
+
+
+def _held_out(data: Path) -> int:
+    rows = [json.loads(line) for line in data.read_text(encoding="utf-8").split("\n") if line.strip()]
+    return sum(row.get("split") == "heldout" for row in rows)
+
+
+def _every(steps: int, what: str) -> Callable[[int, int], None]:
+    def progress(done: int, total: int) -> None:
+        if done % steps == 0:
+            _tell(f"{what}: {done} of {total} steps")
+
+    return progress
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, ConfigInvalid):
+        return "; ".join(f"{problem.path}: {problem.message}" for problem in error.problems)
+    return str(error)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

@@ -1,0 +1,186 @@
+"""What is compared, and what would make each claim true. Torch-free.
+
+A claim has parts; each is a number per seed, a difference between two arms or a value of one, and the claim holds when
+all of them do. Settings are the same for every arm but for what the arms are about.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Size = Literal["tiny", "demo"]
+SIZES: tuple[Size, ...] = ("tiny", "demo")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """`config`: what it changes in the settings that all arms share."""
+
+    name: str
+    title: str
+    config: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Part:
+    """`measure` of arm `better`, less that of arm `worse` if there is one, is above 0 by more than chance.
+
+    `margin`: the smallest amount that would matter; an interval that stays below it says that the claim does not hold.
+    `sign` -1 is for measures of which less is better.
+    """
+
+    text: str
+    measure: str
+    better: str
+    worse: str | None = None
+    margin: float = 0.02
+    sign: int = 1
+
+
+@dataclass(frozen=True)
+class Claim:
+    text: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """`wanted`: syllables of a perfect answer to the toy task. `correct`: the score from which on pass@k counts a response."""
+
+    config: Mapping[str, Any]
+    seeds: tuple[int, ...]
+    correct: float = 1.0
+    wanted: int = 4
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    name: str
+    title: str
+    paper: str
+    arms: tuple[Arm, ...]
+    claims: tuple[Claim, ...]
+    sizes: Mapping[Size, Setting]
+
+    def config(self, arm: Arm, size: Size, seed: int) -> dict[str, Any]:
+        """The raw config of one run."""
+        return merged(merged(self.sizes[size].config, arm.config), {"seed": seed})
+
+
+def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """`changes` over `base`, section by section."""
+    out = dict(base)
+    for key, value in changes.items():
+        both = isinstance(value, Mapping) and isinstance(out.get(key), Mapping)
+        out[key] = merged(out[key], value) if both else value
+    return out
+
+
+_TINY: dict[str, Any] = {
+    "model": {"lora": None},
+    "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 16},
+    "optim": {"lr": 1e-3},
+    "evaluation": {"every": 10, "samples": 2, "temperature": 1.0},
+    "checkpoint": {"every": 20, "keep": 1},
+    "scaffold": None,
+}
+_DEMO: dict[str, Any] = {
+    "rollout": {"prompts_per_step": 8, "group_size": 8, "max_new_tokens": 40, "temperature": 0.8},
+    "optim": {"lr": 5e-4, "micro_batch_tokens": 1024},
+    "evaluation": {"every": 10, "samples": 2, "temperature": 0.8},
+    "checkpoint": {"every": 10, "keep": 1},
+    "scaffold": None,
+}
+_TOY = "A random model of two layers that was taught to follow scaffolds, on a language of syllables (trainer/claims/toy.py)."
+_SMOLLM = "SmolLM2-135M-Instruct with adapters on the demo's prompts, whose rubrics verifiers decide."
+
+_FULL = {"group": "none", "step": "constant"}
+
+RUSCARL = Recipe(
+    "ruscarl",
+    "RuscaRL against plain rubric RL and full scaffolds",
+    "Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning (Zhou et al., 2025)",
+    arms=(
+        Arm("rubric", "rubric RL, no scaffold"),
+        Arm("full", "full scaffold, trained on the prompt with it", {"scaffold": _FULL | {"ratio_mode": "scaffolded"}}),
+        Arm("full_hidden", "full scaffold, trained on the prompt without it", {"scaffold": _FULL}),
+        Arm("ruscarl_star", "RuscaRL*: no decay over the run", {"scaffold": {"step": "constant"}}),
+        Arm("ruscarl", "RuscaRL", {"scaffold": {}}),
+    ),
+    claims=(
+        Claim(
+            "RuscaRL beats plain rubric RL and full-scaffold RL on the held-out score",
+            (
+                Part("over rubric RL", "score", "ruscarl", "rubric"),
+                Part("over full scaffold", "score", "ruscarl", "full"),
+                Part("over full scaffold, trained without it", "score", "ruscarl", "full_hidden"),
+            ),
+        ),
+        Claim(
+            "its entropy rises, then falls",
+            (
+                Part("peak over start, nats", "entropy_rise", "ruscarl", margin=0.05),
+                Part("peak over end, nats", "entropy_fall", "ruscarl", margin=0.05),
+            ),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(merged(_TINY, {"steps": 80}), (0, 1, 2, 3, 4), note=_TOY),
+        "demo": Setting(merged(_DEMO, {"steps": 100}), (0, 1, 2), correct=0.8, note=_SMOLLM),
+    },
+)
+
+
+_LAGS = (1, 10, 50)
+_OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
+    "grpo": ("GRPO, uncorrected", {"name": "grpo"}),
+    "corrected": ("GRPO, importance-corrected", {"name": "grpo", "decoupled": True}),
+    "oapl": ("OAPL", {"name": "oapl"}),
+}
+
+# With L = 50 there are five pushes: the regression learns what one sampler version can teach, and goes on from there.
+_LONGER = {"steps": 250, "rollout": {"prompts_per_step": 4}, "evaluation": {"every": 25}}
+
+
+def _lagged() -> tuple[Arm, ...]:
+    return tuple(
+        Arm(f"{name}_{lag}", f"{title}, L = {lag}", {"objective": objective, "runner": {"push_every": lag}})
+        for name, (title, objective) in _OBJECTIVES.items()
+        for lag in _LAGS
+    )
+
+
+OAPL = Recipe(
+    "oapl",
+    "OAPL against GRPO with and without importance correction, by the sampler's lag",
+    "LLMs Can Learn to Reason Via Off-Policy RL (2026)",
+    arms=_lagged(),
+    claims=(
+        Claim(
+            "OAPL at L = 50 has higher pass@k than importance-corrected GRPO at L = 1",
+            tuple(Part(f"pass@{k}", f"pass@{k}", "oapl_50", "corrected_1") for k in (1, 4, 16)),
+        ),
+        Claim(
+            "and is more stable",
+            (Part("less lost from the best held-out score on the way", "drawdown", "oapl_50", "corrected_1", sign=-1),),
+        ),
+        Claim(
+            "its entropy does not collapse as GRPO's does",
+            (Part("entropy at the end, nats", "entropy", "oapl_50", "corrected_1", margin=0.05),),
+        ),
+        Claim(
+            "at the same lag of 50 it is better than GRPO (ours: the paper has no such arms)",
+            (
+                Part("score, over importance-corrected GRPO", "score", "oapl_50", "corrected_50"),
+                Part("score, over uncorrected GRPO", "score", "oapl_50", "grpo_50"),
+            ),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(merged(_TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
+        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
+    },
+)
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (RUSCARL, OAPL)}

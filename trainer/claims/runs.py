@@ -1,0 +1,171 @@
+"""The runs of a recipe: each in a folder of its own, in several processes, and never done twice."""
+
+import json
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+_POLL_S = 1.0
+_TAIL_BYTES = 20_000
+
+
+class SettingsChanged(ValueError):
+    """The folder holds a run of other settings."""
+
+
+@dataclass(frozen=True)
+class Job:
+    arm: str
+    seed: int
+    config: dict[str, Any]
+    """Raw, as `python -m trainer run` takes it."""
+    folder: Path
+    data: Path
+    model: Path
+    correct: float
+
+    @property
+    def result(self) -> Path:
+        """Written last: with it the run is over."""
+        return self.folder / "result.json"
+
+    @property
+    def steps(self) -> int:
+        return int(self.config["steps"])
+
+    def steps_done(self) -> int:
+        """Read off the end of its events."""
+        if self.result.exists():
+            return self.steps
+        events = self.folder / "events.jsonl"
+        if not events.exists():
+            return 0
+        with events.open("rb") as file:
+            file.seek(max(0, events.stat().st_size - _TAIL_BYTES))
+            found = re.findall(rb'"step":\s*(\d+)', file.read())
+        return min(self.steps, max(map(int, found), default=0))
+
+
+def prepare(jobs: Sequence[Job]) -> None:
+    """Folders with their configs. Raises SettingsChanged where one was made for another config."""
+    for job in jobs:
+        job.folder.mkdir(parents=True, exist_ok=True)
+        file, content = job.folder / "config.json", json.dumps(job.config, indent=1, sort_keys=True)
+        if file.exists() and file.read_text() != content:
+            raise SettingsChanged(f"{job.folder} holds a run of other settings; give another --out, or delete it")
+        file.write_text(content)
+
+
+def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) -> list[str]:
+    """Every job that has no result yet, with a line of progress now and then; what went wrong, one line each."""
+    left = [job for job in jobs if not job.result.exists()]
+    if not left:
+        return []
+    os.environ["OMP_NUM_THREADS"] = str(max(1, len(os.sched_getaffinity(0)) // processes))
+    pool = ProcessPoolExecutor(processes, mp_context=get_context("spawn"), initializer=_begin, initargs=(os.getpid(),))
+    futures = {pool.submit(run, job): job for job in left}
+    progress = _Progress(jobs, tell)
+    try:
+        waiting: set[Future[str]] = set(futures)
+        while waiting:
+            _, waiting = wait(waiting, timeout=_POLL_S)
+            progress.show()
+    except KeyboardInterrupt:
+        tell("stopped; the same command goes on from here")
+        os._exit(130)  # the processes see it and end
+    pool.shutdown()
+    return [
+        f"{job.arm}, seed {job.seed}: {problem}" for future, job in futures.items() if (problem := _problem(future))
+    ]
+
+
+def run(job: Job) -> str:
+    """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
+    from trainer.config import resolve
+    from trainer.loops.policy import PolicyLoop
+    from trainer.loops.run import run_policy
+    from trainer.monitors import RunMonitor, Spool
+
+    from .measures import of_curves, of_policy
+
+    no_bars()
+    config, events = resolve("policy", job.config), job.folder / "events.jsonl"
+    made: list[PolicyLoop] = []
+
+    def loop_of(parts: Any) -> PolicyLoop:
+        made.append(PolicyLoop(parts))
+        return made[0]
+
+    monitor = RunMonitor(Spool(events))
+    ended_well = run_policy(config, job.data, job.model, job.folder, monitor, resume=True, loop_of=loop_of)
+    monitor.close()
+    if not ended_well:
+        return _last_reason(events)
+    found = of_policy(made[0], job.correct) | of_curves(events)
+    partial = job.result.with_suffix(".partial")
+    partial.write_text(json.dumps(found))
+    partial.replace(job.result)
+    return ""
+
+
+def no_bars() -> None:
+    """Loading a model draws a bar of its own, which would run through the lines of progress."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+
+
+class _Progress:
+    """A line when another run is done, and every half minute: steps done, and time left at the speed since the start."""
+
+    def __init__(self, jobs: Sequence[Job], tell: Callable[[str], None]) -> None:
+        self._jobs, self._tell = jobs, tell
+        self._total = sum(job.steps for job in jobs)
+        self._began, self._first = time.monotonic(), sum(job.steps_done() for job in jobs)
+        self._runs, self._told = -1, 0.0
+
+    def show(self) -> None:
+        runs, now = sum(job.result.exists() for job in self._jobs), time.monotonic()
+        if runs == self._runs and now - self._told < 30.0:
+            return
+        self._runs, self._told = runs, now
+        done = sum(job.steps_done() for job in self._jobs)
+        line = f"{runs} of {len(self._jobs)} runs, {done:,} of {self._total:,} steps"
+        if done > self._first:
+            seconds = (now - self._began) / (done - self._first) * (self._total - done)
+            line += f"; about {seconds / 60:.0f} min left" if seconds > 90 else f"; about {seconds:.0f} s left"
+        self._tell(line)
+
+
+def _begin(parent: int) -> None:
+    """In each process: as every command of the trainer does, and end when the one that started it has."""
+    from trainer.process import settle
+
+    settle()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _problem(future: "Future[str]") -> str:
+    error = future.exception()
+    return f"{type(error).__name__}: {error}" if error else future.result()
+
+
+def _last_reason(events: Path) -> str:
+    states = [json.loads(line) for line in events.read_text().splitlines() if '"state"' in line]
+    reasons = [event["data"]["reason"] for event in states if event["data"]["kind"] == "state"]
+    return reasons[-1] if reasons else "it ended without a word"

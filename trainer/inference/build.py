@@ -1,0 +1,65 @@
+"""The sampler that a run's config asks for."""
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from trainer.config import PolicyConfig
+
+from .sampling import Sampler, SamplerInvalid
+
+_LOCAL = ("127.0.0.1", "localhost", "::1")
+HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
+"""Environment: hosts of vLLM servers other than this machine, separated by commas. A config alone reaches none."""
+
+
+def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> Sampler:
+    """Raises SamplerInvalid or ModelInvalid with what to do."""
+    from .local import LocalSampler, stop_token_ids
+    from .models import best_device, load_model
+
+    wanted = config.sampler
+    if wanted.kind == "local":
+        return LocalSampler(load_model(model_dir, config.model.dtype).to(best_device()), tokenizer, wanted.max_batch)
+    from .vllm.sampler import VllmSampler
+
+    rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
+    stop_ids = stop_token_ids(generation_config(model_dir), tokenizer)
+    engine = offline(config, model_dir, rank) if wanted.kind == "vllm" else server(config, rank)
+    return VllmSampler(engine, tokenizer, stop_ids, wanted.folder)
+
+
+def offline(config: PolicyConfig, model_dir: Path, rank: int | None) -> Any:
+    from .vllm import installed_version, module_for
+
+    wanted, module = config.sampler, module_for(installed_version())
+    arguments = module.arguments(
+        model_dir, config.model.dtype, wanted.max_batch, wanted.kv_cache_gb, rank, not wanted.compile
+    )
+    return module.OfflineEngine(**arguments)
+
+
+def server(config: PolicyConfig, rank: int | None) -> Any:
+    import httpx
+
+    from .vllm import module_for
+
+    url = config.sampler.url
+    host = urlsplit(url).hostname or ""
+    if host not in _LOCAL and host not in os.environ.get(HOSTS, "").split(","):
+        raise SamplerInvalid(f"sampler.url: {host or url} is not this machine; name it in {HOSTS} where the run trains")
+    try:
+        version = httpx.get(f"{url.rstrip('/')}/version", timeout=10.0, trust_env=False).json()["version"]
+    except (httpx.HTTPError, ValueError, KeyError, TypeError) as error:
+        raise SamplerInvalid(f"no vLLM server answers at {url} ({type(error).__name__}: {error})") from error
+    return module_for(str(version)).ServerEngine(url, config.model.dtype, rank, config.sampler.max_batch)
+
+
+def generation_config(model_dir: Path) -> Any:
+    """The one that the loaded model would have."""
+    from transformers import AutoConfig, GenerationConfig
+
+    if (model_dir / "generation_config.json").is_file():
+        return GenerationConfig.from_pretrained(model_dir)
+    return GenerationConfig.from_model_config(AutoConfig.from_pretrained(model_dir))

@@ -1,0 +1,106 @@
+"""The `Sampler` protocol on an engine of vLLM, whatever its version and wherever it runs."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from safetensors.torch import save_file
+from torch import Tensor
+
+from trainer.inference.chat import response_text
+from trainer.inference.sampling import EngineLost, FinishReason, SampleRequest, SampleResult, SamplingProgress
+
+SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
+_ADAPTERS = ("lora_A", "lora_B")
+
+
+@dataclass(frozen=True)
+class Generated:
+    """One response as an engine gives it. `versions`: the distinct weight versions of its tokens, in order."""
+
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...]
+    finish_reason: str
+    versions: tuple[str, ...]
+
+
+class Engine(Protocol):
+    """What a version's module offers. Each method raises EngineLost when the process behind it is gone."""
+
+    def generate(
+        self, requests: Sequence[SampleRequest], stop_ids: Sequence[int], progress: SamplingProgress | None
+    ) -> list[Generated]: ...
+
+    def update(self, path: Path, kind: Literal["weights", "adapters"], version: int) -> None:
+        """Weights from a file of safetensors, or adapters from a folder in PEFT's format; caches are emptied."""
+        ...
+
+    def checksum(self, names: Sequence[str]) -> str:
+        """`Checksum` of these parameters, as the worker computes with them."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class VllmSampler:
+    """Weights go through a file in `folder`, by default in shared memory; it is removed as soon as they are loaded.
+
+    Adapters are told from weights by their names, `<layer>.lora_A.weight` and `<layer>.lora_B.weight`, the latter with
+    the scale multiplied in.
+    """
+
+    def __init__(self, engine: Engine, tokenizer: Any, stop_ids: Iterable[int], folder: str = "") -> None:
+        self._engine, self._tokenizer, self._stop_ids = engine, tokenizer, sorted(stop_ids)
+        self._folder = folder or (str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None)
+        self.version = 0
+
+    def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
+        found = self._engine.generate(requests, self._stop_ids, progress)
+        return [self._result(request, one) for request, one in zip(requests, found, strict=True)]
+
+    def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
+        adapters = any(part in name for name in tensors for part in _ADAPTERS)
+        folder = Path(tempfile.mkdtemp(prefix="touchstone-push-", dir=self._folder))
+        try:
+            if adapters:
+                _write_adapters(folder, tensors)
+                self._engine.update(folder, "adapters", version)
+            else:
+                file = folder / "weights.safetensors"
+                save_file(tensors, file)
+                self._engine.update(file, "weights", version)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        self.version = version
+        return self._engine.checksum(list(tensors))
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _result(self, request: SampleRequest, one: Generated) -> SampleResult:
+        if one.versions not in ((), (str(self.version),)):
+            raise EngineLost(
+                f"vLLM sampled with weights {', '.join(one.versions)} where {self.version} was asked for: somebody else "
+                "pushes to this server. Give the run a server of its own."
+            )
+        reason: FinishReason = "stop" if one.finish_reason == "stop" else "length"
+        # A greedy choice is certain; vLLM gives the log-probability at temperature 1 for it.
+        logprobs = one.logprobs if request.temperature > 0 else (0.0,) * len(one.tokens)
+        text = response_text(self._tokenizer, one.tokens, request.stop)
+        return SampleResult(one.tokens, logprobs, text, reason, self.version)
+
+
+def _write_adapters(folder: Path, tensors: dict[str, Tensor]) -> None:
+    """A folder in PEFT's format; alpha = rank, as the scale is in the tensors already."""
+    rank = next(tensor.shape[0] for name, tensor in tensors.items() if ".lora_A." in name)
+    layers = sorted({name.split(".lora_")[0].rpartition(".")[2] for name in tensors})
+    settings = {"peft_type": "LORA", "r": rank, "lora_alpha": rank, "target_modules": layers, "task_type": "CAUSAL_LM"}
+    (folder / "adapter_config.json").write_text(json.dumps(settings | {"bias": "none", "base_model_name_or_path": ""}))
+    save_file(
+        {f"base_model.model.{name}": tensor for name, tensor in tensors.items()}, folder / "adapter_model.safetensors"
+    )

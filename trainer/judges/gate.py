@@ -1,0 +1,152 @@
+"""When a request may leave: a free place, and its turn; on its own, or sharing both with other runs on the same endpoint."""
+
+import asyncio
+from collections import deque
+from contextlib import suppress
+from math import ceil
+from types import TracebackType
+from typing import Protocol, Self
+
+BEAT_S = 0.5  # between two looks at what the other runs leave
+BLOCK_S = 1.0  # turns are taken for so long at a time: who is killed leaves no more than these unused
+
+
+class Share(Protocol):
+    """What a run has in common with others on its endpoint. Asked now and then, never once per request."""
+
+    async def places(self, taken: int, wanted: int) -> int:
+        """How many requests this run may have in flight from now on; `taken` are. Also its sign of life."""
+        ...
+
+    async def turns(self, count: int) -> tuple[float, float]:
+        """(seconds until the first of the next `count` turns, seconds between two of them), which no other run gets."""
+        ...
+
+    async def leave(self) -> None:
+        """Gives everything back."""
+        ...
+
+
+class Gate:
+    """`async with Gate(...) as gate: async with gate.place(): ...`, from any number of tasks."""
+
+    def __init__(self, concurrency: int, per_minute: int | None = None, share: Share | None = None) -> None:
+        self.concurrency, self.share = concurrency, share
+        self.places = Places(concurrency if share is None else 0)
+        self.pace = Pace(per_minute, share)
+        self._keeping: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        if self.share is not None:
+            self.places.resize(await self.share.places(0, self.concurrency))
+            self._keeping = asyncio.create_task(self._keep(self.share))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._keeping is None or self.share is None:
+            return
+        self._keeping.cancel()
+        if kind is None or not issubclass(kind, asyncio.CancelledError):  # who is interrupted has nobody left to tell
+            await self.share.leave()
+
+    async def enter(self) -> None:
+        """Waits for a place and for the turn; whoever has entered leaves."""
+        await self.places.take()
+        try:
+            await self.pace.turn()
+        except BaseException:
+            self.places.give()
+            raise
+
+    def leave(self) -> None:
+        self.places.give()
+
+    async def _keep(self, share: Share) -> None:
+        while True:
+            await asyncio.sleep(BEAT_S)
+            with suppress(Exception):  # who cannot ask keeps what it has; what else it cannot do then ends the run
+                self.places.resize(await share.places(self.places.taken, self.places.wanted))
+
+
+class Places:
+    """A semaphore that can grow and shrink; who is in stays in."""
+
+    def __init__(self, size: int) -> None:
+        self.size, self.taken = size, 0
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    @property
+    def wanted(self) -> int:
+        return self.taken + len(self._waiting)
+
+    async def take(self) -> None:
+        if self.taken < self.size and not self._waiting:
+            self.taken += 1
+            return
+        place = asyncio.get_running_loop().create_future()
+        self._waiting.append(place)
+        try:
+            await place
+        except asyncio.CancelledError:
+            if place.done() and not place.cancelled():
+                self.give()  # it was handed over at the moment we were cancelled
+            else:
+                self._waiting.remove(place)
+            raise
+
+    def give(self) -> None:
+        self.taken -= 1
+        self._hand_over()
+
+    def resize(self, size: int) -> None:
+        self.size = size
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        while self._waiting and self.taken < self.size:
+            place = self._waiting.popleft()
+            if not place.done():
+                self.taken += 1
+                place.set_result(None)
+
+
+class Pace:
+    """Requests start at even distances; none starts while the endpoint has asked for rest."""
+
+    def __init__(self, per_minute: int | None, share: Share | None = None) -> None:
+        self._share = share if per_minute else None
+        self._distance = 60.0 / per_minute if per_minute else 0.0
+        self._block = max(1, ceil(BLOCK_S / self._distance)) if self._distance else 0
+        self._left = 0  # turns of the block that was taken last
+        self._next = self._rest = 0.0
+        self._asking = asyncio.Lock()
+
+    async def turn(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._distance == 0.0 and self._rest <= now:
+            return
+        if self._share is None:
+            mine = max(now, self._next, self._rest)
+            self._next = mine + self._distance
+        else:
+            mine = await self._of_the_block(self._share)
+        await asyncio.sleep(max(mine, self._rest) - asyncio.get_running_loop().time())
+
+    def rest(self, seconds: float) -> None:
+        """No request starts for so long; turns taken before are forgotten, so that they do not all come due then."""
+        self._rest = max(self._rest, asyncio.get_running_loop().time() + seconds)
+        self._left = 0
+
+    async def _of_the_block(self, share: Share) -> float:
+        clock = asyncio.get_running_loop().time
+        async with self._asking:
+            while not self._left:
+                await asyncio.sleep(max(0.0, self._rest - clock()))
+                wait, self._distance = await share.turns(self._block)
+                self._next, self._left = clock() + wait, self._block
+            mine = self._next
+            self._next += self._distance
+            self._left -= 1
+        return mine

@@ -1,0 +1,25 @@
+"""The machine that a measurement was taken on, in one line."""
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+
+def describe() -> str:
+    """Processor, cores this process may use, memory, present load, versions of kernel and Python; the GPU if torch sees one."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    cores = len(os.sched_getaffinity(0))
+    parts = [_processor(), f"{cores} cores", f"{memory:.0f} GiB", f"load {os.getloadavg()[0]:.1f}", *_gpu()]
+    return ", ".join([*parts, f"Linux {platform.release()}", f"Python {platform.python_version()}"])
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def _gpu() -> list[str]:
+    torch = sys.modules.get("torch")
+    return [torch.cuda.get_device_name(0)] if torch is not None and torch.cuda.is_available() else []

@@ -1,0 +1,69 @@
+"""What became of the questions an evaluation asked: every answer that is missing is counted under its reason."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from trainer.judges.injection import speaks_to_judge
+from trainer.judges.inputs import JudgeInput
+
+from . import report as r
+from .recipes.base import Found, Judged
+
+MOST_REASONS = 12  # of one judge
+SPEAKS = "speaks to the judge"
+WORDS = {
+    "done": "answered",
+    "missing": "answered, but unusable after its retries",
+    "failed": "no answer from the endpoint",
+    "uncalled": "not asked",
+}
+
+
+class Questions:
+    """Collects while an evaluation asks. A question that comes again, in another phase, counts once."""
+
+    def __init__(self) -> None:
+        self.unusable: Counter[tuple[str, str]] = Counter()
+        self._answers: dict[str, dict[tuple[int, str], tuple[str, str]]] = {}
+        self._speaking: set[str] = set()
+
+    def asked(self, judge: str, inputs: Sequence[JudgeInput], answers: Iterable[Judged], phase: str) -> None:
+        mine = self._answers.setdefault(judge, {})
+        for place, each in enumerate(answers):
+            key = (each.id, "") if each.id else (place, phase)
+            mine[key] = (each.state, "" if each.parsed is not None else each.problem)
+        for given in inputs:
+            if any(map(speaks_to_judge, given.responses.values())):
+                self._speaking.add(given.example)
+
+    def note(self, report: r.Report, cases: Sequence[Found]) -> None:
+        """Adds the table to a report whose evaluation asked anything, and a tag to the cases whose text gives orders."""
+        speaking = [case for case in cases if case.subject.get("example") in self._speaking]
+        for case in speaking:
+            case.tags.append(SPEAKS)
+        if speaking:
+            report.coverage.append(
+                ("With a text that gives the judge orders", r.count(len(speaking), SPEAKS, tone="warn"))
+            )
+        rows = [row for judge in sorted(self._answers) for row in self._rows(judge)]
+        rows += [
+            [r.text(judge), r.text("could not be asked"), r.count(count, tone="warn"), r.text(why)]
+            for (judge, why), count in sorted(self.unusable.items())
+        ]
+        if rows:
+            note = "Of every question these numbers rest on, asked now or found in the store. What is not answered is missing, never false."
+            report.blocks.append(
+                r.table("What became of the questions", ["Judge", "State", "Questions", "Reason"], rows, note)
+            )
+
+    def _rows(self, judge: str) -> list[list[r.Cell]]:
+        counts = Counter(self._answers[judge].values())
+        order = sorted(counts, key=lambda key: (list(WORDS).index(key[0]), -counts[key], key[1]))
+        rows = []
+        for state, why in order[:MOST_REASONS]:
+            tone = "" if state == "done" else "warn"
+            rows.append([r.text(judge), r.text(WORDS[state]), r.count(counts[state, why], tone=tone), r.text(why)])
+        if rest := order[MOST_REASONS:]:
+            count = sum(counts[key] for key in rest)
+            rows.append([r.text(judge), r.text("for other reasons"), r.count(count, tone="warn"), r.text("")])
+        return rows

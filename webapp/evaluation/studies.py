@@ -1,0 +1,137 @@
+"""Studies with people: the pairs of a RubricBench evaluation, judged by the human rubric or by the model's."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet, Sum
+
+from trainer.contracts import Example
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Answer, Project
+from webapp.annotation.queries.raters import raters
+from webapp.annotation.services import projects
+from webapp.core.problems import Conflict, Invalid
+from webapp.datasets import services as datasets
+
+from . import queries, services
+from .models import Case, Evaluation
+from .recipes.base import Judgement
+from .recipes.study import ARMS, HUMAN, OWN
+from .sources import SOURCES, Options, Source
+
+KIND = "study"  # of the lineage of a study's dataset
+GUIDELINES = (
+    "Decide which response is better **by the rubric beside the prompt alone**, whatever you would have looked for "
+    "yourself. Go through its points one by one; what it does not mention does not count."
+)
+
+
+@transaction.atomic
+def make(
+    membership: Membership, evaluation: Evaluation, *, name: str, people: int = 1, tags: Sequence[str] = ()
+) -> Project:
+    """An open project in two arms on the pairs for which the model wrote a rubric: `people` judge each pair in each arm.
+
+    `tags`: only the cases that carry all of them. Raises Invalid at `name`, `people` or `tag`, Conflict where the
+    evaluation has no rubrics to compare.
+    """
+    version = evaluation.dataset_version
+    if evaluation.recipe != "rubricbench" or evaluation.state != Evaluation.State.FINISHED or version is None:
+        raise Conflict("Only a finished RubricBench evaluation has two rubrics to compare.", code="no_rubrics")
+    if not 1 <= people <= 25:
+        raise Invalid("The number of people is out of bounds.", {"people": "must be between 1 and 25"})
+    own = _own_rubrics(evaluation, tags)
+    found = queries.examples_by_key(version, list(own))
+    examples = [_studied(example, evaluation, *own[key]) for key, example in found.items()]
+    if not examples:
+        raise Invalid("There is nothing to compare.", {"tag": "no case with these tags has a rubric of the model"})
+    lineage = {"from": "evaluation", "evaluation": evaluation.pk, KIND: True, "version_id": version.pk}
+    made = datasets.create_dataset(membership, name, f"Study of evaluation {evaluation.pk}, in two arms")
+    listed = datasets.new_version(membership, made, iter(examples), None, lineage)
+    project = projects.create(
+        membership,
+        name=name,
+        kind="pairwise",
+        dataset=listed,
+        overlap=people,
+        strategy=Project.Strategy.RANDOM,
+        guidelines=GUIDELINES,
+    )
+    return projects.set_state(membership, project, Project.State.OPEN)
+
+
+def _own_rubrics(evaluation: Evaluation, tags: Sequence[str]) -> dict[str, tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """example key -> (what its case is about, the model's rubric)."""
+    rows = Case.objects.filter(evaluation=evaluation, tags__contains=list(tags), values__own__isnull=False)
+    cases = rows.order_by("number").values_list("subject", "values__own")
+    return {subject["example"]: (subject, own) for subject, own in cases if own}
+
+
+def _studied(example: Example, evaluation: Evaluation, subject: dict[str, Any], own: list[dict[str, Any]]) -> Example:
+    """The example with its pair alone, and both rubrics where the task looks for them."""
+    sides = {subject["a"], subject["b"]}
+    human = [each.model_dump(mode="json") for each in example.rubric.criteria] if example.rubric else []
+    study = {"evaluation": evaluation.pk, "arms": {HUMAN: human, OWN: own}}
+    return example.model_copy(
+        update={
+            "responses": tuple(each for each in example.responses if each.id in sides),
+            "preferences": tuple(each for each in example.preferences if {each.a, each.b} == sides),
+            "meta": {**example.meta, "study": study},
+        }
+    )
+
+
+def studies(evaluation: Evaluation) -> QuerySet[Project]:
+    """Made from this evaluation, newest first, with `answered`: how many answers there are."""
+    rows = Project.objects.filter(workspace_id=evaluation.workspace_id, version__lineage__evaluation=evaluation.pk)
+    rows = rows.filter(**{f"version__lineage__{KIND}": True}).select_related("version__dataset")
+    return rows.annotate(answered=Sum("tasks__done")).order_by("-id")
+
+
+def read(membership: Membership, project: Project, key: str | None = None) -> Evaluation:
+    """An evaluation of the study's answers as they are now."""
+    return services.create(
+        membership,
+        recipe="study",
+        config={"project": project.pk},
+        dataset=project.version,
+        name=project.name,
+        key=key,
+    )
+
+
+def judgements(workspace_id: int, project_id: int) -> Iterator[Judgement]:
+    """Every answer that stands, in the frame of its task; gold tasks are no part of the study."""
+    known = raters(project_id)
+    rows = Answer.objects.filter(
+        current=True,
+        assignment__state="submitted",
+        project_id=project_id,
+        project__workspace_id=workspace_id,
+        assignment__task__overlap__isnull=False,
+    ).select_related("assignment__task__example")
+    for row in rows.order_by("id").iterator(chunk_size=500):
+        task = row.assignment.task
+        arm = task.subject.get("arm")
+        if arm not in ARMS:
+            continue
+        strength = row.content.get("strength")
+        side = None if strength is None else (strength > 0) - (strength < 0)
+        rater = known[row.assignment.user_id].pseudonym
+        rubric = task.example.content["meta"]["study"]["arms"][arm]
+        words = tuple(each["text"] for each in rubric)
+        yield Judgement(task.example.key, task.subject["a"], task.subject["b"], arm, rater, side, row.seconds, words)
+
+
+def _options(workspace_id: int, detail: str) -> Options:
+    rows = Project.objects.filter(workspace_id=workspace_id, **{f"version__lineage__{KIND}": True})
+    return [(str(row.pk), row.name) for row in rows.order_by("-id")[:200]]
+
+
+def _problem(workspace_id: int, detail: str, project_id: int) -> str:
+    rows = Project.objects.filter(workspace_id=workspace_id, **{f"version__lineage__{KIND}": True})
+    return "" if rows.filter(pk=project_id).exists() else "this workspace has no such study"
+
+
+SOURCES["studies"] = Source(_options, _problem)
