@@ -20,6 +20,7 @@ MODULES = {
     "workbench": "an annotator's wait for the next task, in a browser",
     "annotation": "people annotating: submissions per second and latency",
     "trainer": "sampling and training, against TRL",
+    "runners": "synchronous and asynchronous runs of the same work, and what the simulator foretells",
     "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
     "local_judges": "the judge in the box, against one generation per criterion",
 }

@@ -1,10 +1,11 @@
-"""The simulator against real asynchronous runs: predicted and measured steps per second, tiny model, 1 and 2 workers.
+"""Synchronous and asynchronous runs of the same work, and what the simulator foretells for both. Tiny model, one process each.
 
-The costs that the simulator is given (decoding, updating, pushing, lengths) are taken from the parts alone and from a
-synchronous run; the asynchronous runs are not looked at before they are predicted.
+Both train on the same prompts in the same order with the same seeds, by U-RB for the asynchronous one: whether workers that
+sample while the learner trains are worth their copies of the weights depends on how much there is to overlap, and with two
+cores little is gained. The simulator is given the costs of the parts (decoding, updating, pushing, lengths), taken from the
+parts alone and from the synchronous run; the asynchronous run is foretold before it is made.
 """
 
-import argparse
 import json
 import os
 import statistics
@@ -33,12 +34,13 @@ from trainer.simulator.config import Simulation
 from trainer.simulator.draws import Draws
 from trainer.simulator.simulate import simulate
 
-PROMPTS, GROUP, NEW_TOKENS = 4, 4, 256
-WARMUP = 4
+STEPS, WARMUP = 12, 3
+PROMPTS, GROUP, NEW_TOKENS = 2, 4, 96
+WORKERS = 1
 
 
 class Timed:
-    """The seconds that a loop spends updating and pushing, and when its steps were done."""
+    """The seconds that a loop spends updating and pushing, when its steps were done, and how long its responses were."""
 
     def __init__(self, loop: PolicyLoop) -> None:
         self.update_s: list[float] = []
@@ -69,42 +71,49 @@ class Timed:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.runners", description=__doc__)
-    parser.add_argument("--steps", type=int, default=24, help="steps of each run, the first few to warm up")
-    steps = parser.parse_args().steps
     torch.set_num_threads(1)
-    os.environ["OMP_NUM_THREADS"] = "1"  # of the workers too
-    found: dict[str, Any] = {}
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the worker too
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "tiny"
         make_tiny(model)
         engine = engine_costs(model)
-        sync = run(config(steps, workers=None), model, Path(folder) / "sync")
-        rates = {"sync": (sync.steps_per_s, predicted(engine, sync, steps, None))}
-        for workers in (1, 2):
-            measured = run(config(steps, workers), model, Path(folder) / f"async-{workers}").steps_per_s
-            rates[f"{workers} workers"] = (measured, predicted(engine, sync, steps, workers))
+        sync = run(config(asynchronous=False), model, Path(folder) / "sync")
+        foretold = {kind: predicted(engine, sync, kind == "async") for kind in ("sync", "async")}
+        real = {"sync": sync.steps_per_s}
+        real["async"] = run(config(asynchronous=True), model, Path(folder) / "async").steps_per_s
+    report(real, foretold, statistics.fmean(sync.lengths))
+
+
+def report(real: dict[str, float], foretold: dict[str, float], length: float) -> None:
     print(f"{describe()}, torch {torch.__version__}, one thread per process")
-    print(f"{PROMPTS} prompts x {GROUP} responses, {statistics.fmean(sync.lengths):.0f} tokens on average")
-    print(f"{'':12}{'measured':>10}{'predicted':>11}{'ratio':>8}   steps/s")
-    for name, (measured, foretold) in rates.items():
-        print(f"{name:12}{measured:10.3f}{foretold:11.3f}{measured / foretold:8.2f}")
-        entry = {"ours": round(measured, 3), "peer": round(foretold, 3), "unit": "steps/s, real and simulated"}
-        found[f"runner, {name}"] = entry | {"ratio": round(measured / foretold, 2)}
+    print(f"{STEPS} steps of {PROMPTS} prompts x {GROUP} responses, {length:.0f} tokens on average; {WORKERS} worker")
+    print(f"{'steps/s':10}{'real':>10}{'simulated':>12}{'ratio':>8}")
+    for kind in real:
+        print(f"{kind:10}{real[kind]:10.3f}{foretold[kind]:12.3f}{real[kind] / foretold[kind]:8.2f}")
+    speed_up, expected = real["async"] / real["sync"], foretold["async"] / foretold["sync"]
+    print(f"{'speed-up':10}{speed_up:10.2f}{expected:12.2f}{speed_up / expected:8.2f}")
+    found = {
+        "runner, async over sync": entry(real["async"], real["sync"], "steps/s on the same work"),
+        "runner, sync as foretold": entry(real["sync"], foretold["sync"], "steps/s, real and simulated"),
+        "runner, async as foretold": entry(real["async"], foretold["async"], "steps/s, real and simulated"),
+    }
     print(json.dumps(found))
 
 
-def config(steps: int, workers: int | None) -> PolicyConfig:
-    """`workers` None: synchronous."""
-    runner = {"kind": "async", "workers": workers, "ahead": 2, "max_staleness": 1} if workers else {}
+def entry(ours: float, peer: float, unit: str) -> dict[str, Any]:
+    return {"ours": round(ours, 3), "peer": round(peer, 3), "unit": unit, "ratio": round(ours / peer, 2)}
+
+
+def config(asynchronous: bool) -> PolicyConfig:
+    runner = {"kind": "async", "workers": WORKERS, "ahead": 2, "max_staleness": 1} if asynchronous else {}
     return resolve(
         "policy",
         {
-            "steps": steps,
+            "steps": STEPS,
             "rollout": {"prompts_per_step": PROMPTS, "group_size": GROUP, "max_new_tokens": NEW_TOKENS},
             "scaffold": None,
             "runner": runner,
-            "checkpoint": {"every": steps},
+            "checkpoint": {"every": STEPS},
         },
     )
 
@@ -131,28 +140,30 @@ def engine_costs(model: Path) -> dict[str, float]:
     def seconds(responses: int, tokens: int) -> float:
         requests = [SampleRequest(prompt, tokens, seed=i) for i in range(responses)]
         took = []
-        for _ in range(5):
+        for _ in range(3):
             started = time.perf_counter()
             sampler.sample(requests)
             took.append(time.perf_counter() - started)
         return statistics.median(took)
 
+    seconds(GROUP, 1)  # to warm up
     start = seconds(GROUP, 1)
     one, all_ = ((seconds(n, NEW_TOKENS) - seconds(n, 1)) / (NEW_TOKENS - 1) for n in (1, GROUP))
     response = max(0.0, (all_ - one) / (GROUP - 1))
     return {"step_s": one - response, "response_s": response, "start_s": start}
 
 
-def predicted(engine: dict[str, float], sync: Timed, steps: int, workers: int | None) -> float:
+def predicted(engine: dict[str, float], sync: Timed, asynchronous: bool) -> float:
     """Steps per second after the warm-up. The synchronous loop samples a whole step as one batch, in one process."""
-    slots = GROUP if workers else PROMPTS * GROUP
+    slots = GROUP if asynchronous else PROMPTS * GROUP
+    policy = "urb" if asynchronous else "sync"
     simulation = Simulation.model_validate(
         {
-            "steps": steps,
+            "steps": STEPS,
             "warmup_steps": WARMUP,
             "batch": {"prompts": PROMPTS, "group_size": GROUP},
-            "schedule": {"policies": ["urb" if workers else "sync"], "ahead": 2, "whole_groups": bool(workers)},
-            "cluster": {"devices": (workers or 1) + 1, "learner_devices": 1, "apart": True},
+            "schedule": {"policies": [policy], "ahead": 2, "whole_groups": asynchronous},
+            "cluster": {"devices": WORKERS + 1, "learner_devices": 1, "apart": True},
             "engine": engine | {"slots": slots, "batching": "static"},
             "lengths": {"measured": sync.lengths},
             "latency": {"median_s": 0.0},
@@ -163,8 +174,8 @@ def predicted(engine: dict[str, float], sync: Timed, steps: int, workers: int | 
             },
         }
     )
-    record = simulate(simulation, "urb" if workers else "sync", Draws(simulation))
-    return (steps - WARMUP) / (record.done_at[-1] - record.done_at[WARMUP - 1])
+    record = simulate(simulation, policy, Draws(simulation))
+    return (STEPS - WARMUP) / (record.done_at[-1] - record.done_at[WARMUP - 1])
 
 
 def _examples() -> list[Example]:

@@ -3,6 +3,7 @@
 Sides: -1 A is better, 0 tie, 1 B is better; None where the verdict is missing. Axes: C cases, S samples of one case.
 """
 
+from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from .estimate import Estimate, Floats, bootstrap_mean, bootstrap_ratio, numbers
 LENGTH_RATIO = 1.5
 ACCURACIES = ("accuracy_given", "accuracy_swapped", "accuracy_both", "accuracy_net", "accuracy_random")
 OVERALL = "overall"
+_ABSENT = 2  # packed in place of a side
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,35 @@ class Audit:
 
 
 def audit(cases: Iterable[Case]) -> list[tuple[str, str | None, Audit]]:
-    """(judge, group, audit) per judge and group, sorted, and per judge over all groups with None for the group."""
-    grouped: dict[str, dict[str, list[Case]]] = defaultdict(lambda: defaultdict(list))
+    """(judge, group, audit) per judge and group, sorted, and per judge over all groups with None for the group.
+
+    Reads `cases` once; three bytes of each are kept.
+    """
+    grouped: dict[str, dict[str, array[int]]] = defaultdict(lambda: defaultdict(lambda: array("b")))
     for case in cases:
-        grouped[case.judge][case.group].append(case)
+        grouped[case.judge][case.group].extend(pack((case.label, case.given, case.swapped)))
+    return audit_packed(grouped)
+
+
+def pack(sides: Iterable[int | None]) -> list[int]:
+    """Sides as bytes: `audit_packed` reads label, verdict and swapped verdict of one case after the other."""
+    return [_ABSENT if side is None else side for side in sides]
+
+
+def audit_packed(grouped: Mapping[str, Mapping[str, "array[int]"]]) -> list[tuple[str, str | None, Audit]]:
+    """As `audit`, of packed cases by judge and group."""
     found: list[tuple[str, str | None, Audit]] = []
     for judge, groups in sorted(grouped.items()):
-        found += [(judge, group, measures(listed)) for group, listed in sorted(groups.items())]
-        found.append((judge, None, measures([case for listed in groups.values() for case in listed])))
+        found += [(judge, group, _measured(*_columns([rows]))) for group, rows in sorted(groups.items())]
+        found.append((judge, None, _measured(*_columns(groups.values()))))
     return found
+
+
+def _columns(packed: Iterable["array[int]"]) -> tuple[Floats, Floats, Floats]:
+    """Labels, verdicts and swapped verdicts as said, NaN where there is none."""
+    rows_C3 = np.concatenate([np.frombuffer(rows, dtype=np.int8).reshape(-1, 3) for rows in packed]).astype(float)
+    rows_C3[rows_C3 == _ABSENT] = np.nan
+    return rows_C3[:, 0], rows_C3[:, 1], rows_C3[:, 2]
 
 
 def measures(cases: Sequence[Case]) -> Audit:
@@ -77,19 +99,21 @@ def measures(cases: Sequence[Case]) -> Audit:
     `accuracy_both`: right in both orders. `accuracy_net`: more votes for the label than against it (JudgeBench).
     `accuracy_random`: the order of each pair drawn at random, in expectation.
     """
-    label_C = numbers(case.label for case in cases)
-    given_C = numbers(case.given for case in cases)
-    said_C = numbers(case.swapped for case in cases)
+    columns = (numbers(getattr(case, side) for case in cases) for side in ("label", "given", "swapped"))
+    return _measured(*columns)
+
+
+def _measured(label_C: Floats, given_C: Floats, said_C: Floats) -> Audit:
     swapped_C = -said_C
     absent_given_C, absent_swapped_C = np.isnan(given_C), np.isnan(said_C)
     either_C = absent_given_C | absent_swapped_C
     right_C, right_swapped_C = given_C == label_C, swapped_C == label_C
 
     def share(right: Any, absent: Any) -> Estimate:
-        return proportion(int(right.sum()), len(cases), int(absent.sum()))
+        return proportion(int(right.sum()), len(label_C), int(absent.sum()))
 
     return Audit(
-        n=len(cases),
+        n=len(label_C),
         missing={
             "given": int(absent_given_C.sum()),
             "swapped": int(absent_swapped_C.sum()),

@@ -139,6 +139,9 @@ _OBJECTIVES: dict[str, tuple[str, dict[str, Any]]] = {
     "oapl": ("OAPL", {"name": "oapl"}),
 }
 
+# With L = 50 there are five pushes: the regression learns what one sampler version can teach, and goes on from there.
+_LONGER = {"steps": 250, "rollout": {"prompts_per_step": 4}, "evaluation": {"every": 25}}
+
 
 def _lagged() -> tuple[Arm, ...]:
     return tuple(
@@ -175,7 +178,7 @@ OAPL = Recipe(
         ),
     ),
     sizes={
-        "tiny": Setting(merged(_TINY, {"steps": 120}), (0, 1, 2), wanted=2, note=_TOY),
+        "tiny": Setting(merged(_TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
         "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
     },
 )

@@ -96,6 +96,7 @@ def run(job: Job) -> str:
 
     from .measures import of_curves, of_policy
 
+    no_bars()
     config, events = resolve("policy", job.config), job.folder / "events.jsonl"
     made: list[PolicyLoop] = []
 
@@ -113,6 +114,13 @@ def run(job: Job) -> str:
     partial.write_text(json.dumps(found))
     partial.replace(job.result)
     return ""
+
+
+def no_bars() -> None:
+    """Loading a model draws a bar of its own, which would run through the lines of progress."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
 
 
 class _Progress:

@@ -40,8 +40,10 @@ def make_model(directory: Path, progress: Callable[[int, int], None] = lambda do
         return False
     import torch
 
+    from trainer.claims.runs import no_bars
     from trainer.inference.models import complete_or_absent, load_model, load_tokenizer, make_tiny
 
+    no_bars()
     torch.set_num_threads(1)  # a second one only waits: the model is that small
     plain = directory.with_name(f"{directory.name}-untaught")
     make_tiny(plain, seed)

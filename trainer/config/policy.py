@@ -152,6 +152,12 @@ class PolicyConfig(Section):
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
         yield from self.runner.problems(longest, self.rollout.stop, self.objective)
+        if self.runner.kind == "async" and self.runner.quotas and self.scaffold and self.scaffold.step != "constant":
+            yield FieldProblem(
+                "runner.quotas",
+                "the scaffold falls with a prompt's place in the data, which quotas leave; set scaffold.step to 'constant' "
+                "or use no scaffold",
+            )
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
 

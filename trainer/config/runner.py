@@ -7,6 +7,19 @@ from .errors import FieldProblem
 from .fields import Section, knob
 
 
+class DomainQuota(Section):
+    """How much of every step a domain of the dataset gets, whatever its part of the data."""
+
+    domain: str = knob("", "As in the examples' field `domain`", max_length=200)
+    share: float = knob(1.0, "Part of a step's prompts, over the sum of all shares", gt=0, le=1000)
+    oversample: float = knob(
+        1.0,
+        "Prompts of the domain that are sampled at once, over what its share needs; more for slow ones",
+        ge=1,
+        le=16,
+    )
+
+
 class Runner(Section):
     """`sync`: sample, then train, in one process. `async`: Ray workers go on sampling and scoring while the learner trains."""
 
@@ -39,6 +52,11 @@ class Runner(Section):
     )
     late: Literal["wait", "drop"] = knob(
         "wait", "With `dora`: wait for responses that would become too old, or go on without them", advanced=True
+    )
+    quotas: list[DomainQuota] = knob(
+        [],
+        "With `dora`: shares of the domains in every step; none: prompts come in the order of the data",
+        advanced=True,
     )
     heartbeat_s: float = knob(
         300.0, "A worker without progress for this long is replaced", unit="s", gt=0, advanced=True
@@ -73,9 +91,20 @@ class Runner(Section):
             yield FieldProblem(
                 "runner.segment_tokens", "a text of rollout.stop that lies across two segments would not be seen"
             )
+        yield from self._quota_problems()
         if getattr(objective, "advantage", "") == "remax":
             yield FieldProblem(
                 "objective.advantage",
                 "'remax' compares with a greedy response of the weights that sampled, which are gone by then; choose "
                 "another estimator or runner.kind 'sync'",
             )
+
+    def _quota_problems(self) -> Iterator[FieldProblem]:
+        if self.quotas and self.policy != "dora":
+            yield FieldProblem(
+                "runner.quotas", f"{self.policy!r} trains prompts in an order of its own; quotas need 'dora'"
+            )
+        names = [quota.domain for quota in self.quotas]
+        for i, name in enumerate(names):
+            if name in names[:i]:
+                yield FieldProblem(f"runner.quotas.{i}.domain", f"two quotas are for {name!r}")

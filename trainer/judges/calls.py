@@ -60,6 +60,13 @@ def key_of(version: str, record: str, sample: int) -> str:
     return hashlib.sha256(f"{version}\n{sample}\n{record}".encode()).hexdigest()
 
 
+def sample_keys(version: str, stored: Mapping[str, Any], count: int) -> list[str]:
+    """Keys of the samples 0 to `count` - 1 of a question whose request was stored: the address of each, called or not."""
+    base = stored["sampling"].get("seed")
+    records = (canonical({**stored, "seed": None if base is None else base + sample}) for sample in range(count))
+    return [key_of(version, record, sample) for sample, record in enumerate(records)]
+
+
 def read(spec: BaseSpec, subject: Mapping[str, Any], raw: str, *, complete: bool = True) -> Reading:
     """What the raw answer says. Never raises, on any text: what cannot be read is a problem, and so missing.
 

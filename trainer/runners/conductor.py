@@ -20,6 +20,7 @@ from trainer.scheduling import (
     Heartbeat,
     LearnerReady,
     Paused,
+    Quota,
     Replace,
     Rules,
     Sampled,
@@ -72,9 +73,9 @@ class _Snapshot:
 
 
 def rules_of(config: PolicyConfig) -> Rules:
-    """The schedule that a run's config asks for."""
+    """The schedule that a run's config asks for. Raises RunFailed for a domain that no step would have room for."""
     runner = config.runner
-    return Rules(
+    rules = Rules(
         runner.policy,
         config.rollout.prompts_per_step,
         config.rollout.group_size,
@@ -87,19 +88,33 @@ def rules_of(config: PolicyConfig) -> Rules:
         retries=runner.retries,
         heartbeat_s=runner.heartbeat_s,
         late=runner.late,
+        quotas={quota.domain: Quota(quota.share, quota.oversample) for quota in runner.quotas},
     )
+    for domain, prompts in rules.shares.items():
+        if not prompts:
+            raise RunFailed(
+                f"the quota of domain {domain!r} is less than one of the {rules.groups_per_batch} prompts of a step; raise "
+                "its share or rollout.prompts_per_step"
+            )
+    return rules
 
 
 class Conductor:
     """The learner calls `start`, `batch`, `updated`, `state_dict` and `close`; the rest happens in the thread."""
 
     def __init__(
-        self, config: PolicyConfig, fleet: Fleet, responses: Responses, rubrics: Mapping[str, Rubric], log: Log
+        self,
+        config: PolicyConfig,
+        fleet: Fleet,
+        responses: Responses,
+        rubrics: Mapping[str, Rubric],
+        log: Log,
+        domain_of: Callable[[int], str] = lambda number: "",
     ) -> None:
         self._config, self._fleet, self._responses, self._rubrics = config, fleet, responses, rubrics
         self._log = log
         self._rules = rules_of(config)
-        self._scheduler = Scheduler(self._rules, Source())
+        self._scheduler = Scheduler(self._rules, Source(domain_of))
         self._digests: dict[int, str] = {}
         self._jobs: dict[int, tuple[str, SampleJob]] = {}
         self._scores: dict[int, ScoreJob] = {}

@@ -1,6 +1,7 @@
 """Recipe `policy` with workers that sample and score while the learner trains."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from trainer import checkpoints
 from trainer.config import PolicyConfig
+from trainer.loops.errors import RunFailed
 from trainer.loops.parts import Parts
 from trainer.loops.policy import SAVED, PolicyLoop
 from trainer.rollouts import PromptPlan, Trajectory
@@ -35,7 +37,8 @@ class AsyncPolicyLoop(PolicyLoop):
             return str(tokenizer.decode(list(tokens), skip_special_tokens=True))
 
         responses = Responses(config.rollout, config.runner.segment_tokens, self._plans_of, decode)
-        self._conductor = Conductor(config, fleet, responses, self._rubrics, self._log)
+        self._check_quotas()
+        self._conductor = Conductor(config, fleet, responses, self._rubrics, self._log, self._domain_of)
         self._history: dict[int, dict[str, Tensor]] = {}
         """Trained parameters of the versions that a response may still have to be sampled with."""
         self._told = -1
@@ -59,6 +62,21 @@ class AsyncPolicyLoop(PolicyLoop):
             return super().run()
         finally:
             self._conductor.close()
+
+    def _check_quotas(self) -> None:
+        """Raises RunFailed for a domain that does not come; says how many prompts have no quota."""
+        wanted = {quota.domain for quota in self._config.runner.quotas}
+        found = Counter(prompt.example.domain for prompt in self.parts.prompts.train)
+        if absent := sorted(wanted - found.keys()):
+            known = ", ".join(map(repr, sorted(found)))
+            raise RunFailed(f"runner.quotas: no training prompt is of domain {absent[0]!r}; there are {known}")
+        left = sum(count for domain, count in found.items() if wanted and domain not in wanted)
+        if left:
+            self._log(f"{left} training prompts are of domains without a quota and are not used", "warning")
+
+    def _domain_of(self, number: int) -> str:
+        """Of the `number`-th group of the data."""
+        return self.parts.prompts.train[self._order.at(number)].example.domain
 
     def _plans_of(self, number: int) -> list[PromptPlan]:
         """The responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""

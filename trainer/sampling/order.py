@@ -42,7 +42,9 @@ class DataOrder:
         return _permutation(self._count, derive_seed(self._seed, "order", epoch))[place] if self._shuffle else place
 
 
-@lru_cache(maxsize=2)  # a step lies within one pass or spans two; shuffling 100,000 prompts for each draw would show
+@lru_cache(
+    maxsize=8
+)  # a step spans two passes at most, domains with quotas some more; shuffling for each draw would show
 def _permutation(count: int, seed: int) -> list[int]:
     order = list(range(count))
     random.Random(seed).shuffle(order)  # noqa: S311 - order, not secrecy

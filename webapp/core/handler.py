@@ -1,8 +1,9 @@
 """How HTTP requests get from the event loop to synchronous code and back."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
@@ -76,7 +77,10 @@ class ThreadedHandler(ASGIHandler):
         return response
 
     async def _stream(self, response: HttpResponseBase, receive: Receive, send: Send) -> None:
-        """Sends piece by piece, until the end or until nobody listens."""
+        """Sends piece by piece, until the end or until nobody listens. Files, static ones too, are read in a thread:
+        Django would read them whole before it sends their first byte."""
+        if not response.is_async:
+            response.streaming_content = _in_turns(response.streaming_content)
         sending = asyncio.create_task(self.send_response(response, send))
         gone = asyncio.ensure_future(receive())
         try:
@@ -89,3 +93,10 @@ class ThreadedHandler(ASGIHandler):
             await sync_to_async(response.close)()
         if not sending.cancelled() and (error := sending.exception()):
             raise error
+
+
+async def _in_turns(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Each piece is made in a thread in a turn of its own, so that others are answered in between."""
+    take = sync_to_async(partial(next, pieces, None))
+    while (piece := await take()) is not None:
+        yield piece

@@ -1,47 +1,82 @@
 """Reading JSON Lines given on a command line, with errors that name file, line and field."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from django.core.management.base import CommandError
+from django.core.management.base import CommandError, OutputWrapper
 
 T = TypeVar("T")
 MAX_TOLD = 20
 
 
-def parsed(path: Path, parse: Callable[[Any], T], problem: type[ValueError]) -> list[tuple[int, T]]:
-    """(line number, parsed value) of every line that is not blank, once the whole file has been read.
+class Problems:
+    """What is wrong with lines: the first ones in full, the others by their number."""
 
-    `parse` raises `problem` for a line it cannot use. Raises CommandError naming every bad line, so that nothing is
-    computed, or printed, from half a file.
-    """
-    found: list[tuple[int, T]] = []
-    problems: list[tuple[int, str]] = []
-    try:
-        with path.open(encoding="utf-8-sig") as file:
-            for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
-                try:
-                    found.append((number, parse(json.loads(line))))
-                except problem as error:
-                    problems.append((number, str(error)))
-                except (ValueError, RecursionError) as error:
-                    problems.append((number, f"not JSON: {error}"))
-    except OSError as error:
-        raise CommandError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise CommandError(f"{path}: is not UTF-8 text: {error.reason}") from error
-    refuse(path, problems)
+    def __init__(self) -> None:
+        self.told: list[str] = []
+        self.count = 0
+
+    def add(self, where: str, reason: str) -> None:
+        self.count += 1
+        if len(self.told) < MAX_TOLD:
+            self.told.append(f"{where}: {reason}")
+
+    def settle(self, told_on: OutputWrapper | None = None) -> None:
+        """Raises CommandError with every problem; where they are `told_on` instead, the good lines count."""
+        more = self.count - len(self.told)
+        told = "\n".join([*self.told, *([f"and {more:,} more lines with problems"] if more else [])])
+        if told and told_on is None:
+            raise CommandError(told)
+        if told and told_on is not None:
+            told_on.write(f"{told}\n{self.count:,} lines are left out")
+
+
+def parsed(path: Path, parse: Callable[[Any], T], problem: type[ValueError]) -> list[tuple[int, T]]:
+    """(line number, parsed value) of every line that is not blank. Raises CommandError naming every bad line."""
+    lines = Lines(path, parse, problem)
+    found = list(lines)
+    lines.problems.settle()
     return found
 
 
-def refuse(path: Path, problems: Iterable[tuple[int, str]]) -> None:
-    """Raises CommandError for (line, problem)s, the first ones in full and the rest by their number; none is fine."""
-    told = [f"{path}, line {number}: {text}" for number, text in problems]
-    if len(told) > MAX_TOLD:
-        told = [*told[:MAX_TOLD], f"{path}: and {len(told) - MAX_TOLD} more lines with problems"]
-    if told:
-        raise CommandError("\n".join(told))
+class Lines(Generic[T]):
+    """The lines of a file one after the other; those that cannot be used are remembered and passed over.
+
+    `parse` raises `problem` for a line it cannot use. Whoever prints from them first settles `problems`: without being
+    asked to, nothing is printed from half a file.
+    """
+
+    def __init__(self, path: Path, parse: Callable[[Any], T], problem: type[ValueError]) -> None:
+        self.path, self._parse, self._problem = path, parse, problem
+        self.problems = Problems()
+        self.good = 0
+
+    def __iter__(self) -> Iterator[tuple[int, T]]:
+        """(line number, parsed value) of every good line that is not blank. Raises CommandError for an unreadable file."""
+        try:
+            with self.path.open("rb") as file:
+                for number, line in enumerate(file, start=1):
+                    if line.strip() and (found := self._parsed(number, line)) is not None:
+                        self.good += 1
+                        yield number, found
+        except OSError as error:
+            raise CommandError(f"{self.path}: cannot be read: {error.strerror}") from error
+
+    def bad(self, number: int, reason: str) -> None:
+        """A good line that turned out to be none."""
+        self.good -= 1
+        self.problems.add(f"{self.path}, line {number}", reason)
+
+    def _parsed(self, number: int, line: bytes) -> T | None:
+        try:
+            return self._parse(json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8")))
+        except self._problem as error:
+            reason = str(error)
+        except UnicodeDecodeError as error:
+            reason = f"is not UTF-8 text: {error.reason}"
+        except (ValueError, RecursionError) as error:
+            reason = f"not JSON: {error}"
+        self.problems.add(f"{self.path}, line {number}", reason)
+        return None

@@ -27,6 +27,16 @@ _array = Struct(">iiIii").pack  # dimensions, whether it holds NULL, type of the
 EMPTY = _length(12) + Struct(">iiI").pack(0, 0, VARCHAR_OID)  # an array of no dimensions
 
 
+def sized(data: bytes) -> bytes:
+    """The cell of a text in UTF-8, or of bytes."""
+    return _length(len(data)) + data
+
+
+def cell(number: int) -> bytes:
+    """The cell of an `int`."""
+    return _int(4, number)
+
+
 def _text(value: str) -> bytes:
     data = value.encode()
     return _length(len(data)) + data
@@ -39,17 +49,13 @@ def _texts(values: list[str]) -> bytes:
     return _length(len(data)) + data
 
 
-def _bytes(value: bytes) -> bytes:
-    return _length(len(value)) + value
-
-
 WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "text": _text,
-    "int": lambda value: _int(4, value),
+    "int": cell,
     "bigint": lambda value: _long(8, value),
     "double precision": lambda value: _double(8, value),
     "varchar[]": _texts,
-    "bytea": _bytes,
+    "bytea": sized,
 }
 
 

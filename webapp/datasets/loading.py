@@ -7,10 +7,9 @@ the version is filled, holds the narrow columns of all rows so far, by which the
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import compress
 from operator import add, itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from django.db import connection
@@ -45,8 +44,7 @@ _cells = copying.cells(COLUMNS.values())
 _narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """A good row as COPY takes it: `wide` are the cells of COLUMNS, `narrow` those of NARROW."""
 
     line: int

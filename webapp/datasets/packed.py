@@ -106,7 +106,8 @@ def _array(column: tuple[Any, ...], name: str, book: dict[Any, int] | None) -> A
     if book is None:
         return np.array(column, np.int32 if name in WHOLE else np.float32)  # None becomes NaN
     cells = (tuple(cell) if isinstance(cell, list) else cell for cell in column)
-    return np.fromiter((book.setdefault(cell, len(book)) for cell in cells), np.int32, len(column))
+    codes = np.fromiter((book.setdefault(cell, len(book)) for cell in cells), np.int32, len(column))
+    return codes.astype(np.min_scalar_type(len(book)))
 
 
 class Columns:

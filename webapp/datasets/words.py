@@ -5,7 +5,6 @@ of an import together, since it places every word of every row on its own. Here 
 examples are sorted at once and written as one row for each word: examples never change, so nothing in such a row ever does.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,42 +21,30 @@ from .derived import searched
 
 Ids = NDArray[np.int64]
 BLOCK = 1 << 16  # ids: an offset takes two bytes
-AT_ONCE = 20_000  # examples whose words are sorted together
+AT_ONCE = BLOCK // 4  # examples, at least, whose words are sorted together
 BATCH = 2_000  # examples read at a time
 LAST = "\U0010ffff"  # stands behind every word that begins with what is before it
-COLUMNS = {"dataset_id": "bigint", "origin": "bigint", "word": "bytea", "block": "int", "offsets": "bytea"}
-
-write = copying.writer(list(COLUMNS.values()))  # a text in UTF-8 is written as its bytes are
+COLUMNS = ("dataset_id", "origin", "word", "block", "offsets")
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of a batch of texts: text i holds `lengths[i]` of the `codes`, which are places in `book`."""
+    """The words of a batch of texts one after the other; text i has `lengths[i]` of them."""
 
-    book: list[bytes]
-    codes: NDArray[np.uint32]
+    each: pa.Array
     lengths: NDArray[np.int64]
 
     @classmethod
     def of(cls, texts: Sequence[bytes]) -> "Words":
-        """Of texts as `search.words` writes them, all words in one pass: a look-up for each of them took a fifth of an
-        import's time."""
+        """Of texts as `search.words` writes them, all cut in one pass."""
         whole = b" " + b" ".join(texts) + b" "
         spaces = np.frombuffer(whole, np.uint8) == ord(" ")
         edges = np.flatnonzero(spaces[1:] != spaces[:-1]) + 1  # by turns where a word begins and where it has ended
         starts, ends = edges[::2], edges[1::2]
         offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(whole.translate(None, b" "))]
-        coded = pa.Array.from_buffers(pa.binary(), len(ends), buffers).dictionary_encode()
         behind = np.searchsorted(ends, np.cumsum([len(text) + 1 for text in texts]), side="right")
-        return cls(coded.dictionary.to_pylist(), coded.indices.to_numpy().view(np.uint32), np.diff(behind, prepend=0))
-
-
-def _numbered() -> "defaultdict[bytes, int]":
-    """Gives every new key the next number."""
-    book: defaultdict[bytes, int] = defaultdict()
-    book.default_factory = book.__len__
-    return book
+        return cls(pa.Array.from_buffers(pa.binary(), len(ends), buffers), np.diff(behind, prepend=0))
 
 
 class Indexer:
@@ -68,8 +55,7 @@ class Indexer:
         self._clear()
 
     def _clear(self) -> None:
-        self._book = _numbered()
-        self._parts: list[tuple[NDArray[np.uint32], NDArray[np.uint16]]] = []  # a code and an offset for each word
+        self._parts: list[tuple[pa.Array, NDArray[np.uint16]]] = []  # words, and an offset for each of them
         self._block, self._examples = -1, 0
 
     def add(self, ids: Ids, new: NDArray[np.bool_], words: Words) -> bool:
@@ -84,28 +70,38 @@ class Indexer:
         return written
 
     def _take(self, block: int, ids: Ids, here: NDArray[np.bool_], words: Words) -> None:
-        ours = np.fromiter(map(self._book.__getitem__, words.book), np.uint32, len(words.book))
-        codes = ours[words.codes[np.repeat(here, words.lengths)]]
-        self._parts.append((codes, np.repeat((ids[here] % BLOCK).astype(np.uint16), words.lengths[here])))
+        each = words.each if here.all() else words.each.filter(pa.array(np.repeat(here, words.lengths)))
+        self._parts.append((each, np.repeat((ids[here] % BLOCK).astype(np.uint16), words.lengths[here])))
         self._block, self._examples = block, self._examples + int(here.sum())
 
     def write(self) -> None:
         if self._parts:
-            codes, offsets = (np.concatenate(each) for each in zip(*self._parts, strict=True))
+            parts, offsets = zip(*self._parts, strict=True)
+            words = pa.concat_arrays(
+                parts
+            ).dictionary_encode()  # a look-up for each word took a fifth of an import's time
+            codes = np.frombuffer(words.indices.buffers()[1] or b"", np.uint32, len(words))
+            pairs = np.left_shift(codes, 16, dtype=np.uint64)
+            pairs |= np.concatenate(offsets)
+            pairs.sort()  # now the offsets of a word lie side by side, those of one example too
+            rows = self._rows(words.dictionary.to_pylist(), pairs[_changes(pairs)])
             with connection.cursor() as cursor:
-                copying.copy(cursor, "datasets_wordhits", COLUMNS, self._rows(codes, offsets))
+                copying.copy(cursor, "datasets_wordhits", COLUMNS, rows)
         self._clear()
 
-    def _rows(self, codes: NDArray[np.uint32], offsets: NDArray[np.uint16]) -> Iterator[bytes]:
-        pairs = codes.astype(np.uint64) << 16 | offsets
-        pairs.sort()  # now the offsets of a word lie side by side, those of one example too
-        pairs = pairs[np.diff(pairs, prepend=pairs[:1] + np.uint64(1)) != 0]
-        data, codes = pairs.astype("<u2").tobytes(), (pairs >> 16).astype(np.uint32)
-        starts = np.flatnonzero(np.diff(codes, prepend=codes[:1] + 1))
-        ends = [*starts[1:].tolist(), len(codes)]
-        book = list(self._book)
-        for code, start, end in zip(codes[starts].tolist(), starts.tolist(), ends, strict=True):
-            yield write((self.dataset_id, self.origin, search.cut(book[code]), self._block, data[2 * start : 2 * end]))
+    def _rows(self, book: list[bytes], pairs: NDArray[np.uint64]) -> Iterator[bytes]:
+        data, firsts = pairs.astype("<u2").tobytes(), np.flatnonzero(_changes(pairs >> np.uint64(16)))
+        start = copying.starts(len(COLUMNS), *np.array([[self.dataset_id], [self.origin]]))[0]
+        block = copying.cell(self._block)
+        for word, first, end in zip(book, firsts.tolist(), [*firsts.tolist(), len(pairs)][1:], strict=True):
+            yield start + copying.sized(search.cut(word)) + block + copying.sized(data[2 * first : 2 * end])
+
+
+def _changes(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which values are not the one before them."""
+    found = np.ones(len(values), bool)
+    np.not_equal(values[1:], values[:-1], out=found[1:])
+    return found
 
 
 def add_new(dataset_id: int, store: Callable[[], None]) -> None:

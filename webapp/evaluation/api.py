@@ -123,10 +123,14 @@ def cancel(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
 
 
 @router.post("/evaluations/{int:evaluation_id}/rerun", response={201: s.EvaluationFull}, summary="The same again")
-def rerun(request: HttpRequest, evaluation_id: EvaluationId, idempotency_key: Key = None) -> Status[dict[str, Any]]:
-    """From its stored config. What a judge has answered before is not asked again."""
+def rerun(
+    request: HttpRequest, evaluation_id: EvaluationId, resample: bool = False, idempotency_key: Key = None
+) -> Status[dict[str, Any]]:
+    """From its stored config. What a judge has answered before is not asked again, unless `resample` asks for new samples;
+    the earlier ones are kept."""
     membership = require(request)
-    row = services.rerun(membership, access.evaluation_write(membership, evaluation_id), idempotency_key)
+    row = access.evaluation_write(membership, evaluation_id)
+    row = services.rerun(membership, row, idempotency_key, resample=resample)
     return Status(201, shapes.evaluation(row))
 
 

@@ -38,7 +38,7 @@ class Board:
 
     @property
     def settings(self) -> dict[str, Any]:
-        hidden = {*self.recipe.schema.tried, "budget"}
+        hidden = {*self.recipe.schema.tried, *self.recipe.schema.spared}
         return {name: value for name, value in self.newest.config.items() if name not in hidden}
 
 

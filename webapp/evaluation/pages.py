@@ -96,6 +96,15 @@ class ConfigRow:
     changed: bool
 
 
+def asks_judges(evaluation: Evaluation) -> bool:
+    """Whether its config names a judge: only then are there answers that could be asked for anew."""
+    recipe = RECIPES.get(evaluation.recipe)
+    if recipe is None:
+        return False
+    inputs = Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {}).every_input()
+    return any(each.source.startswith("judges") and each.value not in (None, "") for each in inputs)
+
+
 def config_rows(evaluation: Evaluation) -> list[ConfigRow]:
     """The config by dotted path, with what differs from the recipe's defaults marked."""
     recipe = RECIPES.get(evaluation.recipe)

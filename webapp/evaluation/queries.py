@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import IntegerField, Max, QuerySet
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from trainer.contracts import Example
 from webapp.core.paging import Page, page
@@ -44,6 +46,13 @@ def headlines(ids: Sequence[int]) -> dict[int, Any]:
     """evaluation id -> its headline, without reading the rest of the results."""
     rows = Evaluation.objects.filter(id__in=ids, results__isnull=False)
     return dict(rows.values_list("id", "results__headline"))
+
+
+def last_draw(evaluation: Evaluation) -> int:
+    """The highest number of a draw among the evaluations of the same benchmark."""
+    rows = Evaluation.objects.filter(workspace_id=evaluation.workspace_id, benchmark=evaluation.benchmark)
+    draws = rows.annotate(draw=Cast(KeyTextTransform("draw", "config"), IntegerField()))
+    return draws.aggregate(last=Max("draw"))["last"] or 0
 
 
 def recordings(workspace_id: int) -> QuerySet[Recording]:

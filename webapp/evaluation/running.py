@@ -177,7 +177,7 @@ class Work:
                 stop=self._stop,
                 tell=lambda done, total, words: self._note(phase, done, total, words),
                 unusable=unusable,
-                draw=draw,
+                draw=self.config.draw * self.config.draws + draw,
             )
         except judges.Halted as halted:
             if not str(halted):

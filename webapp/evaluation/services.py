@@ -114,7 +114,7 @@ def plan(
 
 def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None, recording: Recording | None) -> str:
     """The address of what stays the same while judges or models are compared: recipe, data, settings."""
-    frozen = config.model_dump(mode="json", exclude={*config.tried, "budget"})
+    frozen = config.model_dump(mode="json", exclude={*config.tried, *config.spared})
     data = {"dataset": dataset and dataset.digest, "pairs": recording and recording.pairs_digest}
     text = json.dumps([recipe, frozen, data], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -159,12 +159,17 @@ def delete(membership: Membership, evaluation: Evaluation) -> None:
     evaluation.delete()
 
 
-def rerun(membership: Membership, evaluation: Evaluation, key: str | None = None) -> Evaluation:
-    """The same again from its stored config. What judges have said is not asked again."""
+def rerun(
+    membership: Membership, evaluation: Evaluation, key: str | None = None, *, resample: bool = False
+) -> Evaluation:
+    """The same again from its stored config. What judges have said is not asked again.
+
+    With `resample` it is: with samples that no evaluation of the same benchmark has used. The earlier ones are kept.
+    """
     return create(
         membership,
         recipe=evaluation.recipe,
-        config=evaluation.config,
+        config={**evaluation.config, "draw": queries.last_draw(evaluation) + 1} if resample else evaluation.config,
         dataset=evaluation.dataset_version,
         recording=evaluation.recording,
         name=evaluation.name,

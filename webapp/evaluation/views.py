@@ -193,6 +193,7 @@ def evaluation_compare(request: HttpRequest, evaluation_id: int) -> HttpResponse
 def evaluation_config(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     context = _context(request, evaluation_id, "config")
     context |= {"config_rows": pages.config_rows(context["evaluation"]), "rerun_key": uuid4().hex}
+    context["asks_judges"] = pages.asks_judges(context["evaluation"])
     return render(request, "evaluation/config.html", context)
 
 
@@ -209,11 +210,12 @@ def evaluation_export(request: HttpRequest, evaluation_id: int, kind: str) -> Ht
 @member(access.WRITER)
 @require_POST
 def evaluation_rerun(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
-    """Exactly the same again, from the stored config."""
+    """Exactly the same again, from the stored config; with `resample`, judges are asked anew."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
     try:
-        again = services.rerun(membership, row, request.POST.get("key", "")[:64] or None)
+        key, resample = request.POST.get("key", "")[:64] or None, request.POST.get("resample") == "1"
+        again = services.rerun(membership, row, key, resample=resample)
     except (Problem, ConfigInvalid) as problem:
         messages.error(request, f"It cannot be run again as it was: {problem}")
         return redirect("evaluation_config", evaluation_id)

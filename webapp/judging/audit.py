@@ -1,9 +1,10 @@
 """Audits of recorded verdicts from lines of a file; what is measured is in `trainer.benchmarks.audit`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from hashlib import blake2b
 from typing import Any
 
-from trainer.benchmarks.audit import OVERALL, Case, audit
+from trainer.benchmarks.audit import OVERALL, Audit, Case, audit
 
 from .lines import LineProblem, fields, name, verdict
 
@@ -20,20 +21,34 @@ def parse_case(row: Any) -> Case:
     return Case(judge, pair, group, label, verdict(row, "given"), verdict(row, "swapped"))
 
 
-def repeated(cases: Sequence[tuple[int, Case]]) -> list[tuple[int, str]]:
+class Seen:
+    """Which pairs each judge has judged in each group, and on which line: 16 bytes stand for the three."""
+
+    def __init__(self) -> None:
+        self._lines: dict[bytes, int] = {}
+
+    def again(self, line: int, case: Case) -> str:
+        """The problem of a pair that its judge has judged before in the same group; "" for the first."""
+        names = "\0".join((case.judge, case.group, case.pair))
+        before = self._lines.setdefault(blake2b(names.encode("utf-8", "surrogatepass"), digest_size=16).digest(), line)
+        told = f"field 'pair': judge {case.judge!r} judged {case.pair!r} already on line {before}"
+        return "" if before == line else told
+
+
+def repeated(cases: Iterable[tuple[int, Case]]) -> list[tuple[int, str]]:
     """(line, problem) of every pair that its judge had judged before in the same group."""
-    first: dict[tuple[str, str, str], int] = {}
-    found = []
-    for line, case in cases:
-        before = first.setdefault((case.judge, case.group, case.pair), line)
-        if before != line:
-            found.append((line, f"field 'pair': judge {case.judge!r} judged {case.pair!r} already on line {before}"))
-    return found
+    seen = Seen()
+    return [(line, problem) for line, case in cases if (problem := seen.again(line, case))]
 
 
 def report(cases: Iterable[Case]) -> list[dict[str, Any]]:
     """One record per judge and group and one per judge over all its groups, marked by `overall`."""
+    return shown(audit(cases))
+
+
+def shown(audits: Iterable[tuple[str, str | None, Audit]]) -> list[dict[str, Any]]:
+    """The same of audits that are there."""
     return [
         {"judge": judge, "group": OVERALL if group is None else group, "overall": group is None, **found.json()}
-        for judge, group, found in audit(cases)
+        for judge, group, found in audits
     ]

@@ -8,13 +8,14 @@ from typing import Any
 
 from django.db.models import Count, Prefetch, QuerySet
 
-from trainer.judges.calls import Call, expand
+from trainer.judges.calls import Call, expand, sample_keys
 from trainer.judges.inputs import InputProblem, JudgeInput
 
 from .models import Judge, JudgeVersion, Trial, Verdict
 
 NOT_CALLED = "not called yet"
 INPUTS = 100  # looked up at a time
+SAMPLES = 256  # of a question, on its page
 
 
 def judges(workspace_id: int, *, archived: bool = False) -> QuerySet[Judge]:
@@ -54,6 +55,15 @@ def verdicts(version: JudgeVersion, keys: Iterable[str]) -> dict[str, Verdict]:
     """Key -> verdict, for those that are stored."""
     rows = Verdict.objects.filter(version=version, key__in=list(keys)).defer("request")
     return {row.key: row for row in rows}
+
+
+def samples(row: Verdict) -> list[Verdict]:
+    """All stored samples of the verdict's question, itself among them, in their order; those before SAMPLES."""
+    if not row.request:
+        return [row]
+    keys = sample_keys(row.version.digest, row.request, SAMPLES)
+    found = verdicts(row.version, keys)
+    return [found[key] for key in keys if key in found] or [row]
 
 
 def stored_keys(version: JudgeVersion, keys: Iterable[str]) -> set[str]:

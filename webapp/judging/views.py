@@ -158,5 +158,6 @@ def verdict(request: HttpRequest, verdict_id: int) -> HttpResponseBase:
         "version": row.version,
         "judge": row.version.judge,
         "example": example.first() if isinstance(example_id, int) else None,
+        "samples": queries.samples(row),
     }
     return render(request, "judging/verdict.html", context)

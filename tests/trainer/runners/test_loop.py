@@ -10,6 +10,7 @@ import pytest
 
 from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer import checkpoints
+from trainer.contracts import Example
 from trainer.loops.errors import RunFailed, StopRequested
 from trainer.rollouts import Reward
 from trainer.runners import AsyncPolicyLoop
@@ -208,3 +209,63 @@ def test_responses_whose_reward_worker_was_lost_are_excluded_and_the_run_goes_on
     values = metrics_of(tmp_path / "async")
     assert sum(values[step, "rollout/excluded"] for step in (1, 2)) == 4
     assert all((step, "criterion/must_contain") in values for step in (1, 2))
+
+
+@pytest.fixture
+def of_two_domains(examples: list[Example]) -> dict[str, str]:
+    """Domain by key: one training prompt of law, five of medicine. Set before a loop is made."""
+    for place, example in enumerate(examples):
+        examples[place] = example.model_copy(update={"domain": "law" if place == 0 else "medicine"})
+    return {example.key: example.domain for example in examples}
+
+
+@pytest.mark.usefixtures("of_two_domains")
+def test_quotas_decide_the_domains_of_every_step(
+    make_async: Make, of_two_domains: dict[str, str], tmp_path: Path
+) -> None:
+    """One prompt in six is of law, but every step has as many of law as of medicine."""
+    quotas = [{"domain": "law", "oversample": 2.0}, {"domain": "medicine"}]
+    make_async(async_config({"policy": "dora", "quotas": quotas}), tmp_path / "run", seed=1).run()
+    domains: dict[int, dict[int, str]] = {}
+    for step, group, _, key, _ in trained_on(tmp_path / "run"):
+        domains.setdefault(step, {})[group] = of_two_domains[key]
+    assert {step: sorted(found.values()) for step, found in domains.items()} == {
+        step: ["law", "medicine"] for step in range(1, 6)
+    }
+
+
+@pytest.mark.usefixtures("of_two_domains")
+@pytest.mark.parametrize(
+    ("quotas", "said"),
+    [
+        ([{"domain": "art"}], "no training prompt is of domain 'art'; there are 'law', 'medicine'"),
+        ([{"domain": "law", "share": 9.0}, {"domain": "medicine"}], "'medicine' is less than one of the 2 prompts"),
+    ],
+)
+def test_a_quota_that_cannot_be_met_is_refused_before_anything_is_sampled(
+    make_async: Make, quotas: list[dict[str, Any]], said: str
+) -> None:
+    with pytest.raises(RunFailed, match=said):
+        make_async(async_config({"policy": "dora", "quotas": quotas}))
+
+
+@pytest.mark.usefixtures("of_two_domains")
+def test_prompts_without_a_quota_are_counted(make_async: Make, tmp_path: Path) -> None:
+    make_async(async_config({"policy": "dora", "quotas": [{"domain": "law"}]}, steps=1), tmp_path / "run").run()
+    assert "5 training prompts are of domains without a quota and are not used" in logs(tmp_path / "run")
+
+
+def test_a_pool_cleared_at_each_push_trains_on_one_version_at_a_time(make_async: Make, tmp_path: Path) -> None:
+    """OAPL's buffer: what was sampled ahead by older weights is sampled again, whole."""
+    runner = {"ahead": 3, "push_every": 2, "max_staleness": 3, "clear_on_push": True}
+    loop = make_async(async_config(runner, objective={"name": "oapl"}, steps=6), tmp_path / "run")
+    seen: list[set[int]] = []
+    update = loop._update
+
+    def note(step: int, trajectories: Any, advantages_B: Any) -> None:
+        seen.append({version for t in trajectories for version, _, _ in t.versions})
+        update(step, trajectories, advantages_B)
+
+    loop._update = note  # type: ignore[method-assign]
+    loop.run()
+    assert seen == [{0}, {0}, {2}, {2}, {4}, {4}]

@@ -1,11 +1,12 @@
 """The way of a request through the event loop, with real middleware and a real application in memory."""
 
 import asyncio
+from pathlib import Path
 from threading import current_thread
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
-from django.http import HttpResponse, StreamingHttpResponse
+from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
@@ -24,9 +25,17 @@ async def pieces():
         yield f"{number};".encode()
 
 
+def made():
+    for number in range(3):
+        seen.append(current_thread().name)
+        yield f"{number};"
+
+
 urlpatterns = [
     path("name", name),
     path("stream", lambda request: StreamingHttpResponse(pieces())),
+    path("made", lambda request: StreamingHttpResponse(made())),
+    path("file", lambda request: FileResponse(Path(__file__).open("rb"))),  # noqa: SIM115 - the response closes it
     path("broken", lambda request: 1 / 0),
 ]
 
@@ -66,6 +75,14 @@ async def test_a_stream_is_sent_piece_by_piece_and_holds_no_thread(handler):
 
 
 @override_settings(DEBUG_PROPAGATE_EXCEPTIONS=False)
+@pytest.mark.filterwarnings("error")
+async def test_what_is_made_or_read_piece_by_piece_is_so_in_a_thread(handler):
+    assert await ask(handler, "", path="/made") == (200, "0;1;2;")
+    assert len(seen) == 3 and current_thread().name not in seen
+    status, text = await ask(handler, "", path="/file")
+    assert status == 200 and text == Path(__file__).read_text()
+
+
 async def test_a_view_that_breaks_gives_its_thread_back(handler):
     for _ in range(5):
         status, _ = await ask(handler, "", path="/broken")

@@ -4,7 +4,6 @@ import json
 import tempfile
 from pathlib import Path
 
-from asgiref.sync import async_to_sync
 from django.core.files.uploadedfile import SimpleUploadedFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,10 +22,7 @@ def upload(api, rows, **form):
 
 
 def exported(response) -> str:
-    async def read():
-        return b"".join([part async for part in response.streaming_content])
-
-    return async_to_sync(read)().decode()
+    return b"".join(response.streaming_content).decode()
 
 
 def test_a_file_goes_in_and_comes_out(api, eager, django_capture_on_commit_callbacks):

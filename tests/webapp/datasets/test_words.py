@@ -92,3 +92,16 @@ def test_offsets_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(impo
         assert cursor.fetchone() == ("e",)
     found = words.holding(Dataset.objects.get().pk, "prompt", False)
     assert len(np.unique(found)) == 4
+
+
+def test_texts_without_any_word_are_indexed_as_nothing(importing):
+    version = importing([row("!", prompt="?"), row("...", prompt="—")]).version
+    assert version.counts["examples"] == 2 and not WordHits.objects.exists()
+    assert explore.count(version, parse({"q": "word"})) == 0
+
+
+def test_words_of_a_batch_are_cut_as_each_text_is():
+    texts = ["one two", "", "  two  ", "天空 Äpfel", "three"]
+    found = words.Words.of([search.words(text) for text in texts])
+    each = iter(found.each.to_pylist())
+    assert [{next(each) for _ in range(n)} for n in found.lengths] == [set(search.words(t).split()) for t in texts]

@@ -10,6 +10,7 @@ from webapp.evaluation import judges, running, services
 from webapp.evaluation.models import Evaluation
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
+from webapp.judging import queries as judging_queries
 from webapp.judging import services as judging
 from webapp.judging.models import Verdict
 
@@ -127,3 +128,29 @@ def test_the_form_offers_the_judges_that_fit(cast, judge, as_researcher):
     data = {"judges.__count": "0", "action": "add:judges"}
     page = as_researcher.post("/evaluations/new?recipe=judge_audit", data).content.decode()
     assert "Taped v1" in page and "Criteria v1" not in page
+
+
+def test_new_samples_are_asked_for_and_the_old_ones_kept(cast, version, judge):
+    first = audit_of(cast, version, judge)
+    running.run(first.pk)
+    kept = set(Verdict.objects.values_list("key", flat=True))
+    second = services.rerun(cast.researcher, first, resample=True)
+    running.run(second.pk)
+    third = services.rerun(cast.researcher, first, resample=True)
+    assert [each.config["draw"] for each in (first, second, third)] == [0, 1, 2]
+    assert first.benchmark == second.benchmark == third.benchmark
+    new = Verdict.objects.exclude(key__in=kept)
+    assert len(kept) == new.count() == 8 and {each.subject["sample"] for each in new} == {1}
+    old = Verdict.objects.get(key=sorted(kept)[0])
+    assert [each.subject.get("sample", 0) for each in judging_queries.samples(old)] == [0, 1]
+
+
+def test_samples_of_a_seeded_judge_are_found_by_their_own_seeds(cast, version):
+    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="seeded")
+    spec = {"kind": "pairwise", "order": "given", "votes": 3, "sampling": {"seed": 5, "temperature": 0.7}}
+    seeded = judging.create_judge(cast.researcher, name="Seeded", spec=spec, endpoint=endpoint)
+    given = of_example(make_examples()[0], pair=True)
+    judging.judge_calls(seeded, [given])
+    judging.judge_calls(seeded, [given], draw=1)
+    found = judging_queries.samples(Verdict.objects.filter(version=seeded).order_by("?").first())
+    assert [each.subject["sample"] for each in found] == list(range(6))

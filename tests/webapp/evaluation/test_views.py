@@ -91,7 +91,8 @@ def test_from_an_upload_to_a_running_evaluation(as_researcher):
     assert "8 verdict pairs of 2 judges" in form.content.decode()
     recording = sent.url.rpartition("=")[2]
     started = as_researcher.post(
-        "/evaluations/new?recipe=judge_audit", {"recording": recording, "judges.__count": "0", "action": "start"}
+        "/evaluations/new?recipe=judge_audit",
+        {"recording": recording, "draw": "0", "judges.__count": "0", "action": "start"},
     )
     row = Evaluation.objects.get()
     assert started.url == f"/evaluations/{row.pk}" and row.state == "queued"
@@ -99,7 +100,9 @@ def test_from_an_upload_to_a_running_evaluation(as_researcher):
 
 
 def test_a_refused_form_says_why_at_the_field(as_researcher):
-    answer = as_researcher.post("/evaluations/new?recipe=judge_audit", {"judges.__count": "0", "action": "start"})
+    answer = as_researcher.post(
+        "/evaluations/new?recipe=judge_audit", {"draw": "0", "judges.__count": "0", "action": "start"}
+    )
     assert answer.status_code == 422
     assert "choose recorded verdicts, or judges to ask" in answer.content.decode()
 

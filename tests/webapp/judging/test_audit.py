@@ -1,6 +1,7 @@
 """The audit command: what it prints, odd but legal input, and errors by file, line and field. The measures: trainer."""
 
 import json
+import tracemalloc
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -152,3 +153,28 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         call_command("audit", str(tmp_path / "none.jsonl"))
     with pytest.raises(CommandError, match="not UTF-8"):
         audit(tmp_path, b'{"judge": "\xff"}')
+
+
+def test_good_lines_are_kept_when_asked_and_the_bad_ones_named(tmp_path: Path) -> None:
+    file = tmp_path / "cases.jsonl"
+    rows = [GOOD, {**GOOD, "pair": "q", "label": "?"}, GOOD, {**GOOD, "pair": "r"}]
+    file.write_bytes(lines(*rows).encode() + b'{"judge": "\xff"}\n')
+    out, errors = StringIO(), StringIO()
+    call_command("audit", str(file), "--keep-good", stdout=out, stderr=errors)
+    found = json.loads(out.getvalue())
+    assert (found["cases"], found["bad_lines"], found["audits"][-1]["n"]) == (2, 3, 2)
+    told = errors.getvalue().splitlines()
+    assert told[0].startswith(f"{file}, line 2: field 'label': no verdict")
+    assert told[1] == f"{file}, line 3: field 'pair': judge 'j' judged 'p' already on line 1"
+    assert told[2].startswith(f"{file}, line 5: is not UTF-8 text") and "3 lines are left out" in told[3]
+
+
+def test_memory_does_not_grow_with_the_text_of_the_lines(tmp_path: Path) -> None:
+    peaks = []
+    for count in (2_000, 4_000):
+        text = lines(*({**GOOD, "pair": f"{i} {'x' * 2_000}"} for i in range(count)))
+        tracemalloc.start()
+        audit(tmp_path, text)
+        peaks.append(tracemalloc.get_traced_memory()[1] - 2 * len(text))
+        tracemalloc.stop()
+    assert peaks[1] - peaks[0] < 2_000 * 500

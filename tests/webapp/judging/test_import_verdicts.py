@@ -146,3 +146,14 @@ def test_paperbenchs_graded_trees_roll_up_to_their_stored_scores() -> None:
     }
     assert sum(tree["matching"] for tree in found["trees"]) == sum(tree["inner"] for tree in found["trees"]) == 838
     assert sum(tree["leaves"] for tree in found["trees"]) == 2693
+
+
+def test_good_records_are_kept_when_asked_and_the_bad_ones_named(tmp_path: Path) -> None:
+    file = written(tmp_path / "f.jsonl", LINE, {**LINE, "pair": 2, "given": "?"}, LINE, {**LINE, "pair": 3})
+    out, errors = StringIO(), StringIO()
+    call_command("import_verdicts", str(file), "--keep-good", stdout=out, stderr=errors)
+    found = json.loads(out.getvalue())
+    assert (found["records"], found["bad_lines"], found["judges"][0]["pairs"]) == (2, 2, 2)
+    told = errors.getvalue().splitlines()
+    assert told[0].startswith("f.jsonl, line 2: field 'given': no verdict")
+    assert told[1] == "f.jsonl, line 3: says again what f.jsonl, line 1 has said"

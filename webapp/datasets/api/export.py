@@ -1,10 +1,8 @@
 """Export over the API, streamed: memory does not grow with the version."""
 
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from asgiref.sync import sync_to_async
 from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from ninja import Router, Schema
 
@@ -88,13 +86,6 @@ def show_card(
 def streamed(version: DatasetVersion, asked: exports.Order) -> StreamingHttpResponse:
     parts = [f"{version.dataset.name}-v{version.number}", asked.split, asked.exporter.name]
     name = Path(services.safe_name("-".join(filter(None, parts)))).name
-    response = StreamingHttpResponse(_async(exports.chunks(version, asked)), content_type=exports.TYPES[asked.suffix])
+    response = StreamingHttpResponse(exports.chunks(version, asked), content_type=exports.TYPES[asked.suffix])
     response["Content-Disposition"] = f'attachment; filename="{name}.{asked.suffix}"'
     return response
-
-
-async def _async(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Each piece is made in a thread of its own turn, so that other requests are answered in between."""
-    take = sync_to_async(lambda: next(pieces, None))
-    while (piece := await take()) is not None:
-        yield piece

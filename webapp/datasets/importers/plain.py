@@ -5,6 +5,7 @@ Every part is checked here for exactly the types and values that the record want
 our work.
 """
 
+from json.encoder import encode_basestring
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
@@ -16,15 +17,22 @@ from trainer.contracts.example import Role
 from .shapes import CHOSEN
 
 ROLES = frozenset(get_args(Role))
+WRITTEN = to_json(CHOSEN).decode()
 PREFERENCES = tuple(Preference.model_validate(each) for each in CHOSEN)
 ALLOWED = frozenset({"key", "prompt", "responses", "preferences", "meta", "source", "domain"})
 # every field in its order, so that values put over it stay in the record's order
 DEFAULTS = {name: info.get_default(call_default_factory=True) for name, info in Example.model_fields.items()}
 
+TEXT = frozenset({str})
 SIMPLE = frozenset({str, int, bool, type(None)})
+SAID, ANSWERED = {"role", "content"}, {"id", "text"}  # the fields that are given to a message and to a response
 
 R = TypeVar("R", bound=BaseModel)
-_set = object.__setattr__
+_quoted = encode_basestring  # as the encoder of `Example.canonical` writes a text
+_set_values, _set_given, _set_extra, _set_private = (
+    BaseModel.__dict__[name].__set__
+    for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+)
 
 
 def pair(data: dict[str, Any]) -> Example | None:
@@ -32,18 +40,23 @@ def pair(data: dict[str, Any]) -> Example | None:
     if data.get("preferences") is not CHOSEN or not data.keys() <= ALLOWED:
         return None
     key, meta = data.get("key"), data.get("meta")
-    if type(key) is not str or not 1 <= len(key) <= 200 or type(meta) is not dict or not all(map(_is_text, meta)):
+    if (
+        type(key) is not str
+        or not 1 <= len(key) <= 200
+        or type(meta) is not dict
+        or not TEXT.issuperset(map(type, meta))
+    ):
         return None
     labels = {name: data[name] for name in ("source", "domain") if name in data}
-    if not all(map(_is_text, labels.values())):
+    chosen, rejected = (each["text"] for each in data["responses"])
+    if not TEXT.issuperset(map(type, (chosen, rejected, *labels.values()))):
         return None
     prompt = tuple(map(_message, data["prompt"]))
-    chosen, rejected = data["responses"]
-    if not prompt or None in prompt or not _is_text(chosen["text"]) or not _is_text(rejected["text"]):
+    if not prompt or None in prompt:
         return None
     values = DEFAULTS | labels
     values |= {"key": key, "prompt": prompt, "preferences": PREFERENCES, "meta": meta}
-    values["responses"] = (_response("a", chosen["text"]), _response("b", rejected["text"]))
+    values["responses"] = (_response("a", chosen), _response("b", rejected))
     return _made(Example, values, set(data))
 
 
@@ -53,40 +66,33 @@ def canonical(example: Example) -> str | None:
     if example.preferences is not PREFERENCES or not SIMPLE.issuperset(map(type, example.meta.values())):
         return None
     a, b = example.responses
+    prompt = ",".join([f'{{"content":{_quoted(each.content)},"role":"{each.role}"}}' for each in example.prompt])
     # the keys in their order, and nothing that is a default
-    data: dict[str, Any] = {"domain": example.domain} if example.domain else {}
-    data["key"] = example.key
-    if example.meta:
-        data["meta"] = dict(sorted(example.meta.items()))
-    data["preferences"] = CHOSEN
-    data["prompt"] = [{"content": message.content, "role": message.role} for message in example.prompt]
-    data["responses"] = [{"id": "a", "text": a.text}, {"id": "b", "text": b.text}]
-    if example.source:
-        data["source"] = example.source
-    if example.split:
-        data["split"] = example.split
-    return to_json(data).decode()
-
-
-def _is_text(value: object) -> bool:
-    return type(value) is str
+    domain = f'"domain":{_quoted(example.domain)},' if example.domain else ""
+    meta = f',"meta":{to_json(dict(sorted(example.meta.items()))).decode()}' if example.meta else ""
+    source = f',"source":{_quoted(example.source)}' if example.source else ""
+    split = f',"split":"{example.split}"' if example.split else ""
+    return (
+        f'{{{domain}"key":{_quoted(example.key)}{meta},"preferences":{WRITTEN},"prompt":[{prompt}],"responses":'
+        f'[{{"id":"a","text":{_quoted(a.text)}}},{{"id":"b","text":{_quoted(b.text)}}}]{source}{split}}}'
+    )
 
 
 def _message(item: dict[str, Any]) -> Message | None:
-    if item.keys() != {"role", "content"} or item["role"] not in ROLES or type(item["content"]) is not str:
+    if len(item) != 2 or item.get("role") not in ROLES or type(item.get("content")) is not str:
         return None
-    return _made(Message, {"role": item["role"], "content": item["content"]}, {"role", "content"})
+    return _made(Message, {"role": item["role"], "content": item["content"]}, SAID)
 
 
 def _response(id: str, text: str) -> Response:
-    return _made(Response, {"id": id, "text": text, "origin": "", "tags": ()}, {"id", "text"})
+    return _made(Response, {"id": id, "text": text, "origin": "", "tags": ()}, ANSWERED)
 
 
 def _made(kind: type[R], values: dict[str, Any], given: set[str]) -> R:
     """The record with these values, as the validator leaves it."""
     record = kind.__new__(kind)
-    _set(record, "__dict__", values)
-    _set(record, "__pydantic_fields_set__", given)
-    _set(record, "__pydantic_extra__", None)
-    _set(record, "__pydantic_private__", None)
+    _set_values(record, values)
+    _set_given(record, given)
+    _set_extra(record, None)
+    _set_private(record, None)
     return record

@@ -38,8 +38,11 @@ class RecipeConfig(Section):
     """Base of every recipe's config. `tried` names the fields that say what is compared: the others are the benchmark."""
 
     tried: ClassVar[tuple[str, ...]] = ("judges",)
+    draws: ClassVar[int] = 1  # that the recipe takes of one question itself
+    spared: ClassVar[tuple[str, ...]] = ("budget", "draw")  # belong neither to what is compared nor to the benchmark
 
     budget: Budget | None = knob(None, "Stop before more than this is spent")
+    draw: int = knob(0, "Another number asks judges anew; earlier answers are kept", advanced=True, ge=0, le=1000)
 
     def problems(self) -> Iterator[FieldProblem]:
         """Combinations of single valid values that cannot work together."""

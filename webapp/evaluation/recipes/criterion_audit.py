@@ -18,7 +18,7 @@ from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig,
 from .grades import Graded, graded
 
 WORDS = {True: "met", False: "not met", None: None}
-MOST_CRITERIA = 60  # rows of a table by criterion
+MOST_CRITERIA = 40  # rows of a table by criterion
 # (columns' words, (what people say, what the judge says))
 CELLS = (
     ("Both met", (True, True)),
@@ -237,7 +237,7 @@ def _by_criterion(judge: str, rows: Sequence[Audited]) -> Iterator[r.Table]:
         kappa = r.estimate(found[text].kappa, *mine, "wrong", unit="points")
         shown.append([r.text(text, *mine), *_cells(found[text], *mine), _accuracy(found[text], judge, mine[1]), kappa])
     left = len(order) - MOST_CRITERIA
-    more = f" {left:,} more criteria are in the cases." if left > 0 else ""
+    more = f" {left:,} more criteria, with as few or fewer of them, are in the cases." if left > 0 else ""
     columns = ["Criterion", *[words for words, _ in CELLS], "No verdict", "Agreement", "Kappa"]
     yield r.table(f"By criterion: {judge}", columns, shown, f"Those they part on most often come first.{more}")
 

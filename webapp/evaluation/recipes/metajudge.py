@@ -214,7 +214,7 @@ def _hollow(each: Sampled) -> bool:
 
 
 def _right(each: Sampled) -> bool:
-    return each.verdict is not None and np.sign(each.verdict) == each.pair.label
+    return each.verdict is not None and bool(np.sign(each.verdict) == each.pair.label)
 
 
 def _scatter(found: dict[str, bench.Consistency]) -> r.Scatter:

@@ -24,6 +24,7 @@ class RubricBenchConfig(RecipeConfig):
     """The three conditions ask the same pairs: without a rubric, with one the judge wrote, with the human one."""
 
     tried: ClassVar[tuple[str, ...]] = ("judge", "rubric_judge", "generator")
+    draws: ClassVar[int] = scaling.MOST_DRAWS
 
     judge: int | None = knob(None, "Judges without a rubric", source="judges:pairwise")
     rubric_judge: int = knob(..., "Judges with a rubric, human and own", source="judges:pairwise_rubric", ge=1)

@@ -1,12 +1,13 @@
 """What recorded verdicts say of their judges, as JSON: the numbers of a page before there is one."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from trainer.benchmarks.audit import Case, human_range
+from trainer.benchmarks.audit import audit_packed, human_range, pack
 from trainer.benchmarks.classification import Confusion, accuracy, confusion, kappa, macro
-from webapp.judging.audit import report as audits
+from webapp.judging.audit import shown
 
 from .base import Pairwise, Record, Tree
 
@@ -14,45 +15,60 @@ SIDES = {-1: "A", 0: "tie", 1: "B"}
 
 
 def report(records: Iterable[Record]) -> dict[str, Any]:
-    """Per judge (and collection of pairs): counts and measures; graded trees with their roll-ups."""
-    pairs: dict[tuple[str, str], list[Pairwise]] = defaultdict(list)
-    found: list[dict[str, Any]] = []
+    """Per judge (and collection of pairs): counts and measures; graded trees with their roll-ups.
+
+    Reads `records` once. Of a pair only what the numbers need is kept: its sides, and what people said of it.
+    """
+    judges: dict[tuple[str, str], _Judge] = defaultdict(_Judge)
+    trees: list[dict[str, Any]] = []
     for record in records:
         if isinstance(record, Tree):
-            found.append(of_tree(record))
+            trees.append(of_tree(record))
         else:
-            pairs[record.judge, record.collection].append(record)
-    judges = [{"judge": judge, "collection": name, **of_judge(pairs[judge, name])} for judge, name in sorted(pairs)]
-    return {"judges": judges, "trees": found}
+            judges[record.judge, record.collection].add(record)
+    found = [{"judge": name, "collection": where, **judges[name, where].json(name)} for name, where in sorted(judges)]
+    return {"judges": found, "trees": trees}
 
 
-def of_judge(records: Sequence[Pairwise]) -> dict[str, Any]:
+class _Judge:
     """One judge on one collection. Pairs without a label are counted and leave everything that needs one."""
-    labelled = [record for record in records if record.label is not None]
-    both = [record for record in labelled if record.orders == "both"]
-    return {
-        "pairs": len(records),
-        "unlabelled": len(records) - len(labelled),
-        "unreadable": sum(bool(record.raw_given) + bool(record.raw_swapped) for record in records),
-        "given": {
-            "missing_is_wrong": _measures(_table(labelled)),
-            "missing_is_tie": _measures(_table(labelled, missing=0)),
-        },
-        "orders": audits(map(as_case, both)) if both else [],
-        "humans": _humans(records),
-    }
+
+    def __init__(self) -> None:
+        self.pairs = self.unlabelled = self.unreadable = 0
+        self.table: Counter[tuple[int, int | None]] = Counter()
+        self.orders: dict[str, array[int]] = defaultdict(lambda: array("b"))  # by group: label, given, swapped
+        self.given: dict[str, int | None] = {}
+        self.humans: dict[str, Mapping[str, int]] = {}
+
+    def add(self, record: Pairwise) -> None:
+        self.pairs += 1
+        self.unreadable += bool(record.raw_given) + bool(record.raw_swapped)
+        if record.humans:
+            self.humans[record.pair], self.given[record.pair] = record.humans, record.given
+        if record.label is None:
+            self.unlabelled += 1
+            return
+        self.table[record.label, record.given] += 1
+        if record.orders == "both":
+            self.orders[record.group].extend(pack((record.label, record.given, record.swapped)))
+
+    def json(self, judge: str) -> dict[str, Any]:
+        return {
+            "pairs": self.pairs,
+            "unlabelled": self.unlabelled,
+            "unreadable": self.unreadable,
+            "given": {
+                "missing_is_wrong": _measures(_table(self.table)),
+                "missing_is_tie": _measures(_table(self.table, missing=0)),
+            },
+            "orders": shown(audit_packed({judge: self.orders})) if self.orders else [],
+            "humans": _humans(self.given, self.humans),
+        }
 
 
-def as_case(record: Pairwise) -> Case:
-    """For audits, which take labelled pairs only."""
-    if record.label is None:
-        raise ValueError(f"pair {record.pair!r} has no label")
-    return Case(record.judge, record.pair, record.group, record.label, record.given, record.swapped)
-
-
-def _table(records: Sequence[Pairwise], missing: int | None = None) -> Confusion:
-    said = [missing if record.given is None else record.given for record in records]
-    return confusion([record.label for record in records], said, (-1, 0, 1))
+def _table(counts: Counter[tuple[int, int | None]], missing: int | None = None) -> Confusion:
+    pairs = [(label, missing if given is None else given) for label, given in counts.elements()]
+    return confusion([label for label, _ in pairs], [said for _, said in pairs], (-1, 0, 1))
 
 
 def _measures(table: Confusion) -> dict[str, Any]:
@@ -67,11 +83,11 @@ def _measures(table: Confusion) -> dict[str, Any]:
     }
 
 
-def _humans(records: Sequence[Pairwise]) -> dict[str, Any] | None:
+def _humans(given: Mapping[str, int | None], humans: Mapping[str, Mapping[str, int]]) -> dict[str, Any] | None:
     """Agreement with people beside that among people; None where no record says what people said."""
-    if not any(record.humans for record in records):
+    if not humans:
         return None
-    found = human_range({r.pair: r.given for r in records}, {r.pair: r.humans for r in records})
+    found = human_range(given, humans)
     return {
         "judge": found.judge.json(),
         "humans": found.humans.json(),

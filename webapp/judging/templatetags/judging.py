@@ -8,6 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from trainer.judges.spec import KINDS
 from webapp.core.templatetags.ui import icon
 
 register = template.Library()
@@ -31,6 +32,12 @@ def short(value: Any) -> str:
     if isinstance(value, bool):
         return "met" if value else "not met"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+@register.filter
+def decided(parsed: Mapping[str, Any] | None, kind: str) -> str:
+    """What an answer decides, in one line; a dash where there is none."""
+    return "–" if parsed is None else short(KINDS[kind].decision(parsed))
 
 
 @register.filter

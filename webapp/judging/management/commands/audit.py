@@ -2,13 +2,15 @@
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
 from django.core.management.base import BaseCommand
 
-from webapp.core.jsonlines import parsed, refuse
-from webapp.judging.audit import parse_case, repeated, report
+from trainer.benchmarks.audit import Case
+from webapp.core.jsonlines import Lines
+from webapp.judging.audit import Seen, parse_case, report
 from webapp.judging.lines import LineProblem
 
 
@@ -21,9 +23,22 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
+        parser.add_argument("--keep-good", action="store_true", help="name bad lines on stderr, and audit the others")
 
-    def handle(self, *args: Any, file: Path, **options: Any) -> None:
-        lines = parsed(file, parse_case, LineProblem)
-        refuse(file, repeated(lines))
-        audits = report(case for _, case in lines)
-        self.stdout.write(json.dumps({"cases": len(lines), "audits": audits}, ensure_ascii=False, allow_nan=False))
+    def handle(self, *args: Any, file: Path, keep_good: bool = False, **options: Any) -> None:
+        lines = Lines(file, parse_case, LineProblem)
+        audits = report(_first(lines))
+        lines.problems.settle(self.stderr if keep_good else None)
+        bad = {"bad_lines": lines.problems.count} if keep_good else {}
+        told = {"cases": lines.good, **bad, "audits": audits}
+        self.stdout.write(json.dumps(told, ensure_ascii=False, allow_nan=False))
+
+
+def _first(lines: Lines[Case]) -> Iterator[Case]:
+    """The cases; of a pair that its judge has judged before in its group, the first."""
+    seen = Seen()
+    for number, case in lines:
+        if problem := seen.again(number, case):
+            lines.bad(number, problem)
+        else:
+            yield case

@@ -3,14 +3,15 @@
 import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from webapp.accounts.models import Membership
 from webapp.accounts.owners import acting_owner
-from webapp.core.jsonlines import MAX_TOLD
+from webapp.core.jsonlines import Problems
 from webapp.core.problems import Problem
 from webapp.datasets.importers.bundle import Bundle
 from webapp.datasets.models import DatasetVersion
@@ -31,22 +32,24 @@ class Command(BaseCommand):
         parser.add_argument("file", type=Path)
         parser.add_argument("--format", choices=[AUTO, *REGISTRY], default=AUTO)
         parser.add_argument("--dataset", help="keep the verdicts, on the pairs of this dataset's newest version")
+        parser.add_argument("--keep-good", action="store_true", help="name bad lines on stderr, and use the others")
         parser.add_argument("--workspace", help="slug; needed only with --dataset, where there are several")
 
     def handle(self, *args: Any, file: Path, format: str, dataset: str | None, **options: Any) -> None:
         data = _newest(owner := acting_owner(options["workspace"]), dataset) if dataset else None
+        seen = _Seen(file)
         try:
             chosen = detect(Bundle(file)) if format == AUTO else REGISTRY[format]
-            seen = _Seen(file)
-            records = list(seen.records(read(file, chosen)))
+            found = report(seen.records(read(file, chosen)))
+            seen.settle(self.stderr if options["keep_good"] else None)
+            bad = {"bad_lines": seen.problems.count} if options["keep_good"] else {}
+            told = {"format": chosen.name, "files": len(seen.files), "records": seen.count, **bad, **found}
+            if data is not None:  # from a second reading: the first has to end before anything is kept
+                told["kept"] = _keep(owner, data, _Seen(file).records(read(file, chosen)))
         except UnknownFormat as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{file}: cannot be read: {error.strerror or error}") from error
-        seen.refuse()
-        told = {"format": chosen.name, "files": len(seen.files), "records": seen.count, **report(records)}
-        if data is not None:
-            told["kept"] = _keep(owner, data, records)
         self.stdout.write(json.dumps(told, ensure_ascii=False, allow_nan=False))
 
 
@@ -57,7 +60,7 @@ def _newest(owner: Membership, name: str) -> DatasetVersion:
     return version
 
 
-def _keep(owner: Membership, data: DatasetVersion, records: list[Record]) -> list[dict[str, Any]]:
+def _keep(owner: Membership, data: DatasetVersion, records: Iterator[Record]) -> list[dict[str, Any]]:
     try:
         kept = keep_recorded(owner, data, (each for each in records if isinstance(each, Pairwise)))
     except Problem as problem:
@@ -82,35 +85,34 @@ class _Seen:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.count = 0
-        self.files: set[str] = set()
-        self.problems: list[str] = []
-        self._places: dict[tuple[str, ...], str] = {}
+        self.files: dict[str, int] = {}
+        self.problems = Problems()
+        self._places: dict[bytes, tuple[int, int]] = {}  # what was said -> file and line; 16 bytes stand for the names
 
     def records(self, given: Iterator[tuple[str, int, Record | RowProblem]]) -> Iterator[Record]:
         for name, line, record in given:
-            self.files.add(name)
+            place = (self.files.setdefault(name, len(self.files)), line)
             where = f"{name}, line {line}"
             if isinstance(record, RowProblem):
-                self.problems.append(f"{where}: {f'field {record.field!r}: ' if record.field else ''}{record.reason}")
+                self.problems.add(where, f"{f'field {record.field!r}: ' if record.field else ''}{record.reason}")
                 continue
-            before = self._places.setdefault(_identity(record), where)
-            if before != where:
-                self.problems.append(f"{where}: says again what {before} has said")
+            before = self._places.setdefault(_identity(record), place)
+            if before != place:
+                self.problems.add(where, f"says again what {list(self.files)[before[0]]}, line {before[1]} has said")
                 continue
             self.count += 1
             yield record
 
-    def refuse(self) -> None:
-        """Raises CommandError naming every problem by file and line, the first ones in full."""
-        more = len(self.problems) - MAX_TOLD
-        told = self.problems[:MAX_TOLD] + ([f"and {more} more problems"] if more > 0 else [])
-        if told:
-            raise CommandError("\n".join(told))
+    def settle(self, told_on: OutputWrapper | None) -> None:
+        """Raises CommandError naming every problem by file and line; where they are `told_on` instead, only for no record."""
+        self.problems.settle(told_on)
         if not self.count:
             raise CommandError(f"{self.path}: holds no verdicts")
 
 
-def _identity(record: Record) -> tuple[str, ...]:
+def _identity(record: Record) -> bytes:
     if isinstance(record, Pairwise):
-        return (record.judge, record.collection, record.group, record.pair)
-    return (record.judge, record.tree)
+        names = [record.judge, record.collection, record.group, record.pair]
+    else:
+        names = [record.judge, record.tree]
+    return blake2b("\0".join(names).encode("utf-8", "surrogatepass"), digest_size=16).digest()

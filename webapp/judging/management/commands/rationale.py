@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from django.core.management.base import BaseCommand
 
 from trainer.benchmarks.rationale import consistency
-from webapp.core.jsonlines import parsed
+from webapp.core.jsonlines import Lines
 from webapp.judging.lines import LineProblem
 from webapp.judging.rationales import parse_sample
 
@@ -22,7 +22,10 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", type=Path)
+        parser.add_argument("--keep-good", action="store_true", help="name bad lines on stderr, and use the others")
 
-    def handle(self, *args: Any, file: Path, **options: Any) -> None:
-        found = consistency(sample for _, sample in parsed(file, parse_sample, LineProblem))
+    def handle(self, *args: Any, file: Path, keep_good: bool = False, **options: Any) -> None:
+        lines = Lines(file, parse_sample, LineProblem)
+        found = consistency(sample for _, sample in lines)
+        lines.problems.settle(self.stderr if keep_good else None)
         self.stdout.write(json.dumps(found.json(), ensure_ascii=False, allow_nan=False))
