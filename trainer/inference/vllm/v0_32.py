@@ -81,6 +81,7 @@ class OfflineEngine:
             self._sockets.cleanup()
             raise SamplerInvalid(f"vLLM does not start with {wanted['model']}: {error}") from error
         self._call = Watched([child for child in multiprocessing.active_children() if child not in before])
+        self._call(self._llm.collective_rpc, "touchstone_follow", args=(str(os.getpid()),))
         self._call(self._llm.init_weight_transfer_engine, {"init_info": {}})
         self._lora = LoRARequest
         self._adapter: Any = None
