@@ -121,7 +121,6 @@ def run(context: Context) -> Outcome:
             each.score = report_score(each.rubric, each.verdicts)
     names = [choice.title for choice in context.config.responses]
     by_model = {name: [each for each in answered if each.model == name] for name in names}
-    wins = _wins(context, by_model)
     reasons = variety.measure_novelty(context, by_model)
     scores = {name: blocks.scores(rows) for name, rows in by_model.items()}
     found = r.Report(
@@ -133,7 +132,7 @@ def run(context: Context) -> Outcome:
             blocks.table(by_model, scores),
             *blocks.changed(by_model),
             *variety.table(context, by_model, reasons),
-            *wins,
+            *_wins(context, by_model),
             *blocks.split("By domain", by_model, lambda each: each.domain, "domain"),
             *blocks.split(
                 "Held out and training",
