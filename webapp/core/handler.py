@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.db import close_old_connections
-from django.http import FileResponse, HttpRequest
+from django.http import FileResponse, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
@@ -79,8 +79,8 @@ class ThreadedHandler(ASGIHandler):
     async def _stream(self, response: HttpResponseBase, receive: Receive, send: Send) -> None:
         """Sends piece by piece, until the end or until nobody listens. Files, static ones too, are read in a thread:
         Django would read them whole before it sends their first byte."""
-        if not response.is_async:
-            response.streaming_content = _in_turns(response.streaming_content)
+        if isinstance(response, StreamingHttpResponse) and not response.is_async:
+            response.streaming_content = _in_turns(cast(Iterator[bytes], response.streaming_content))
         sending = asyncio.create_task(self.send_response(response, send))
         gone = asyncio.ensure_future(receive())
         try:
