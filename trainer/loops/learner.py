@@ -118,13 +118,13 @@ class Learner:
 
     def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
         """The adapters alone, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
+        dtype = getattr(torch, self._config.model.dtype)
         with torch.no_grad():
             for name, module in self._model.named_modules():
                 if hasattr(module, "lora_A"):
-                    dtype = module.base_layer.weight.dtype
-                    yield f"{name}.lora_A.weight", whole(module.lora_A["default"].weight).to(dtype)
-                    scaled = whole(module.lora_B["default"].weight) * module.scaling["default"]
-                    yield f"{name}.lora_B.weight", scaled.to(dtype)
+                    a, b = (whole(part["default"].weight) for part in (module.lora_A, module.lora_B))
+                    yield f"{name}.lora_A.weight", a.to(dtype)
+                    yield f"{name}.lora_B.weight", (module.scaling["default"] * b).to(dtype)
 
     @contextmanager
     def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
