@@ -1,4 +1,4 @@
-"""People annotating, over HTTP: `python -m benchmarks.annotation [--seconds S] [--tasks N]`.
+"""People annotating, over HTTP: `python -m benchmarks.annotation [--seconds S] [--tasks N] [--peers]`.
 
 Starts a Postgres, a Redis and the web server as `manage.py up` starts them, makes a project with N (100,000) tasks, and
 lets annotators work in it through the REST API with a browser's session and CSRF token. One request submits an answer
@@ -10,8 +10,10 @@ database.
 - 200 people who think for 20 s on average: latency.
 - 200 people who claim one task in the same moment: how many get it.
 
-The peers' numbers were measured elsewhere, on 2 cores too: Label Studio on Postgres 5 submissions per second (p95 13.6 s
-at 50 people), Potato 17 per second with a quarter of its page loads failing.
+With `--peers` Potato is installed into `var/peers/` and worked in by the same 50 people on this machine: see `peers`. The other
+peers' numbers were measured elsewhere, on 2 cores too: Label Studio on Postgres 5 submissions per second (p95 13.6 s at 50
+people), Potato 17 per second with a quarter of its page loads failing. Label Studio is not run here: installing
+it takes longer than all that is measured.
 """
 
 import argparse
@@ -28,6 +30,7 @@ from urllib.parse import urlsplit
 
 import psutil
 
+from benchmarks import peers
 from benchmarks.ingest import services
 from benchmarks.machine import describe
 
@@ -43,19 +46,37 @@ def main() -> None:
     parser.add_argument("--seconds", type=int, default=120, help="how long the 50 people work")
     parser.add_argument("--think-seconds", type=int, default=90, help="how long the 200 people work")
     parser.add_argument("--tasks", type=int, default=100_000)
+    parser.add_argument("--peers", action="store_true", help="install and measure Potato here, too")
+    parser.add_argument("--peer-seconds", type=int, default=30, help="how long the 50 people work in a peer")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
         found = measure(address, options)
+    potato = _potato(options.peer_seconds) if options.peers else POTATO
     print(describe())
-    report(found)
+    report(found, potato)
 
 
-def report(found: dict[str, float]) -> None:
+def _potato(seconds: int) -> float:
+    """Its submissions per second on this machine, now that ours is stopped; what was measured elsewhere where it is away."""
+    try:
+        load = peers.potato(PEOPLE, seconds)
+    except peers.PeerAway as away:
+        print(f"Potato is not measured here: {away}. It stands with {POTATO:g} per second, measured elsewhere.")
+        return POTATO
+    shares = f"{len(load.took):,} submissions, {len(load.failed):,} failed"
+    print(
+        f"Potato, {PEOPLE} people for {seconds} s on this machine: {load.rate:.1f} per second, p95 {load.p95_ms:,.0f} ms"
+    )
+    print(f"  ({shares}; each with the page that follows)")
+    return load.rate
+
+
+def report(found: dict[str, float], potato: float = POTATO) -> None:
     for name, value in found.items():
         print(f"{name:44}{value:12,.1f}")
     rate = found["submit+next per second, 50 people"]
     rows = {
-        "annotation_submit": (rate, POTATO, "submit+next/s"),
+        "annotation_submit": (rate, potato, "submit+next/s"),
         "annotation_vs_label_studio": (rate, LABEL_STUDIO, "submit+next/s"),
         "annotation_p95_thinking": (found["p95 ms, 200 people thinking 20 s"], None, "ms"),
         "annotation_tasks_made": (found["tasks made per second"], None, "tasks/s"),
@@ -63,7 +84,12 @@ def report(found: dict[str, float]) -> None:
     print(
         json.dumps(
             {
-                name: {"ours": round(ours, 1), "peer": peer, "unit": unit, "ratio": peer and round(ours / peer, 1)}
+                name: {
+                    "ours": round(ours, 1),
+                    "peer": peer and round(peer, 1),
+                    "unit": unit,
+                    "ratio": peer and round(ours / peer, 1),
+                }
                 for name, (ours, peer, unit) in rows.items()
             }
         )

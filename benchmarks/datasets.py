@@ -14,8 +14,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from benchmarks.machine import cpu_seconds, describe
@@ -24,10 +26,18 @@ from webapp.localstack.postgres import Postgres
 ROWS = 1_000_000
 VOCABULARY = 20_000
 READS = 30  # of each kind
+EXPORTED = 10_000
 
 
 def main() -> None:
     rows = int(sys.argv[1]) if len(sys.argv) > 1 else ROWS
+    with database() as (var, postmaster):
+        report(*measure(var, rows, postmaster))
+
+
+@contextmanager
+def database() -> Iterator[tuple[Path, int]]:
+    """A Postgres of our own with the tables, for this process: its folder and the server's process."""
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
         var = Path(folder)
         var.chmod(0o755)  # as root, Postgres runs as someone else and must reach its folder
@@ -42,7 +52,7 @@ def main() -> None:
         )
         try:
             subprocess.run([sys.executable, "manage.py", "migrate", "-v0"], check=True)
-            report(*measure(var, rows, int((postgres.data / "postmaster.pid").read_text().split()[0])))
+            yield var, int((postgres.data / "postmaster.pid").read_text().split()[0])
         finally:
             postgres.stop()
 
@@ -57,7 +67,7 @@ class Speed:
     database: float
 
 
-def report(speed: Speed, reads: dict[str, list[float]]) -> None:
+def report(speed: Speed, reads: dict[str, list[float]], exports: dict[str, float]) -> None:
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     ours, database = (1e6 * each / speed.rows for each in (speed.ours, speed.database))
     per_s = speed.rows / speed.seconds
@@ -67,22 +77,26 @@ def report(speed: Speed, reads: dict[str, list[float]]) -> None:
     print(f"{'read':28}{'p50 ms':>10}{'p95 ms':>10}")
     for name, took in reads.items():
         print(f"{name:28}{quantile(took, 0.5):10.1f}{quantile(took, 0.95):10.1f}")
+    for name, seconds in exports.items():
+        print(f"export of {min(speed.rows, EXPORTED):,} rows, {name:20}{seconds:8.2f} s")
     everything = [ms for took in reads.values() for ms in took]
     results = (
         ("dataset_import", per_s, "rows/s"),
         ("dataset_import_cpu", ours + database, "us/row"),
         ("dataset_import_memory", peak, "MB"),
         ("dataset_reads_p95", quantile(everything, 0.95), "ms"),
+        ("dataset_slowest_read_p95", max(quantile(took, 0.95) for took in reads.values()), "ms"),
+        ("dataset_export_10k", max(exports.values()), "s"),
     )
-    print(json.dumps({n: {"ours": round(v, 1), "peer": None, "unit": u, "ratio": None} for n, v, u in results}))
+    print(json.dumps({n: {"ours": round(v, 2), "peer": None, "unit": u, "ratio": None} for n, v, u in results}))
 
 
 def quantile(values: list[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, list[float]]]:
-    """How fast the import was, and milliseconds of each read by kind."""
+def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, list[float]], dict[str, float]]:
+    """How fast the import was, milliseconds of each read by kind, and seconds of each export of EXPORTED rows."""
     import django
 
     django.setup()
@@ -99,7 +113,7 @@ def measure(var: Path, rows: int, postmaster: int) -> tuple[Speed, dict[str, lis
     job.refresh_from_db()
     if not job.version:
         raise RuntimeError(job.error)
-    return speed, time_reads(job.version, rows, words)
+    return speed, time_reads(job.version, rows, words), time_exports(job.version)
 
 
 def write(path: Path, rows: int) -> list[str]:
@@ -146,9 +160,39 @@ def time_reads(version: object, rows: int, words: list[str]) -> dict[str, list[f
         "held-out common word deep": lambda: queries.examples(
             version, queries.Filters(text=draw.choice(common), split="heldout"), str(draw.randrange(rows))
         ),
+        "histograms": lambda: explore.histograms(version, queries.Filters()),
+        "histograms of a common word": lambda: explore.histograms(version, queries.Filters(text=draw.choice(common))),
+        "better side, by length": lambda: queries.examples(
+            version, queries.Filters(label="first", length=(200.0, 260.0)), str(draw.randrange(rows))
+        ),
+        "surface and ratio": lambda: queries.examples(
+            version, queries.Filters(slice="rejected:longer", ratio=(1.5, None)), str(draw.randrange(rows))
+        ),
         "count of a rare word": lambda: explore.count(version, queries.Filters(text=draw.choice(rare))),
     }
     return {name: [timed(read) for _ in range(READS)] for name, read in kinds.items()}
+
+
+def time_exports(version: object) -> dict[str, float]:
+    from webapp.datasets import export
+    from webapp.datasets.models import DatasetVersion
+
+    assert isinstance(version, DatasetVersion)  # noqa: S101  imported late
+    orders = {
+        "own": ("touchstone", "jsonl"),
+        "TRL": ("trl_preference", "jsonl"),
+        "TRL, Parquet": ("trl_preference", "parquet"),
+    }
+    return {
+        name: timed(lambda asked=asked: first_rows(export.chunks(version, export.order(*asked)))) / 1000
+        for name, asked in orders.items()
+    }
+
+
+def first_rows(pieces: Iterator[bytes]) -> None:
+    """Of each row there is a piece of at most `export.BATCH`, in order."""
+    for _ in islice(pieces, EXPORTED // 500):
+        """Made, and thrown away."""
 
 
 def timed(read: Callable[[], object]) -> float:

@@ -9,7 +9,9 @@ from typing import Any
 
 import torch
 
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+from trainer.inference.models import best_device
+
+DEVICE = best_device()
 Taken = dict[str, Any]
 """steps, and of each phase its seconds, processor seconds and peak MiB, summed over the counted steps."""
 

@@ -75,20 +75,20 @@ def sampler_server(arguments: list[str]) -> int:
     wanted = module.arguments(
         options.model, options.dtype, options.max_batch, options.kv_cache_gb, options.rank, not options.compile
     )
-    module.serve(wanted, options.host, options.port)
+    return int(module.serve(wanted, options.host, options.port))
 
 
 def _run(config: PolicyConfig, options: argparse.Namespace) -> int:
     from trainer.loops.run import run_policy
     from trainer.monitors import Console, RunMonitor, Spool
-    from trainer.runners import loop_for
+    from trainer.runners import learners_for, loop_for
 
     monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: monitor.request_stop())
-    loop_of = loop_for(config, options.model)
+    loop_of, learners = loop_for(config, options.model), learners_for(config, options.model)
     ended_well = run_policy(
-        config, options.data, options.model, options.out, monitor, options.resume, options.teacher, loop_of
+        config, options.data, options.model, options.out, monitor, options.resume, options.teacher, loop_of, learners
     )
     monitor.close()
     return 0 if ended_well else 1

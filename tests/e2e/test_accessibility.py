@@ -9,7 +9,7 @@ from tests.e2e.seed import seed_run
 from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
-from webapp.annotation.services import gold, projects, queue, tasks
+from webapp.annotation.services import gold, projects, queue, suggestions, tasks
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
 from webapp.inference.services import create_endpoint
@@ -92,6 +92,7 @@ def asked(cast) -> dict[str, int]:
     gold.mark(cast.owner, project, "labels", 1)
     (seat,) = queue.claim(cast.reviewer, project, hold=1)
     queue.submit(cast.reviewer, seat, {"verdict": "compared", "strength": 1}, None, 0.5)
+    suggestions.keep(project, "Strict v1", 1, {seat.task_id: {"verdict": "compared", "strength": 1}})
     return {"project": project.pk, "task": seat.task_id}
 
 

@@ -13,6 +13,7 @@ from .classification import Confusion, confusion
 from .estimate import Estimate, Floats, bootstrap_sums
 
 NOT_MET, MET = 0, 1
+SAME, UNJUDGED = "people and the judge say the same of everything", "nothing was judged"
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def agreement(
     return Agreement(
         table,
         accuracy=over(lambda s: (s[:, 0] + s[:, 3]) / s.sum(1), table.n, table.missing, "people graded nothing"),
-        kappa=over(_kappa, judged, table.missing, "people and the judge say the same of everything"),
+        kappa=over(_kappa, judged, table.missing, SAME if judged else UNJUDGED),
         precision=over(lambda s: s[:, 3] / (s[:, 1] + s[:, 3]), fp + tp, table.missing, "the judge calls nothing met"),
         recall=over(
             lambda s: s[:, 3] / (s[:, 2] + s[:, 3] + s[:, 5]),
@@ -60,7 +61,7 @@ def agreement(
             table.missing_V[MET],
             "people call nothing met",
         ),
-        lean=over(lambda s: (s[:, 1] - s[:, 2]) / s[:, :4].sum(1), judged, table.missing, "nothing was judged"),
+        lean=over(lambda s: (s[:, 1] - s[:, 2]) / s[:, :4].sum(1), judged, table.missing, UNJUDGED),
     )
 
 

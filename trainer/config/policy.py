@@ -94,6 +94,14 @@ class Optim(Section):
     recompute_activations: bool = knob(
         False, "Compute each layer again in the backward pass instead of keeping its activations", advanced=True
     )
+    processes: int = knob(
+        1,
+        "Processes that train one model together, each with a share of its weights; as many as there are GPUs",
+        unit="processes",
+        ge=1,
+        le=1024,
+        advanced=True,
+    )
 
 
 class Evaluation(Section):

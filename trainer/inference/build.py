@@ -17,11 +17,11 @@ HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> Sampler:
     """Raises SamplerInvalid or ModelInvalid with what to do."""
     from .local import LocalSampler, stop_token_ids
-    from .models import load_model
+    from .models import best_device, load_model
 
     wanted = config.sampler
     if wanted.kind == "local":
-        return LocalSampler(load_model(model_dir, config.model.dtype), tokenizer, wanted.max_batch)
+        return LocalSampler(load_model(model_dir, config.model.dtype).to(best_device()), tokenizer, wanted.max_batch)
     from .vllm.sampler import VllmSampler
 
     rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None

@@ -74,6 +74,13 @@ def load_model(directory: Path, dtype: str = "float32") -> Any:
     return model
 
 
+def best_device() -> str:
+    """Where a run's own process keeps its models: a GPU where torch sees one."""
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def check_directory(directory: Path) -> None:
     """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid."""
     config_file = directory / "config.json"

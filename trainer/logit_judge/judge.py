@@ -9,7 +9,7 @@ Axes: N nodes of a tree, P tokens in the cache, C prompts of a run, V vocabulary
 
 import copy
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,19 +72,21 @@ class LogitJudge:
             self._opening, self._opened = tokens, DynamicCache()
             self._go_through(self._opened, tokens)
 
-    def _read_group(self, prompts: Sequence[Tokens]) -> Iterator[Reading]:
-        """Yields in order: a group is a stretch of the prompts."""
+    def _read_group(self, prompts: Sequence[Tokens]) -> list[Reading]:
+        """In the order of the prompts, whichever of them are computed together."""
         shared = split(prompts)
         opened = len(self._opening) if common(self._opening, prompts[0]) == len(self._opening) <= shared else 0
         cache = copy.deepcopy(self._opened) if opened else DynamicCache()
         self._go_through(cache, prompts[0][opened:shared])
-        for run in pack([prompt[shared:] for prompt in prompts], _NODES):
-            logits_CV = self._go_on(cache, [prompts[i][shared:] for i in run])
+        found: dict[int, Reading] = {}
+        for together in pack([prompt[shared:] for prompt in prompts], _NODES):
+            logits_CV = self._go_on(cache, [prompts[i][shared:] for i in together.places])
             logp_CV = torch.log_softmax(logits_CV.float(), dim=-1)
             yes_C, no_C = logp_CV[:, self._yes].logsumexp(-1), logp_CV[:, self._no].logsumexp(-1)
-            for i, yes, no in zip(run, yes_C.tolist(), no_C.tolist(), strict=True):
+            for i, yes, no in zip(together.places, yes_C.tolist(), no_C.tolist(), strict=True):
                 cached = shared if i else opened
-                yield Reading(yes - no, math.exp(yes) + math.exp(no), len(prompts[i]), cached)
+                found[i] = Reading(yes - no, math.exp(yes) + math.exp(no), len(prompts[i]), cached)
+        return [found[i] for i in range(len(prompts))]
 
     def _go_through(self, cache: DynamicCache, tokens: Tokens) -> None:
         """Add keys and values of `tokens` to the cache, in pieces so that memory grows with its length only."""

@@ -98,8 +98,8 @@ class Learner:
         return logp_T.cpu()
 
     def _spread(self, model: Any) -> Pass:
-        made = Pass(model)
-        self.share.spread(made, list(model.model.layers), getattr(torch, self._config.model.dtype))
+        made, dtype = Pass(model), getattr(torch, self._config.model.dtype)
+        self.share.spread(made, list(model.model.layers), dtype if model.dtype != dtype else None)
         return made
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
@@ -122,8 +122,8 @@ class Learner:
             for name, module in self._model.named_modules():
                 if hasattr(module, "lora_A"):
                     dtype = module.base_layer.weight.dtype
-                    yield f"{name}.lora_A.weight", module.lora_A["default"].weight.to(dtype)
-                    scaled = module.lora_B["default"].weight * module.scaling["default"]
+                    yield f"{name}.lora_A.weight", whole(module.lora_A["default"].weight).to(dtype)
+                    scaled = whole(module.lora_B["default"].weight) * module.scaling["default"]
                     yield f"{name}.lora_B.weight", scaled.to(dtype)
 
     @contextmanager

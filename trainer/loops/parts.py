@@ -10,6 +10,7 @@ from trainer.monitors import RunMonitor
 
 from .data import PromptSets
 from .learner import Learner, Teacher
+from .update import Updater
 
 
 @dataclass(frozen=True)
@@ -24,3 +25,5 @@ class Parts:
     monitor: RunMonitor
     run_dir: Path
     teacher: Teacher | None = None
+    updater: Updater | None = None
+    """What updates the learner, where that does not happen in this process."""

@@ -49,7 +49,7 @@ class PolicyLoop:
         config, prompts = self.parts.config, self.parts.prompts
         self._config, self._monitor = config, self.parts.monitor
         self._order = DataOrder(len(prompts.train), config.seed, config.data.shuffle)
-        self._updater = Updater(self.parts.learner, config, self.parts.teacher)
+        self._updater = self.parts.updater or Updater(self.parts.learner, config, self.parts.teacher)
         self.reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
         self._rubrics = {p.example.key: p.rubric for p in [*prompts.train, *prompts.heldout]}
         self._clock = Clock(config, bool(prompts.heldout))

@@ -14,6 +14,8 @@ from .errors import AttemptAbandoned, RunFailed, StopRequested
 
 _TRACEBACK_LINES = 12
 LoopOf = Callable[[Any], "PolicyLoop"]  # noqa: F821 - imported below, after the config and the files have been checked
+Learners = Callable[[Path | None], tuple[Any, Any]]
+"""Makes a learner and its updater outside this process, given the directory of the teacher."""
 
 
 def run_policy(
@@ -25,15 +27,17 @@ def run_policy(
     resume: bool,
     teacher_dir: Path | None = None,
     loop_of: LoopOf | None = None,
+    learners: Learners | None = None,
 ) -> bool:
     """Runs to an end that the monitor has been told of. True: finished or stopped; False: failed or abandoned.
 
-    `loop_of` makes the loop out of its parts; left out, it is the synchronous one.
+    `loop_of` makes the loop out of its parts; left out, it is the synchronous one. `learners` makes what is trained where
+    several processes train it; left out, it is in this process.
     """
     loop = None
     try:
         monitor.state("running")
-        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir, loop_of)
+        loop = _build(config, examples, model_dir, run_dir, monitor, resume, teacher_dir, loop_of, learners)
         summary = loop.run()
         monitor.state("finished", step=loop.step, summary=summary)
         return True
@@ -51,6 +55,7 @@ def run_policy(
     finally:
         if loop:
             loop.parts.sampler.close()
+            loop.parts.learner.close()
 
 
 def explain(error: BaseException, config: PolicyConfig) -> str:
@@ -89,13 +94,14 @@ def _build(
     resume: bool,
     teacher_dir: Path | None,
     loop_of: LoopOf | None,
+    learners: Learners | None,
 ) -> "PolicyLoop":  # noqa: F821 - imported below, after the config and the files have been checked
     from .data import prepare_prompts, read_examples
 
     rows = read_examples(examples)
     monitor.progress(0, "loading", 0, 1, None)
     from trainer.inference.build import build_sampler
-    from trainer.inference.models import load_model, load_tokenizer
+    from trainer.inference.models import best_device, load_model, load_tokenizer
 
     from .learner import Learner
     from .parts import Parts
@@ -108,10 +114,14 @@ def _build(
         monitor.log(line, level="warning")
     if not prompts.heldout and config.evaluation.max_examples:
         monitor.log("no example is held out, so there is no evaluation", level="warning")
-    learner = Learner(load_model(model_dir, config.model.dtype), config)
+    teacher, updater = _teacher(config, teacher_dir, tokenizer), None
+    if learners is None:
+        learner = Learner(load_model(model_dir, config.model.dtype).to(best_device()), config)
+    else:
+        learner, updater = learners(teacher_dir if teacher else None)
     sampler = build_sampler(config, model_dir, tokenizer)
-    teacher = _teacher(config, teacher_dir, tokenizer)
-    loop = (loop_of or PolicyLoop)(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher))
+    parts = Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir, teacher, updater)
+    loop = (loop_of or PolicyLoop)(parts)
     monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; "
         f"{learner.size:,} trained parameters"
@@ -127,7 +137,7 @@ def _teacher(config: PolicyConfig, teacher_dir: Path | None, tokenizer: Any) -> 
         return None
     if teacher_dir is None:
         raise RunFailed("objective 'distill' needs the directory of a teacher (--teacher on the command line)")
-    from trainer.inference.models import load_model, load_tokenizer
+    from trainer.inference.models import best_device, load_model, load_tokenizer
 
     from .learner import Teacher
 
@@ -136,7 +146,7 @@ def _teacher(config: PolicyConfig, teacher_dir: Path | None, tokenizer: Any) -> 
             f"the teacher in {teacher_dir} has another tokenizer than the model: its log-probabilities are of other "
             "tokens. Choose a teacher of the same family."
         )
-    return Teacher(load_model(teacher_dir, config.model.dtype))
+    return Teacher(load_model(teacher_dir, config.model.dtype).to(best_device()))
 
 
 def _settle_arithmetic() -> None:
@@ -144,7 +154,9 @@ def _settle_arithmetic() -> None:
     import torch
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
-    torch.use_deterministic_algorithms(True)
+    # Some kernels of a GPU have no deterministic form (sums along a row, attention's gradient): there torch only warns.
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
     # Filling fresh memory would only help to find reads of it; it costs a pass over every tensor.
     torch.utils.deterministic.fill_uninitialized_memory = False
 

@@ -20,17 +20,20 @@ class Share:
     ranks: int = 1
     mesh: Any = None
 
-    def spread(self, whole: nn.Module, layers: list[nn.Module], dtype: torch.dtype) -> None:
-        """Keep this process's share of every parameter of `whole`, gathered layer by layer. `dtype`: that of the passes."""
+    def spread(self, whole: nn.Module, layers: list[nn.Module], compute: torch.dtype | None) -> None:
+        """Keep this process's share of every parameter of `whole`; passes gather them layer by layer.
+
+        `compute`: the dtype of the passes, where it is narrower than the parameters. The shares are then the masters:
+        gathered rounded, while gradients are summed up in float32.
+        """
         if self.mesh is None:
             return
         from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
 
-        trained = next((p.dtype for p in whole.parameters() if p.requires_grad), dtype)
-        # Float32 shares of a model that computes in bfloat16 are its masters: gathered rounded, summed up in float32.
-        mixed = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32) if trained != dtype else None
+        reduce = torch.float32 if compute else None
+        mixed = MixedPrecisionPolicy(param_dtype=compute, reduce_dtype=reduce)
         for module in [*layers, whole]:
-            fully_shard(module, mesh=self.mesh, **({"mp_policy": mixed} if mixed else {}))
+            fully_shard(module, mesh=self.mesh, mp_policy=mixed)
         for module in whole.modules():
             if isinstance(module, FSDPModule):
                 # An objective divides by the totals of the update, so gradients of the processes are added, not averaged.

@@ -47,6 +47,17 @@ class UpdateReport:
     """The same with shared prefixes counted once: what was computed."""
     passes: int = 0
 
+    def take_in(self, other: "UpdateReport") -> None:
+        """What another process did of the same updates; norms are those of the whole gradient in both."""
+        self.losses = [mine + theirs for mine, theirs in zip(self.losses, other.losses, strict=True)]
+        for name in ("ratio", "weight", "entropy", "kl_old", "kl", "advantages"):
+            getattr(self, name).update(getattr(other, name))
+        for name, parts in other.extra.items():
+            self.extra.setdefault(name, []).extend(parts)
+        self.tokens += other.tokens
+        self.nodes += other.nodes
+        self.passes += other.passes
+
 
 class Updater:
     """Cuts a step into mini-batches (one update each) and those into micro-batches that fit the token budget.
@@ -86,22 +97,28 @@ class Updater:
         return report
 
     def _update(self, step: "_Step", rows: list[int], report: UpdateReport, first_pass: bool) -> None:
+        share = self._learner.share
         self._learner.begin_update()
         batch = step.batch(rows)
         report.losses.append(0.0)
-        for found in step.micro_batches(rows):
-            micro = found.places
+        for turn in step.turns(rows):
+            mine = turn[share.rank] if share.rank < len(turn) else None
+            refer = first_pass and any(step.wants_reference(found.places) for found in turn)
+            if mine is None:
+                step.idle(turn[0].places, refer)
+                continue
+            micro = mine.places
             scored = step.score(micro)
             step.fill_old(micro, scored)
             step.fill_teacher(micro)
-            if first_pass:
+            if refer:
                 step.fill_reference(micro, report.kl, scored)
             result = self._objective.loss(step.micro(batch, rows, micro, scored), self._params)
             if not torch.isfinite(result.loss):
                 raise NotFinite("the loss", micro)
             if result.loss.requires_grad:
                 result.loss.backward()
-            step.note(report, found, scored, result)
+            step.note(report, mine, scored, result)
         norm = self._learner.clip(self._config.optim.grad_clip)
         if not math.isfinite(norm):
             raise NotFinite("the norm of the gradient", rows)
@@ -147,11 +164,30 @@ class _Step:
         kept = [[b for b in cut if not math.isnan(float(self._advantages_B[b]))] for cut in cuts]
         return [rows for rows in kept if rows]
 
-    def micro_batches(self, rows: list[int]) -> list[Pack]:
-        """Rows with a gradient and rows without one apart: the latter need no backward pass."""
+    def turns(self, rows: list[int]) -> list[list[Pack]]:
+        """One micro-batch for each process and turn; rows without a gradient apart, since they need no backward pass.
+
+        The processes that hold the model together come to the same turns, and each takes its own micro-batch of them.
+        """
         moving = [b for b in rows if self._moves(b)]
         still = [b for b in rows if not self._moves(b)]
-        return [*self._packed(moving), *self._packed(still)]
+        return [*self._dealt(self._packed(moving)), *self._dealt(self._packed(still))]
+
+    def _dealt(self, packs: list[Pack]) -> list[list[Pack]]:
+        ranks = self._learner.share.ranks
+        return [packs[start : start + ranks] for start in range(0, len(packs), ranks)]
+
+    def idle(self, rows: list[int], refer: bool) -> None:
+        """What a process does in a turn that has nothing for it: the passes that the others wait for, counting for nothing."""
+        shortest = [min((self._sequence(b) for b in rows), key=lambda sequence: len(sequence[0] + sequence[1]))]
+        temperature = self._config.rollout.temperature
+        with torch.set_grad_enabled(self._moves(rows[0])):
+            (part,) = self._learner.score(shortest, temperature)
+        if refer:
+            with torch.no_grad():
+                self._learner.score(shortest, temperature, untrained=True)
+        if part.logp_T.requires_grad:
+            (part.logp_T.sum() * 0.0).backward()
 
     def score(self, rows: list[int]) -> list[Scored]:
         with torch.set_grad_enabled(self._moves(rows[0])):
@@ -161,9 +197,17 @@ class _Step:
     def record_old(self, rows: list[int]) -> None:
         """pi_old for responses that an earlier update of the step would otherwise have moved."""
         unknown = [b for b in rows if b not in self._known]
-        for micro in self._packed(unknown):
-            parts = self._learner.score([self._sequence(b) for b in micro.places], self._config.rollout.temperature)
-            self.fill_old(micro.places, parts)
+        share = self._learner.share
+        for turn in self._dealt(self._packed(unknown)):
+            # A process without a micro-batch repeats the first one, which the others' passes need it for.
+            mine = turn[share.rank if share.rank < len(turn) else 0]
+            parts = self._learner.score([self._sequence(b) for b in mine.places], self._config.rollout.temperature)
+            if share.rank < len(turn):
+                self.fill_old(mine.places, parts)
+        if unknown:
+            # Later micro-batches may give a response to another process than the one that scored it here.
+            self._old_BT[unknown] = share.add_up(self._old_BT[unknown])
+            self._known.update(unknown)
 
     def fill_old(self, rows: list[int], scored: list[Scored]) -> None:
         """Before the first update the policy is pi_old, so its own pass needs no second one."""
@@ -182,15 +226,17 @@ class _Step:
             self._teacher_BT[b, : len(logp_T)] = logp_T
             self._taught.add(b)
 
+    def wants_reference(self, rows: list[int]) -> bool:
+        return any(b in self._kl_rows for b in rows)
+
     @torch.no_grad()
     def fill_reference(self, rows: list[int], kl: dict[int, Tensor], scored: list[Scored]) -> None:
         """log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
         wanted = [(b, part) for b, part in zip(rows, scored, strict=True) if b in self._kl_rows]
-        if not wanted:
-            return
-        sequences = [self._sequence(b) for b, _ in wanted]
+        # Asked for because of another process's micro-batch: its pass needs this one, the numbers are not needed.
+        sequences = [self._sequence(b) for b, _ in wanted] or [self._sequence(rows[0])]
         reference = self._learner.score(sequences, self._config.rollout.temperature, untrained=True)
-        for (b, part), ref in zip(wanted, reference, strict=True):
+        for (b, part), ref in zip(wanted, reference, strict=bool(wanted)):
             self._ref_BT[b, : len(ref.logp_T)] = ref.logp_T
             kl[b] = _k3(part.logp_T.detach(), ref.logp_T)
 

@@ -71,10 +71,10 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
         monitor.state("failed", str(error))
         return False
     from trainer.loops.run import run_policy
-    from trainer.runners import loop_for
+    from trainer.runners import learners_for, loop_for
 
-    loop_of = loop_for(config, model)
-    return run_policy(config, examples, model, run_dir, monitor, assignment.resume, teacher, loop_of)
+    loop_of, learners = loop_for(config, model), learners_for(config, model)
+    return run_policy(config, examples, model, run_dir, monitor, assignment.resume, teacher, loop_of, learners)
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:

@@ -1,5 +1,5 @@
-"""Asynchronous runs: workers sample and score while the learner trains (METHODS 8)."""
+"""Runs of more than one process: workers that sample while the learner trains (METHODS 8), learners of several processes."""
 
-from .loop import AsyncPolicyLoop, loop_for
+from .loop import AsyncPolicyLoop, learners_for, loop_for
 
-__all__ = ["AsyncPolicyLoop", "loop_for"]
+__all__ = ["AsyncPolicyLoop", "learners_for", "loop_for"]

@@ -14,6 +14,7 @@ from trainer.config import PolicyConfig
 from trainer.loops.errors import RunFailed
 from trainer.loops.parts import Parts
 from trainer.loops.policy import SAVED, PolicyLoop
+from trainer.loops.run import Learners
 from trainer.rollouts import PromptPlan, Trajectory
 
 from .conductor import Batch, Conductor
@@ -166,3 +167,16 @@ def loop_for(config: PolicyConfig, model_dir: Path) -> Callable[[Parts], PolicyL
     from .ray_fleet import RayFleet
 
     return lambda parts: AsyncPolicyLoop(parts, RayFleet(config, model_dir))
+
+
+def learners_for(config: PolicyConfig, model_dir: Path) -> Learners | None:
+    """What makes a learner of several processes; None where this process trains."""
+    if config.optim.processes == 1:
+        return None
+    from .ray_learner import ShardedLearner, ShardedUpdater
+
+    def make(teacher_dir: Path | None) -> tuple[ShardedLearner, ShardedUpdater]:
+        learner = ShardedLearner(config, model_dir, teacher_dir)
+        return learner, ShardedUpdater(learner, config)
+
+    return make

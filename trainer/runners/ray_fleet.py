@@ -112,14 +112,14 @@ class RayFleet:
     _count: int = 0
 
     def start(self, workers: int) -> None:
-        _connect()
+        connect()
         for _ in range(workers):
             self._spawn("rollout")
         for _ in range(self.config.runner.reward_workers):
             self._spawn("reward")
 
     def publish(self, version: int, weights: Weights) -> None:
-        _connect()
+        connect()
         self._weights[version] = ray.put(dict(weights))
 
     def forget(self, below: int) -> None:
@@ -284,7 +284,8 @@ class RayFleet:
                 self._lost(member, f"no reward after {took:.0f} s (allowed: {limit:g} s)")
 
 
-def _connect() -> None:
+def connect() -> None:
+    """To the cluster that `RAY_ADDRESS` names, or to one of this machine's own."""
     if ray.is_initialized():
         return
     quiet = {"log_to_driver": False, "configure_logging": False}

@@ -308,7 +308,7 @@ def _input(
         help=schema.get("description", ""),
         unit=schema.get("unit", ""),
         default=shown(default),
-        bounds=_bounds(schema),
+        bounds="" if schema.get("source") else _bounds(schema),  # of a row's number nobody thinks in bounds
         advanced=bool(schema.get("advanced")),
         nullable=nullable,
         choices=tuple(schema.get("enum", ())),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic_core import from_json, to_json
 
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
@@ -97,13 +98,6 @@ def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     return _jsonl(version, asked)
 
 
-def _examples(version: DatasetVersion, asked: Order) -> Iterator[Example]:
-    for _, line in queries.stream_canonical(version):
-        example = Example.model_validate_json(line)
-        if not asked.split or example.split == asked.split:
-            yield example
-
-
 def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     """The stored text itself, not read and written again."""
     lines = queries.stream_canonical(version)
@@ -114,26 +108,28 @@ def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
 
 
 def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
-    for example in _examples(version, asked):
-        yield from rows_of(example, asked.exporter, asked.extras)
+    for _, line in queries.stream_canonical(version):
+        example = Example.model_validate_json(line)
+        if not asked.split or example.split == asked.split:
+            yield from rows_of(example, line, asked.exporter, asked.extras)
 
 
-def rows_of(example: Example, exporter: Exporter, extras: bool = True) -> Iterator[Row]:
-    """The rows of one example, the first of them with what the layout cannot say."""
+def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True) -> Iterator[Row]:
+    """The rows of one example, whose canonical text is `line`; the first of them with what the layout cannot say."""
     if exporter is NATIVE or not exporter.importer or not extras:
         yield from exporter.rows(example)
         return
     for number, row in enumerate(exporter.rows(example)):
-        yield {**row, EXTRAS: json.dumps({patches.AGAIN: example.key}) if number else _extras(row, example, exporter)}
+        yield {**row, EXTRAS: json.dumps({patches.AGAIN: example.key}) if number else _extras(row, line, exporter)}
 
 
-def _extras(row: Row, example: Example, exporter: Exporter) -> str:
+def _extras(row: Row, line: str, exporter: Exporter) -> str:
     importer = IMPORTERS[exporter.importer or ""]
     try:
-        plain = patches.plain_of(importer.converter(Alone(""))(json.loads(json.dumps(row)), {}))
+        plain = patches.plain_of(importer.converter(Alone(""))(from_json(to_json(row)), {}))
     except BadRow:
         plain = {}
-    return patches.written(plain, example, importer.name)
+    return patches.written(plain, line, importer.name)
 
 
 def _jsonl(version: DatasetVersion, asked: Order) -> Iterator[bytes]:

@@ -51,20 +51,24 @@ class Packer:
             for name, column in zip(self.NAMES, zip(*rows, strict=True), strict=True):
                 self._parts[name].append(_array(column, name, self._books.get(name)))
 
+    @transaction.atomic
     def save(self, version_id: int) -> None:
-        made = []
-        for name, arrays in self._parts.items():
+        """Writes the columns one by one and lets go of each: together, in the text of a statement, they would take as
+        much memory as a whole import."""
+        PackedColumn.objects.filter(version_id=version_id).delete()
+        for name in self.NAMES:
+            arrays = self._parts.pop(name)
             array = np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
             values = [list(each) if isinstance(each, tuple) else each for each in self._books.get(name, {})]
             if name in CODED:
                 array = array.astype(np.min_scalar_type(max(len(values) - 1, 0)))
-            kind = array.dtype.str
-            made.append(PackedColumn(version_id=version_id, name=name, kind=kind, data=array.tobytes(), values=values))
-        ids = _ids(version_id)
-        made.append(PackedColumn(version_id=version_id, name=ID, kind=ids.dtype.str, data=ids.tobytes()))
-        with transaction.atomic():
-            PackedColumn.objects.filter(version_id=version_id).delete()
-            PackedColumn.objects.bulk_create(made, batch_size=4)
+            _save(version_id, name, array, values)
+        _save(version_id, ID, _ids(version_id), [])
+
+
+def _save(version_id: int, name: str, array: Array, values: list[Any]) -> None:
+    data = array.tobytes()
+    PackedColumn.objects.create(version_id=version_id, name=name, kind=array.dtype.str, data=data, values=values)
 
 
 def _chunks(version_id: int) -> Iterable[list[tuple[Any, ...]]]:

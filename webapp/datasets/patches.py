@@ -14,14 +14,15 @@ COLUMN = "touchstone"
 AGAIN = "again"  # marks a further row of an example whose first row said everything
 
 
-def written(plain: Data, example: Example, format: str) -> str:
-    """The text of the column: the format whose importer made `plain`, and what turns that into the example.
+def written(plain: Data, canonical: str, format: str) -> str:
+    """The text of the column: the format whose importer made `plain`, and what turns that into the example of this
+    canonical text.
 
     Each change is [path, value], or [path] for a field that goes.
     """
     changes = [
         [list(change.where)] if change.after is MISSING else [list(change.where), change.after]
-        for change in differing(plain, json.loads(example.canonical()))
+        for change in differing(plain, json.loads(canonical))
     ]
     return json.dumps({"format": format, "changes": changes}, ensure_ascii=False, separators=(",", ":"))
 

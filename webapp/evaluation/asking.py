@@ -17,6 +17,7 @@ from .models import Case, Evaluation
 
 MAX_EXAMPLES = 5_000
 SIDES = ("a", "b", "response")
+COMPARISONS = (Project.Kind.PAIRWISE, Project.Kind.RANKING)
 
 
 @transaction.atomic
@@ -25,7 +26,7 @@ def make_tasks(
 ) -> Project:
     """A dataset of the examples behind the cases that carry all of `tags`, and an open project on it.
 
-    Of each example the responses that the cases are about stay. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
+    Of each example the responses that the cases are about stay; all of them where a comparison would have only one. Raises Invalid at `name`, `kind`, `overlap`, `dataset` or
     `tag`, Conflict where the evaluation has no dataset.
     """
     version = evaluation.dataset_version
@@ -41,7 +42,7 @@ def make_tasks(
         membership, name, f"From evaluation {evaluation.pk}: {', '.join(tags) or 'all cases'}"
     )
     lineage = {"from": "evaluation", "evaluation": evaluation.pk, "tags": list(tags), "version_id": version.pk}
-    listed = datasets.new_version(membership, made, _trimmed(found, wanted), None, lineage)
+    listed = datasets.new_version(membership, made, _trimmed(found, wanted, kind), None, lineage)
     project = projects.create(membership, name=name, kind=kind, dataset=listed, overlap=overlap)
     return projects.set_state(membership, project, Project.State.OPEN)
 
@@ -59,10 +60,11 @@ def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> dict[str, set[str]]:
     return found
 
 
-def _trimmed(found: dict[str, Example], wanted: dict[str, set[str]]) -> Iterator[Example]:
+def _trimmed(found: dict[str, Example], wanted: dict[str, set[str]], kind: str) -> Iterator[Example]:
+    fewest = 2 if kind in COMPARISONS else 1
     for key, example in found.items():
         keep = wanted[key] & {response.id for response in example.responses}
-        if not keep:
+        if len(keep) < fewest:
             yield example
             continue
         responses = tuple(response for response in example.responses if response.id in keep)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import ceil, floor, log10
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
@@ -11,6 +12,7 @@ WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 30, 40
 SERIES = 8
 TICKS = 5
+SLACK = 1e-9  # rounding must not push a value that lies on a mark beyond it
 MOST_MARKS = 8  # values of x that each get a tick of their own
 
 
@@ -71,9 +73,21 @@ def _with_intervals(points: list[Any]) -> list[float]:
 
 
 def _axis(values: list[float], start: float, end: float, *, pad: bool = True) -> Axis:
+    """With `pad` from one round number to another; without it from the first value to the last, one alone in the middle."""
     low, high = min(values), max(values)
-    room = (high - low) * 0.06 or abs(high) * 0.1 or 0.1
-    return Axis(low - room, high + room, start, end) if pad else Axis(low, high if high > low else low + 1, start, end)
+    if not pad:
+        return Axis(low, high, start, end) if high > low else Axis(low - 1, high + 1, start, end, (low,))
+    room = 0.0 if high > low else abs(high) * 0.1 or 0.1
+    step = _round_step((high - low + 2 * room) / (TICKS - 1))
+    first, last = floor((low - room) / step + SLACK), ceil((high + room) / step - SLACK)
+    marks = tuple(round(step * i, 10) for i in range(first, last + 1))
+    return Axis(marks[0], marks[-1], start, end, marks)
+
+
+def _round_step(least: float) -> float:
+    """The next of 1, 2, 2.5 and 5 times a power of ten."""
+    power = 10.0 ** floor(log10(least))
+    return next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= least * (1 - SLACK))
 
 
 def _line(colour: int, series: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:

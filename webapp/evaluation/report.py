@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Cell = dict[str, Any]
-Unit = Literal["share", "number", "points", "money", "seconds", "count"]
+Unit = Literal["share", "number", "points", "money", "seconds", "count", "weight"]
 
 
 def estimate(found: Any, *tags: str, unit: Unit = "share", note: str = "") -> Cell:

@@ -35,7 +35,7 @@ urlpatterns = [
     path("name", name),
     path("stream", lambda request: StreamingHttpResponse(pieces())),
     path("made", lambda request: StreamingHttpResponse(made())),
-    path("file", lambda request: FileResponse(Path(__file__).open("rb"))),
+    path("file", lambda request: FileResponse(Path(__file__).open("rb"))),  # noqa: SIM115 - the response closes it
     path("broken", lambda request: 1 / 0),
 ]
 

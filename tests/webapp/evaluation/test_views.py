@@ -34,7 +34,7 @@ def pages(row: Evaluation) -> list[str]:
     ]
 
 
-WRITES = ("again", "rerun", "tasks", "move", "rename", "delete")
+WRITES = ("again", "rerun", "tasks", "study", "move", "rename", "delete")
 
 
 def test_reviewers_read_everything_and_change_nothing(cast, finished):

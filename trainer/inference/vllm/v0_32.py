@@ -7,6 +7,9 @@ registered in `v0_32_worker`; `LoRARequest`; the server's token-level route and 
 import json
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -78,6 +81,7 @@ class OfflineEngine:
             self._sockets.cleanup()
             raise SamplerInvalid(f"vLLM does not start with {wanted['model']}: {error}") from error
         self._call = Watched([child for child in multiprocessing.active_children() if child not in before])
+        self._call(self._llm.collective_rpc, "touchstone_follow", args=(str(os.getpid()),))
         self._call(self._llm.init_weight_transfer_engine, {"init_info": {}})
         self._lora = LoRARequest
         self._adapter: Any = None
@@ -268,24 +272,26 @@ def drawing(request: SampleRequest, stop_ids: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def serve(wanted: dict[str, Any], host: str, port: int) -> NoReturn:
-    """Become the server: this process is replaced."""
-    import sys
-
-    flags: list[str] = []
+def serve(wanted: dict[str, Any], host: str, port: int) -> int:
+    """Run the server until it ends or this process is told to; its exit status."""
+    flags = ["--enable-scale-out"]  # the token-level route, which is off by default
     for name, value in wanted.items():
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool):
             flags += [flag] if value else []
         else:
             flags += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
-    extra = settings(tempfile.gettempdir()) | {
-        "VLLM_SERVER_DEV_MODE": "1",
-        "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
-    }
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", host, "--port", str(port), *flags]
-    os.execve(sys.executable, command, os.environ | extra)  # noqa: S606
+    with tempfile.TemporaryDirectory(prefix="touchstone-vllm-") as sockets:
+        extra = settings(sockets) | {
+            "VLLM_SERVER_DEV_MODE": "1",
+            "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+            "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
+        }
+        server = subprocess.Popen(command, env=os.environ | extra)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda received, _: server.send_signal(received))
+        return server.wait()
 
 
 def _generated(output: Any) -> Generated:

@@ -1,8 +1,14 @@
 """vLLM 0.32: what runs inside its worker. vLLM imports this module because `worker_extension_cls` names it."""
 
+import ctypes
 import json
+import os
+import signal
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import torch
@@ -15,6 +21,9 @@ from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, i
 from trainer.inference.checksum import Checksum
 
 from .v0_32 import TRANSFER
+
+_PDEATHSIG = 1  # sys/prctl.h
+_LOOK_S = 2.0
 
 
 @dataclass
@@ -68,6 +77,14 @@ class Worker:
     model_runner: Any
     vllm_config: Any
 
+    def touchstone_follow(self, pid: str) -> str:
+        """End with the engine that started this worker, and with process `pid`, the one that trains: a killed one closes
+        nothing, and vLLM would keep the memory and spin.
+        """
+        ctypes.CDLL(None).prctl(_PDEATHSIG, signal.SIGKILL)
+        Thread(target=_follow, args=(int(pid),), name="follow", daemon=True).start()
+        return pid
+
     def touchstone_facts(self) -> str:
         config = self.vllm_config
         lora = config.lora_config
@@ -87,6 +104,12 @@ class Worker:
         for name in json.loads(names):
             checksum.add(name, held.read(name))
         return checksum.hexdigest()
+
+
+def _follow(pid: int) -> None:
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(_LOOK_S)
+    os._exit(1)  # the engine notices, and ends as well
 
 
 class Held:

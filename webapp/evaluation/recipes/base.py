@@ -171,7 +171,8 @@ def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[Fiel
 @dataclass(frozen=True)
 class Recipe:
     """`dataset` and `recording` say whether it needs them. `check` finds what is wrong with a config for a
-    choice of data: (config, whether there is a dataset, whether there is a recording)."""
+    choice of data: (config, whether there is a dataset, whether there is a recording). `tasks`: the kind of annotation
+    task that its cases are best asked about in."""
 
     name: str
     title: str
@@ -184,6 +185,7 @@ class Recipe:
     recording: Need = "no"
     check: Callable[[Any, bool, bool], Iterator[FieldProblem]] = _nothing_wrong
     measure: str = "Accuracy"
+    tasks: str = "pairwise"
 
 
 def tag(kind: str, value: str) -> str:

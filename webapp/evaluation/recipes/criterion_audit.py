@@ -18,7 +18,7 @@ from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig,
 from .grades import Graded, graded
 
 WORDS = {True: "met", False: "not met", None: None}
-MOST_CRITERIA = 60  # rows of a table by criterion
+MOST_CRITERIA = 40  # rows of a table by criterion
 # (columns' words, (what people say, what the judge says))
 CELLS = (
     ("Both met", (True, True)),
@@ -161,11 +161,10 @@ def _agreement(rows: Sequence[Audited]) -> Agreement:
 
 
 def _clusters(rows: Sequence[Audited]) -> list[str]:
-    """Of one prompt together; of one response where there is only one prompt."""
+    """Of one prompt together; of one response where there is only one prompt; each apart where there is one response."""
     prompts = [each.graded.example.key for each in rows]
-    if len(set(prompts)) > 1:
-        return prompts
-    return [each.graded.response.id for each in rows]
+    responses = [each.graded.response.id for each in rows]
+    return next((found for found in (prompts, responses) if len(set(found)) > 1), [each.item for each in rows])
 
 
 def _accuracy(found: Agreement, judge: str, *tags: str) -> r.Cell:
@@ -205,7 +204,7 @@ def _table(found: Mapping[str, Agreement]) -> r.Table:
         ("Lean", "share the judge calls met minus the share people do: above 0 it is milder"),
         ("Missing", "criteria without a verdict of the judge"),
     ]
-    note = "Criteria on which people are evenly split are left out and counted. The criteria of one prompt are resampled together."
+    note = "Criteria on which people are evenly split are left out and counted. The criteria of one prompt are resampled together, where there are several."
     return r.Table("Judges against people", columns, rows, note)
 
 
@@ -237,7 +236,7 @@ def _by_criterion(judge: str, rows: Sequence[Audited]) -> Iterator[r.Table]:
         kappa = r.estimate(found[text].kappa, *mine, "wrong", unit="points")
         shown.append([r.text(text, *mine), *_cells(found[text], *mine), _accuracy(found[text], judge, mine[1]), kappa])
     left = len(order) - MOST_CRITERIA
-    more = f" {left:,} more criteria are in the cases." if left > 0 else ""
+    more = f" {left:,} more criteria, with as few or fewer of them, are in the cases." if left > 0 else ""
     columns = ["Criterion", *[words for words, _ in CELLS], "No verdict", "Agreement", "Kappa"]
     yield r.table(f"By criterion: {judge}", columns, shown, f"Those they part on most often come first.{more}")
 
@@ -324,5 +323,6 @@ RECIPE = Recipe(
     icon="check-check",
     schema=CriterionAuditConfig,
     run=run,
+    tasks="grading",
     measure="Agreement with people",
 )

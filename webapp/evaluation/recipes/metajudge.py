@@ -214,7 +214,7 @@ def _hollow(each: Sampled) -> bool:
 
 
 def _right(each: Sampled) -> bool:
-    return each.verdict is not None and np.sign(each.verdict) == each.pair.label
+    return each.verdict is not None and bool(np.sign(each.verdict) == each.pair.label)
 
 
 def _scatter(found: dict[str, bench.Consistency]) -> r.Scatter:
@@ -267,9 +267,13 @@ def _shares(by_judge: dict[str, list[Sampled]]) -> Iterator[r.Table]:
                 ]
             )
         columns = [("Judge", ""), *[(CLASSES.get(name, name), FLAWS.get(name, "")) for name in names]]
-        yield r.Table(
-            title, columns, rows, "Share of all reasons; a reason may have several flaws." if names[0] == "F1" else ""
+        meanings = "; ".join(f"{name} {meaning.partition(':')[0]}" for name, meaning in FLAWS.items())
+        note = (
+            f"Share of all reasons; a reason may have several: {meanings}."
+            if key == "flaws"
+            else "Share of all reasons."
         )
+        yield r.Table(title, columns, rows, note)
 
 
 def _items(each: Sampled) -> list[dict[str, Any] | None]:

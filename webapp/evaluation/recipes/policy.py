@@ -292,5 +292,6 @@ RECIPE = Recipe(
     run=run,
     dataset="may",
     check=check,
+    tasks="grading",
     measure="Clipped rubric score",
 )

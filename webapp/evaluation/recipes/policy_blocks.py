@@ -55,7 +55,7 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
         cells = [r.text(name, mine), r.count(len(answered), mine)]
         cells += [r.estimate(found[name][kind], mine) for kind in ("raw", "clipped")]
         cells.append(r.text("first") if name == first else r.estimate(_difference(by_model[first], answered)))
-        rows.append([*cells, r.estimate(length, mine, unit="number")])
+        rows.append([*cells, r.estimate(length, mine, unit="count")])
     columns = [
         ("Model", ""),
         ("Responses", ""),
@@ -155,7 +155,7 @@ def criteria(by_model: Models) -> Iterator[r.Table]:
     counts = Counter({text: sum(map(len, found.values())) for text, found in met.items()})
     rows = []
     for text, _ in counts.most_common(MOST_CRITERIA):
-        cells = [r.text(text), r.number(points[text])]
+        cells = [r.text(text), r.number(points[text], "weight")]
         for name in by_model:
             cells.append(r.estimate(_share(met[text][name]), tag("model", name), tag("not met", text)))
         rows.append(cells)

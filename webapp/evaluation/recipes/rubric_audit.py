@@ -206,8 +206,9 @@ def _hints(cases: Sequence[Found]) -> r.Table:
 def _pairs(cases: Sequence[Found]) -> Iterator[r.Table]:
     found = Counter(each for case in cases for each in case.tags)
     decided = [case for case in cases if case.values["responses"] >= bench.FEWEST]
+    few = f"no prompt has {bench.FEWEST} responses"
     rows = [
-        [r.text(words), r.estimate(proportion(found[kind], len(decided), len(cases) - len(decided)), kind)]
+        [r.text(words), r.estimate(proportion(found[kind], len(decided), len(cases) - len(decided), few), kind)]
         for kind, words in (("redundant", "Moves with another"), ("conflicting", "Moves against another"))
     ]
     note = (
@@ -257,5 +258,6 @@ RECIPE = Recipe(
     icon="clipboard-check",
     schema=RubricAuditConfig,
     run=run,
+    tasks="grading",
     measure="Criteria that decide nothing",
 )

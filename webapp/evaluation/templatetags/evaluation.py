@@ -24,9 +24,8 @@ def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None =
         return _linked(shown["text"], shown, evaluation, "row-link" if leads else "")
     value = amount(shown.get("value"), shown.get("unit", "count"))
     if shown.get("value") is None:
-        return format_html(
-            '<span class="missing">{}</span><small class="muted">{}</small>', DASH, shown.get("undefined", "not known")
-        )
+        why = shown.get("undefined", "not known")
+        return format_html('<span class="missing">{}</span><small class="muted">{} {}</small>', DASH, why, _lost(shown))
     number = _linked(value, shown, evaluation, f"value {shown.get('tone', '')}".strip())
     note = format_html("<small>{}</small>", shown["note"]) if shown.get("note") else ""
     if shown["kind"] != "estimate":
@@ -37,11 +36,16 @@ def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None =
 def _interval(shown: Mapping[str, Any]) -> SafeString:
     unit = shown.get("unit", "share")
     low, high = shown.get("low"), shown.get("high")
-    between = shown.get("interval", "no interval") if low is None else f"{_bare(low, unit)} to {_bare(high, unit)}"
-    missing = shown.get("missing") or 0
-    lost = format_html('<span class="warn">{} missing</span>', f"{missing:,}") if missing else ""
+    between = shown.get("interval") or "no interval"
+    if low is not None and high is not None:
+        between = f"{_bare(low, unit)} to {_bare(high, unit)}"
     n = f"n {shown.get('n', 0):,}"
-    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, lost)
+    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, _lost(shown))
+
+
+def _lost(shown: Mapping[str, Any]) -> SafeString | str:
+    missing = shown.get("missing") or 0
+    return format_html('<span class="warn">{} missing</span>', f"{missing:,}") if missing else ""
 
 
 def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None, css: str) -> SafeString:
@@ -77,6 +81,8 @@ def amount(value: float | None, unit: str = "number") -> str:
         return f"{value:.1%}"
     if unit == "count":
         return f"{value:,.0f}"
+    if unit == "weight":
+        return f"{value:g}"
     if unit == "money":
         return f"{value:,.4f}"
     if unit == "seconds":
@@ -108,6 +114,14 @@ def legend(block: Mapping[str, Any]) -> SafeString:
     return format_html_join(
         "", '<span class="legend-item"><span class="swatch" data-series="{}"></span>{}</span>', rows
     )
+
+
+@register.simple_tag
+def heads(block: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
+    """The columns of a table: (words, help, whether they hold numbers, which stand at the right)."""
+    first = block["rows"][0] if block["rows"] else []
+    kinds = [cell["kind"] for cell in first] + ["number"] * len(block["columns"])
+    return [(words, about, kind != "text") for (words, about), kind in zip(block["columns"], kinds, strict=False)]
 
 
 @register.simple_tag

@@ -10,7 +10,6 @@ from trainer.inference.checksum import Checksum
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SamplerInvalid
-from trainer.loops.engine_check import sampled_log_probs
 from trainer.loops.learner import Learner
 
 TOLERANCE = 2e-5
@@ -51,8 +50,7 @@ def test_log_probs_are_those_of_the_distribution_that_was_drawn_from(
     push(sampler, learner, config, 0)
     asked = requests(0.8, top_p)
     for request, result in zip(asked, sampler.sample(asked), strict=True):
-        hidden, tokens = learner.response_states([(request.prompt_tokens, result.tokens)])
-        expected = sampled_log_probs(learner.logits(hidden), tokens, 0.8, top_p)
+        expected = learner.sampled_log_probs((request.prompt_tokens, result.tokens), 0.8, top_p).detach()
         torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
         assert (result.version, len(result.tokens)) == (0, 12) or result.finish_reason == "stop"
     assert len({result.tokens for result in sampler.sample(asked)}) == len(asked), "seeds make them differ"
@@ -77,8 +75,7 @@ def test_a_push_changes_what_is_sampled_into_what_the_local_sampler_says(
         assert {logprob for r in mine for logprob in r.logprobs} == {0.0}
         asked = requests(0.9)
         for request, result in zip(asked, sampler.sample(asked), strict=True):
-            hidden, tokens = learner.response_states([(request.prompt_tokens, result.tokens)])
-            expected = sampled_log_probs(learner.logits(hidden), tokens, 0.9, 1.0)
+            expected = learner.sampled_log_probs((request.prompt_tokens, result.tokens), 0.9, 1.0).detach()
             torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
 
 

@@ -159,3 +159,11 @@ def test_grades_of_imports_count_and_those_of_models_do_not():
 )
 def test_imported_data_of_any_shape_is_no_grade_and_no_mistake(meta):
     assert graded(EXAMPLES[0].model_copy(update={"meta": meta})) == []
+
+
+def test_one_graded_response_alone_still_has_an_interval_over_its_criteria():
+    only = FakeContext(
+        "criterion_audit", {"judges": [{"version": 1}]}, EXAMPLES[:1], {1: Judge({"kind": "criterion"}, says(CLOSE))}
+    )
+    cell = row(only.run()[0], "Judges against people", "judge 1")["Agreement"]
+    assert (cell["value"], cell["n"]) == (0.5, 2) and cell["low"] == 0.0 and cell["high"] == 1.0

@@ -116,3 +116,15 @@ def test_another_matcher_that_says_the_same_agrees_fully():
 def test_the_scatter_has_a_point_per_judge():
     report, _ = context({"p0": ["same"], "p1": ["same"]}).run()
     assert [each["name"] for each in block(report, "Reasons against verdicts")["points"]] == ["judge 1"]
+
+
+def test_a_wrong_verdict_beside_right_ones_is_counted_in_plain_numbers():
+    made = context({"p0": ["same", "close"], "p1": ["other", "other"]})
+    made.judges[1] = Judge(
+        {"kind": "pairwise", "order": "given"},
+        lambda given, subject: {"reasons": ["other"], "verdict": "A" if given.example == "p0" else "B"},
+    )
+    report, cases = made.run()  # which writes it as JSON, as the database does
+    found = row(report, TITLE, "judge 1")
+    assert (found["Accuracy"]["value"], found["Right, other reasons"]["value"]) == (0.5, 1)
+    assert len(carrying(cases, found["Accuracy"]["tags"])) == 1

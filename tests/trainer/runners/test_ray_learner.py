@@ -1,0 +1,82 @@
+"""Runs whose model two Ray processes train together: as one process would, and ended together when one is lost."""
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_config
+from trainer import checkpoints
+from trainer.config import PolicyConfig
+from trainer.loops.run import run_policy
+from trainer.monitors import RunMonitor, Spool
+from trainer.runners import learners_for, loop_for
+
+pytestmark = pytest.mark.stack
+
+STEPS = {
+    "steps": 2,
+    "scaffold": None,
+    "rollout": SMALL["rollout"] | {"prompts_per_step": 3},
+    "evaluation": {"every": 0},
+}
+OPTIM = {"lr": 1e-6, "minibatch_size": 6, "micro_batch_tokens": 64}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread() -> Iterator[None]:
+    import ray
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+    ray.shutdown()
+
+
+def run(config: PolicyConfig, data: Path, model: Path, out: Path, resume: bool = False, **other: Any) -> bool:
+    monitor = RunMonitor(Spool(out / "events.jsonl"))
+    learners = other.get("learners") or learners_for(config, model)
+    loop_of = loop_for(config, model)
+    return run_policy(config, data, model, out, monitor, resume, loop_of=loop_of, learners=learners)
+
+
+def test_a_checkpoint_of_two_processes_is_continued_by_one(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
+    def config(steps: int, processes: int) -> PolicyConfig:
+        return small_config(**STEPS | {"steps": steps, "optim": OPTIM | {"processes": processes}})
+
+    assert run(config(3, 1), examples_file, tiny_dir, tmp_path / "one")
+    assert run(config(2, 2), examples_file, tiny_dir, tmp_path / "two")
+    assert run(config(3, 1), examples_file, tiny_dir, tmp_path / "two", resume=True)
+    expected, found = metrics_of(tmp_path / "one"), metrics_of(tmp_path / "two")
+    assert {place: found[place] for place in expected} == pytest.approx(expected, rel=1e-3, abs=1e-4)
+
+
+def test_a_lost_process_ends_the_run_as_failed(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
+    config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2}})
+    make = learners_for(config, tiny_dir)
+    assert make is not None
+    pids = []
+
+    def make_and_kill(teacher: Path | None) -> Any:
+        learner, updater = make(teacher)
+        pids.extend(learner.pids())
+        update = learner.update
+
+        def kill_in_the_second_step(*arguments: Any) -> Any:
+            if checkpoints.steps(tmp_path / "run" / "checkpoints"):
+                os.kill(pids[1], signal.SIGKILL)
+            return update(*arguments)
+
+        learner.update = kill_in_the_second_step
+        return learner, updater
+
+    assert not run(config, examples_file, tiny_dir, tmp_path / "run", learners=make_and_kill)
+    last = events_of(tmp_path / "run")[-1].data
+    assert last.kind == "state" and last.state == "failed"
+    assert "process 1 of the 2 that train the model together was lost" in last.reason
+    assert checkpoints.steps(tmp_path / "run" / "checkpoints") == [1]

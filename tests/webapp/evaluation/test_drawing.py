@@ -1,0 +1,38 @@
+"""Charts of reports: round marks, a lone point in the middle, intervals inside the frame."""
+
+import re
+
+import pytest
+
+from webapp.evaluation import drawing
+
+
+def curve(*points) -> str:
+    listed = [{"x": x, "value": value, "low": low, "high": high, "n": 9} for x, value, low, high in points]
+    return str(
+        drawing.curve({"title": "T", "x": "items", "y": "accuracy", "series": [{"name": "s", "points": listed}]})
+    )
+
+
+def marks(svg: str) -> list[float]:
+    """The marks of the upward axis."""
+    return [float(each) for each in re.findall(r'text-anchor="end">([-\d.e]+)<', svg)]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "wanted"),
+    [(0.544, 0.801, [0.5, 0.6, 0.7, 0.8, 0.9]), (0.0, 1.0, [0, 0.25, 0.5, 0.75, 1]), (-3, 8, [-5, 0, 5, 10])],
+)
+def test_marks_are_round_and_hold_the_intervals(low, high, wanted):
+    found = marks(curve((1, (low + high) / 2, low, high), (2, (low + high) / 2, low, high)))
+    assert found == pytest.approx(wanted)
+
+
+def test_values_that_are_all_the_same_still_have_an_axis():
+    assert len(marks(curve((1, 0.5, None, None), (2, 0.5, None, None)))) > 1
+    assert len(marks(curve((1, 0.0, None, None)))) > 1
+
+
+def test_a_point_alone_stands_in_the_middle():
+    (x,) = re.findall(r'<circle cx="([\d.]+)"', curve((4, 0.5, 0.4, 0.6)))
+    assert float(x) == pytest.approx((drawing.LEFT + drawing.WIDTH - drawing.RIGHT) / 2, abs=0.1)

@@ -1,0 +1,158 @@
+"""Of every recipe: it runs again from its stored config, its exports are whole and safe, its cases become tasks."""
+
+import json
+import re
+
+import pytest
+
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
+from trainer.contracts import Criterion, Example, Message, Preference, Reason, Response, Rubric
+from webapp.annotation.services import tasks as making
+from webapp.datasets import services as datasets
+from webapp.evaluation import asking, running, services, studies
+from webapp.evaluation.models import Evaluation
+from webapp.evaluation.recipes import RECIPES
+from webapp.judging import services as judging
+from webapp.judging.models import Verdict
+
+from .test_studies import answer, staffed
+
+pytestmark = pytest.mark.django_db
+EVIL = "<script>alert(1)</script>"
+CRITERIA = (Criterion(id="c1", text=f"Says why {EVIL}", points=2), Criterion(id="c2", text="Is kind", points=1))
+
+
+def example(i: int) -> Example:
+    grades = {"subject": {"response": "a"}, "rater": "ann", "grades": {"c1": "met", "c2": "not_met"}}
+    return Example(
+        key=f"p{i}",
+        prompt=(Message(role="user", content=f"Question {i} {EVIL}"),),
+        domain=f"d{i % 2} {EVIL}",
+        split="heldout" if i % 2 else "train",
+        rubric=Rubric(criteria=CRITERIA),
+        responses=tuple(Response(id=name, text=f"{name} {i} {EVIL}", origin=name) for name in ("a", "b")),
+        preferences=(Preference(a="a", b="b", strength=-2, rater="ann", reasons=(Reason(text="It is right"),)),),
+        meta={"annotation": {"1": {"kind": "grading", "tasks": [grades]}}},
+    )
+
+
+def reply(body):
+    """One model in all roles, told by what it is asked."""
+    prompt = body["messages"][-1]["content"]
+    item = {"text": "Is kind", "kind": "hard", "importance": "important", "points": 2}
+    checked = [{"number": n, "explanation": "", "a_meets": True, "b_meets": False} for n in range(3)]
+    met = [{"number": n, "explanation": EVIL, "met": n == 1} for n in (1, 2)]
+    said = {
+        "Write the rubric": {"items": [item]},
+        "Which of these generated items": {"matches": [{"generated": 1, "reference": 1}]},
+        "Compare the responses by this rubric": {
+            "gatekeeper": checked[0],
+            "criteria": checked[1 : 1 + prompt.count("points)")],
+            "verdict": "A",
+        },
+        "Which response is better": {"reasons": ["It is right"], "verdict": "B" if "Question 0" in prompt else "A"},
+        "Which of these statements": {"verdicts": met},
+    }
+    found = next((value for words, value in said.items() if words in prompt), {"rows": [{"human": 1, "scores": [0.9]}]})
+    return json.dumps(found)
+
+
+JUDGES = {
+    "pairwise": {"order": "both"},
+    "pairwise_rubric": {"order": "given"},
+    "checklist": {},
+    "rubric_generator": {},
+    "rubric_matcher": {},
+    "reason_matcher": {},
+}
+
+
+@pytest.fixture
+def ran(cast, chat_server, endpoint, settings):  # noqa: F811
+    """`ran(recipe)`: that recipe on the same examples, carried out with judges over the chat server."""
+    settings.DIVERSITY_COMMAND = ["false"]
+    chat_server.answer = reply
+    made = {
+        kind: judging.create_judge(
+            cast.researcher, name=kind, spec={"kind": kind, "retries": 0, **more}, endpoint=endpoint
+        ).pk
+        for kind, more in JUDGES.items()
+    }
+    version = datasets.new_version(
+        cast.researcher, datasets.create_dataset(cast.researcher, "all"), [example(i) for i in range(4)], None, {}
+    )
+    configs = {
+        "judge_audit": {"judges": [{"version": made["pairwise"]}]},
+        "criterion_audit": {"judges": [{"version": made["checklist"]}]},
+        "rubricbench": {
+            "judge": made["pairwise"],
+            "rubric_judge": made["pairwise_rubric"],
+            "generator": made["rubric_generator"],
+            "matcher": made["rubric_matcher"],
+            "rounds": 1,
+        },
+        "metajudge": {"judges": [{"version": made["pairwise"]}], "matcher": made["reason_matcher"]},
+        "policy": {"responses": [{"origin": "a"}, {"origin": "b"}], "judge": made["checklist"]},
+        "rubric_audit": {"judge": made["checklist"]},
+    }
+
+    def carried_out(row: Evaluation) -> Evaluation:
+        running.run(row.pk)
+        row.refresh_from_db()
+        assert row.state == "finished", row.problem
+        return row
+
+    def _ran(recipe: str) -> Evaluation:
+        if recipe == "study":
+            project = studies.make(cast.researcher, _ran("rubricbench"), name="Study")
+            answer(staffed(cast, project, 2), project, lambda seat: -2)
+            return carried_out(studies.read(cast.researcher, project))
+        config = configs[recipe]
+        return carried_out(services.create(cast.researcher, recipe=recipe, config=config, dataset=version, name=EVIL))
+
+    _ran.carried_out = carried_out
+    return _ran
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_it_runs_again_from_its_stored_config_and_asks_nothing(cast, ran, recipe):
+    row = ran(recipe)
+    before = Verdict.objects.count()
+    again = ran.carried_out(services.rerun(cast.researcher, row))
+    assert (again.config, again.benchmark, again.rerun_of_id) == (row.config, row.benchmark, row.pk)
+    assert again.results == row.results and Verdict.objects.count() == before
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_its_exports_are_whole_and_need_nothing_beside_themselves(ran, recipe, as_researcher):
+    row = ran(recipe)
+    whole = json.loads(b"".join(as_researcher.get(f"/evaluations/{row.pk}/export/json").streaming_content))
+    assert whole["results"] == json.loads(json.dumps(row.results)) and whole["config"] == row.config
+    assert [case["number"] for case in whole["cases"]] == list(range(1, row.cases.count() + 1))
+    report = as_researcher.get(f"/evaluations/{row.pk}/export/html").content.decode()
+    for block in row.results["blocks"]:
+        assert block["title"].replace("&", "&amp;").replace("'", "&#x27;") in report, block["title"]
+    assert row.benchmark in report and "<style>" in report
+    assert not re.search(r"<script|<link|<img|src=|@import|url\(|href=", report)
+    page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
+    for place in ("/cases", "/cases/1"):
+        page += as_researcher.get(f"/evaluations/{row.pk}{place}").content.decode()
+    assert EVIL not in report and EVIL not in page
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("kind", ["pairwise", "grading"])
+def test_its_cases_become_tasks_for_people(cast, ran, recipe, kind):
+    row = ran(recipe)
+    project = asking.make_tasks(cast.researcher, row, [], name=f"{recipe} {kind}", kind=kind)
+    making.make(project.pk)
+    project.refresh_from_db()
+    assert project.state == "open" and project.tasks_total >= 3
+
+
+@pytest.mark.parametrize("recipe", [name for name in RECIPES if name not in ("study", "rubric_audit")])
+def test_it_stands_in_a_leaderboard_with_its_frozen_settings(ran, recipe, as_researcher):
+    row = ran(recipe)
+    board = as_researcher.get(f"/api/v1/leaderboards/{row.benchmark}").json()
+    assert board["rows"] and board["measure"] == RECIPES[recipe].measure
+    assert not set(RECIPES[recipe].schema.tried) & set(board["settings"]) and board["rows"][0]["cell"]["n"]

@@ -1,0 +1,229 @@
+"""A learner spread over several Ray actors, each with a share of the model (FSDP2): one per GPU, or per CPU process."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import ray
+import torch
+from ray.exceptions import RayActorError, RayTaskError
+from torch import Tensor
+
+from trainer.config import PolicyConfig
+from trainer.loops.errors import RunFailed
+from trainer.loops.learner import Sequence_
+from trainer.loops.update import NotFinite, Updater, UpdateReport
+from trainer.rollouts import Trajectory
+
+from .ray_fleet import connect
+
+_LAST_WORDS_S = 5.0
+_Failure = tuple[str, list[int]]
+
+
+@ray.remote(max_restarts=0, max_task_retries=0)
+class LearnerActor:
+    """One process of those that hold the model together. The driver calls the same on all of them, in the same order."""
+
+    def __init__(self, config: PolicyConfig, rank: int, threads: int) -> None:
+        self._config, self._rank = config, rank
+        torch.set_num_threads(threads)
+
+    def host(self) -> str:
+        return str(ray.util.get_node_ip_address())
+
+    def pid(self) -> int:
+        return os.getpid()
+
+    def open(self, host: str) -> int:
+        """The port at which the processes find one another; called on the first one."""
+        self._store = torch.distributed.TCPStore(host, 0, self._config.optim.processes, True, wait_for_workers=False)
+        return int(self._store.port)
+
+    def join(self, host: str, port: int, model_dir: str, teacher_dir: str | None) -> int:
+        """Meets the others and makes the learner; the number of trained parameters."""
+        from trainer.inference.models import best_device, load_model
+        from trainer.loops.learner import Learner, Teacher
+        from trainer.loops.sharding import Share
+
+        ranks, model = self._config.optim.processes, self._config.model
+        if host == "127.0.0.1":
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")
+        device = best_device()
+        if self._rank:
+            self._store = torch.distributed.TCPStore(host, port, ranks, False)
+        torch.distributed.init_process_group(
+            "nccl" if device == "cuda" else "gloo",
+            store=self._store,
+            rank=self._rank,
+            world_size=ranks,
+            timeout=timedelta(seconds=self._config.runner.heartbeat_s),
+        )
+        mesh = torch.distributed.init_device_mesh(device, (ranks,))
+        # All weights trained in bfloat16: the shares are the float32 masters, and passes gather them rounded.
+        dtype = model.dtype if model.lora else "float32"
+        share = Share(self._rank, ranks, mesh)
+        self._learner = Learner(load_model(Path(model_dir), dtype), self._config, share)
+        teacher = Teacher(load_model(Path(teacher_dir), model.dtype).to(device)) if teacher_dir else None
+        self._updater = Updater(self._learner, self._config, teacher)
+        return self._learner.size
+
+    def update(self, trajectories: list[Trajectory], advantages_B: Tensor) -> UpdateReport | _Failure:
+        """This process's part of the report, or what was not finite; the others then wait in vain, and are ended."""
+        try:
+            return self._updater.run(trajectories, advantages_B)
+        except NotFinite as error:
+            return error.what, error.rows
+
+    def do(self, name: str, *arguments: Any) -> Any:
+        """A method of the learner; the result from the first process only, on the CPU."""
+        result = getattr(self._learner, name)(*arguments)
+        if name in ("merged_weights", "adapter_weights"):
+            result = dict(result)
+        return _on_cpu(result) if self._rank == 0 else None
+
+
+class ShardedLearner:
+    """`Learner` for the loop: every call goes to all processes, and ends for all of them when one is lost."""
+
+    def __init__(self, config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> None:
+        connect()
+        self._config, ranks = config, config.optim.processes
+        gpus = int(ray.cluster_resources().get("GPU", 0))
+        if 0 < gpus < ranks:
+            raise RunFailed(f"optim.processes is {ranks}, but the cluster has {gpus} GPUs; set it to {gpus} or less")
+        options = {"num_cpus": 0, "num_gpus": 1 if gpus else 0, "scheduling_strategy": "SPREAD"}
+        threads = max(1, (os.cpu_count() or 1) // ranks)
+        self._actors = [LearnerActor.options(**options).remote(config, rank, threads) for rank in range(ranks)]
+        hosts = self._together([actor.host.remote() for actor in self._actors])
+        host = "127.0.0.1" if len(set(hosts)) == 1 else hosts[0]
+        (port,) = self._together([self._actors[0].open.remote(host)])
+        teacher = str(teacher_dir.absolute()) if teacher_dir else None
+        where = (host, port, str(model_dir.absolute()), teacher)
+        self.size: int = self._together([actor.join.remote(*where) for actor in self._actors])[0]
+
+    def update(self, trajectories: Sequence[Trajectory], advantages_B: Tensor) -> UpdateReport:
+        """Raises NotFinite as one process's update does; the processes are then of no more use."""
+        shared = ray.put(list(trajectories)), ray.put(advantages_B)
+        parts = self._together([actor.update.remote(*shared) for actor in self._actors], _enough)
+        for part in parts:
+            if isinstance(part, tuple):
+                self.close()
+                raise NotFinite(*part)
+        report: UpdateReport = parts[0]
+        for part in parts[1:]:
+            report.take_in(part)
+        return report
+
+    def sampled_log_probs(self, sequence: Sequence_, temperature: float, top_p: float) -> Tensor:
+        found: Tensor = self._all("sampled_log_probs", sequence, temperature, top_p)
+        return found
+
+    def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self._all("merged_weights").items()
+
+    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
+        yield from self._all("adapter_weights").items()
+
+    def policy(self) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = self._all("policy")
+        return found
+
+    @contextmanager
+    def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
+        mine = self.policy()
+        self._all("fill", policy)
+        try:
+            yield
+        finally:
+            self._all("fill", mine)
+
+    def forget_moments(self) -> None:
+        self._all("forget_moments")
+
+    def set_lr(self, lr: float) -> None:
+        self._all("set_lr", lr)
+
+    def state_tensors(self) -> dict[str, dict[str, Tensor]]:
+        found: dict[str, dict[str, Tensor]] = self._all("state_tensors")
+        return found
+
+    def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+        self._all("load_state_tensors", tensors)
+
+    def pids(self) -> list[int]:
+        """Of every process, by rank."""
+        return self._together([actor.pid.remote() for actor in self._actors])
+
+    def close(self) -> None:
+        for actor in self._actors:
+            ray.kill(actor, no_restart=True)
+
+    def _all(self, name: str, *arguments: Any) -> Any:
+        boxed = [ray.put(argument) for argument in arguments]
+        return self._together([actor.do.remote(name, *boxed) for actor in self._actors])[0]
+
+    def _together(self, refs: list[Any], enough: Callable[[Any], bool] = lambda result: False) -> list[Any]:
+        """All results; or those so far, once one is `enough`. Raises RunFailed where a process is lost."""
+        results: dict[Any, Any] = {}
+        waiting = list(refs)
+        while waiting:
+            ready, waiting = ray.wait(waiting, num_returns=1)
+            try:
+                results[ready[0]] = ray.get(ready[0])
+            except (RayTaskError, RayActorError) as error:
+                raise self._broken(refs, error) from error
+            if enough(results[ready[0]]):
+                break
+        return [results[ref] for ref in refs if ref in results]
+
+    def _broken(self, refs: list[Any], error: Exception) -> Exception:
+        """Ends all processes. One that is lost makes the others fail, too, so the loss is looked for as the reason."""
+        ray.wait(refs, num_returns=len(refs), timeout=_LAST_WORDS_S)
+        found = [self._end_of(ref) for ref in refs]
+        self.close()
+        for rank, reason in enumerate(found):
+            if isinstance(reason, RayActorError):
+                return RunFailed(
+                    f"process {rank} of the {len(refs)} that train the model together was lost, so the others were ended. "
+                    "Resume goes on from the last checkpoint. If it was killed for memory, optim.recompute_activations "
+                    "and a smaller optim.micro_batch_tokens need less."
+                )
+        cause = error.cause if isinstance(error, RayTaskError) else error
+        return cause if isinstance(cause, Exception) else error
+
+    def _end_of(self, ref: Any) -> Exception | None:
+        try:
+            ray.get(ref, timeout=0)
+        except Exception as error:  # any end of it is an answer here
+            return error
+        return None
+
+
+class ShardedUpdater(Updater):
+    """Advantages here, updates there."""
+
+    def __init__(self, learner: ShardedLearner, config: PolicyConfig) -> None:
+        super().__init__(learner, config)  # type: ignore[arg-type]
+        self._sharded = learner
+
+    def run(
+        self,
+        trajectories: Sequence[Trajectory],
+        advantages_B: Tensor,
+        progress: Callable[[int, int], None] = lambda done, total: None,
+    ) -> UpdateReport:
+        return self._sharded.update(trajectories, advantages_B)
+
+
+def _enough(result: Any) -> bool:
+    return isinstance(result, tuple)
+
+
+def _on_cpu(value: Any) -> Any:
+    if isinstance(value, Tensor):
+        return value.detach().cpu()
+    return {key: _on_cpu(part) for key, part in value.items()} if isinstance(value, dict) else value
