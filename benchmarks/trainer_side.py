@@ -97,14 +97,17 @@ def pass_flops(model: Any, nodes: int, predicted: int) -> float:
     return 2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary
 
 
-def matmul_flops(dtype: torch.dtype, size: int = 2048 if DEVICE == "cpu" else 8192) -> float:
-    """The best of a few products of two square matrices."""
-    a, b = (torch.randn(size, size, device=DEVICE, dtype=dtype) for _ in range(2))
-    best = float("inf")
-    for _ in range(4):
-        started = time.perf_counter()
-        a @ b
-        if DEVICE == "cuda":
-            torch.cuda.synchronize()
-        best = min(best, time.perf_counter() - started)
-    return 2.0 * size**3 / best
+def matmul_flops(dtype: torch.dtype) -> float:
+    """The best rate of products of square matrices, doubled in size until one takes 50 ms: some have no fast kernel."""
+    best, size, took = 0.0, 256, 0.0
+    while took < 0.05 and size <= 16384:
+        a, b = (torch.randn(size, size, device=DEVICE, dtype=dtype) for _ in range(2))
+        for _ in range(3):
+            started = time.perf_counter()
+            a @ b
+            if DEVICE == "cuda":
+                torch.cuda.synchronize()
+            took = time.perf_counter() - started
+            best = max(best, 2.0 * size**3 / took)
+        size *= 2
+    return best
