@@ -42,12 +42,11 @@ class RunForm:
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
         form.raw = form.tree.defaults()
         models = form.model_choices
-        versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace)
-        usable = {"counts__verifiable_criteria__gt": 0} if "rubric" in RECIPES[form.recipe].needs else {}
-        found = (
-            versions.filter(dataset__name=dataset).order_by("-number").first()
-            or versions.filter(**usable).order_by("dataset__name", "-number").first()
+        versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).order_by(
+            "dataset__name", "-number"
         )
+        usable = {"counts__verifiable_criteria__gt": 0} if "rubric" in RECIPES[form.recipe].needs else {}
+        found = versions.filter(dataset__name=dataset).first() or versions.filter(**usable).first() or versions.first()
         form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
         if models and form.raw["model"]["name"] not in models:
             form.raw["model"] = {**form.raw["model"], "name": models[0]}
