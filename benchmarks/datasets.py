@@ -129,7 +129,8 @@ def write(path: Path, rows: int) -> list[str]:
 
     with path.open("w") as file:
         for i in range(rows):
-            pair = {"prompt": text(20), "chosen": text(40), "rejected": text(40), "row": i}
+            # of different length: two equal answers are no pair, and such a line would be refused
+            pair = {"prompt": text(20), "chosen": text(40), "rejected": text(41), "row": i}
             file.write(json.dumps(pair) + "\n")
     return words
 
