@@ -6,7 +6,7 @@ aiohttp, because a judge has hundreds of requests in flight, and the processor t
 import re
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,10 +37,10 @@ class Unanswered(OSError):
 
 @dataclass(frozen=True)
 class Answer:
-    """`headers` by lower-case name."""
+    """`headers` by their name in any case."""
 
     status: int
-    headers: dict[str, str]
+    headers: Mapping[str, str]
     body: bytes
 
 
@@ -74,8 +74,7 @@ class Connections:
         limits = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(CONNECT_S, timeout_s))
         try:
             async with self._session.post(self._url, data=data, timeout=limits, allow_redirects=False) as response:
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                return Answer(response.status, headers, await self._body(response))
+                return Answer(response.status, response.headers, await self._body(response))
         except aiohttp.ClientConnectorError as error:
             raise (error.os_error if isinstance(error.os_error, Refused) else Unanswered(str(error))) from error
         except aiohttp.ConnectionTimeoutError as error:
@@ -93,6 +92,8 @@ class Connections:
         await self._session.close()
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
+        if response.content_length is not None and response.content_length <= self.longest:
+            return await response.read()
         parts, size = [], 0
         while part := await response.content.readany():
             parts.append(part)
