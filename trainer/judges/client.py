@@ -1,6 +1,7 @@
 """An asynchronous client for OpenAI-compatible chat endpoints.
 
-How it connects, and with what, is in `connections`.
+A judge has hundreds of calls in flight, and the processor time of the usual SDKs grows with the open connections; see
+`connections` for what is used instead.
 """
 
 import asyncio
@@ -56,7 +57,7 @@ class ChatClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._connections is not None:
-            await self._connections.close()
+            self._connections.close()
         await self._gate.__aexit__(kind, error, trace)
 
     async def chat(self, request: ChatRequest) -> ChatReply:

@@ -44,7 +44,7 @@ def read(body: bytes, latency_s: float, attempts: int) -> ChatReply:
 
 
 def problem(status: int, headers: Mapping[str, str], body: str) -> EndpointProblem:
-    """What an answer other than 200 means. `headers` by their name in any case."""
+    """What an answer other than 200 means. `headers` by lower-case name."""
     code, said = _error(body)
     if status == 429 and code != "insufficient_quota":
         wait = retry_after(headers.get("retry-after"))

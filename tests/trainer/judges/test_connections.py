@@ -39,21 +39,11 @@ async def speaking(*answers: bytes, closing=False, tls=None):
     server.close()
 
 
-@pytest.fixture
-async def to():
-    """`to(server)`: connections, closed at the end."""
-    made = []
-
-    def connect(server, **options):
-        made.append(Connections(server.url, {"Authorization": "Bearer k"}, longest=1000, **options))
-        return made[-1]
-
-    yield connect
-    for each in made:
-        await each.close()
+def to(server, **options):
+    return Connections(server.url, {"Authorization": "Bearer k"}, longest=options.pop("longest", 1000), **options)
 
 
-async def test_requests_one_after_the_other_share_a_connection(to):
+async def test_requests_one_after_the_other_share_a_connection():
     async with speaking() as server:
         connections = to(server)
         for data in (b"one", "zwö".encode()):
@@ -63,7 +53,7 @@ async def test_requests_one_after_the_other_share_a_connection(to):
     assert first.startswith(b"POST /v1 HTTP/1.1\r\nHost: 127.0.0.1:") and b"\r\nAuthorization: Bearer k\r\n" in first
 
 
-async def test_requests_at_once_have_a_connection_each(to):
+async def test_requests_at_once_have_a_connection_each():
     async with speaking() as server:
         connections = to(server)
         await asyncio.gather(*(connections.post(b"x", 5) for _ in range(5)))
@@ -80,7 +70,7 @@ async def test_requests_at_once_have_a_connection_each(to):
     ],
     ids=["chunked", "continue", "hints", "until it closes"],
 )
-async def test_answers_are_read_however_they_are_framed(to, answer):
+async def test_answers_are_read_however_they_are_framed(answer):
     async with speaking(answer, closing=True) as server:
         answer = await to(server).post(b"x", 5)
     assert (answer.status, answer.body) == (200, b"hi")
@@ -92,23 +82,24 @@ async def test_answers_are_read_however_they_are_framed(to, answer):
         (b"", "closed without an answer"),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", "in the middle of its answer"),
         (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nh\r\n", "in the middle of its answer"),
-        (b"SSH-2.0-OpenSSH\r\n\r\n", "cannot be read"),
+        (b"SSH-2.0-OpenSSH\r\n\r\n", "is no HTTP"),
+        (b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", "another protocol"),
     ],
-    ids=["nothing", "cut", "cut chunks", "another protocol"],
+    ids=["nothing", "cut", "cut chunks", "another protocol", "upgrade"],
 )
-async def test_half_an_answer_is_none(to, answer, words):
+async def test_half_an_answer_is_none(answer, words):
     async with speaking(answer, closing=True) as server:
         with pytest.raises(Unanswered, match=words):
             await to(server).post(b"x", 5)
 
 
-async def test_an_endless_answer_is_broken_off(to):
+async def test_an_endless_answer_is_broken_off():
     async with speaking(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 5000) as server:
         with pytest.raises(TooLong, match="1,000 bytes"):
             await to(server).post(b"x", 5)
 
 
-async def test_a_connection_the_server_closes_is_not_used_again(to):
+async def test_a_connection_the_server_closes_is_not_used_again():
     async with speaking(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nhi") as server:
         connections = to(server)
         await connections.post(b"x", 5)
@@ -116,7 +107,7 @@ async def test_a_connection_the_server_closes_is_not_used_again(to):
     assert len(server.asked) == 2
 
 
-async def test_the_answer_to_a_request_that_was_given_up_is_nobodys(to):
+async def test_the_answer_to_a_request_that_was_given_up_is_nobodys():
     async with speaking(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nla") as server:
         connections = to(server)
         with pytest.raises(TimeoutError):
@@ -131,20 +122,20 @@ async def test_the_answer_to_a_request_that_was_given_up_is_nobodys(to):
         assert (await connections.post(b"z", 5)).body == b"hi"
 
 
-async def test_what_nobody_asked_for_is_no_answer(to):
+async def test_what_nobody_asked_for_is_no_answer():
     async with speaking(OK + b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil") as server:
         connections = to(server)
         assert [(await connections.post(b"x", 5)).body for _ in range(3)] == [b"hi"] * 3
 
 
-async def test_a_refused_address_is_never_connected_to(to):
+async def test_a_refused_address_is_never_connected_to():
     async with speaking() as server:
         with pytest.raises(Refused, match="closed: 127.0.0.1"):
             await to(server, refuse=lambda address: f"closed: {address}").post(b"x", 5)
     assert server.asked == []
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_not_believed(to, tmp_path, monkeypatch):
+async def test_a_certificate_that_nobody_vouches_for_is_not_believed(tmp_path):
     names = [str(tmp_path / name) for name in ("key.pem", "cert.pem")]
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=127.0.0.1", "-days", "1"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", names[0], "-out", names[1]]
@@ -154,20 +145,24 @@ async def test_a_certificate_that_nobody_vouches_for_is_not_believed(to, tmp_pat
     async with speaking(tls=served) as server:
         with pytest.raises(Unanswered, match="certificate verify failed"):
             await to(server).post(b"x", 5)
-        monkeypatch.setenv("SSL_CERT_FILE", names[1])
-        assert (await to(server).post(b"x", 5)).body == b"hi"
-        server.url = server.url.replace("127.0.0.1", "localhost")  # the certificate is for another name
+        trusting = to(server)
+        trusting._tls.load_verify_locations(names[1])
+        assert (await trusting.post(b"x", 5)).body == b"hi"
+        trusting._host = "localhost"  # the certificate is for another name
+        trusting.close()
         with pytest.raises(Unanswered, match="certificate"):
-            await to(server).post(b"x", 5)
+            await trusting.post(b"x", 5)
 
 
 @pytest.mark.parametrize("url", ["", "ftp://host/v1", "http:///v1", "http://host:99999/", "http://[::1/", "host/v1"])
-async def test_what_is_no_address_is_named(url):
+def test_what_is_no_address_is_named(url):
     with pytest.raises(BadAddress):
         Connections(url, {}, longest=1)
 
 
-@pytest.mark.parametrize("key", ["Bearer a\r\nX: y", "Bearer \u00e9"])
-async def test_nothing_can_be_smuggled_into_the_head_of_a_request(key):
-    with pytest.raises(BadAddress):
-        Connections("http://host/", {"Authorization": key}, longest=1)
+def test_nothing_can_be_smuggled_into_the_head_of_a_request():
+    connections = Connections("http://host/a b\u00e9?q=1 2", {}, longest=1)
+    assert connections._head.startswith(b"POST /a%20b%C3%A9?q=1%202 HTTP/1.1\r\nHost: host\r\n")
+    for value in ("Bearer a\r\nX: y", "Bearer \u00e9"):
+        with pytest.raises(BadAddress):
+            Connections("http://host/", {"Authorization": value}, longest=1)
