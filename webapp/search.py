@@ -9,6 +9,7 @@ from django.views.decorators.http import require_safe
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Project
 from webapp.annotation.queries import mine
+from webapp.core.numbers import whole
 from webapp.datasets.models import Dataset
 from webapp.experiments import queries as experiments
 from webapp.inference.models import RegisteredModel
@@ -53,8 +54,8 @@ def _runs(workspace_id: int, words: list[str]) -> list[dict[str, str]]:
     named = Q()
     for word in words:
         one = _every([word], "name", "experiment__name")
-        if word.isdecimal() and len(word) < 10:
-            one |= Q(number=int(word))
+        if (number := whole(word, 9)) is not None:
+            one |= Q(number=number)
         if "run".startswith(word.lower()):
             one |= Q(name="")
         named &= one

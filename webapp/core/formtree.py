@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .numbers import whole
+
 ON = "__on"  # posted by the switch of an optional section
 COUNT = "__count"  # posted by a list of sections
 DRAWN = "__drawn"  # posted by a choice among sections: which one the posted fields belong to
@@ -222,8 +224,7 @@ class Tree:
                 return None
             return {name: self._read(_join(path, name), sub, post) for name, sub in opened["properties"].items()}
         if "properties" in self._open(opened.get("items", {}))[0]:
-            count = post.get(f"{path}.{COUNT}", "0")
-            length = min(int(count), MAX_ITEMS) if count.isdecimal() else 0
+            length = min(whole(post.get(f"{path}.{COUNT}", "0")) or 0, MAX_ITEMS)
             return [self._read(f"{path}.{i}", opened["items"], post) for i in range(length)]
         return _value(opened, nullable, post.get(path))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
+from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
 
@@ -81,9 +82,10 @@ def members(version: DatasetVersion, positions: Sequence[int]) -> QuerySet[Versi
 
 
 def _position(cursor: str) -> int:
-    if not cursor.isascii() or not cursor.isdigit() or len(cursor) > 9:
+    found = whole(cursor, 9)
+    if found is None:
         raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
-    return int(cursor)
+    return found
 
 
 @dataclass(frozen=True)

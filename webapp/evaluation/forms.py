@@ -8,6 +8,7 @@ from uuid import uuid4
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core.formtree import Group, Tree
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
@@ -134,29 +135,27 @@ class EvaluationForm:
 
     def _version(self) -> DatasetVersion | None:
         dataset, _, number = self.dataset.partition(":")
-        if not (_id(dataset) and _id(number) and len(number) < 10):
+        which, version = whole(dataset), whole(number, 9)
+        if which is None or version is None:
             return None
-        rows = DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace, dataset_id=int(dataset))
-        return rows.select_related("dataset").filter(number=int(number)).first()
+        rows = DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace, dataset_id=which)
+        return rows.select_related("dataset").filter(number=version).first()
 
     def _recording(self) -> Recording | None:
-        if not _id(self.recording):
+        recording = whole(self.recording)
+        if recording is None:
             return None
-        return queries.recordings(self.membership.workspace_id).filter(pk=int(self.recording)).first()
+        return queries.recordings(self.membership.workspace_id).filter(pk=recording).first()
 
     def _press(self, action: str) -> None:
         verb, _, path = action.partition(":")
         if verb == "add" and isinstance(self.raw.get(path), list):
             self.raw[path].append(self.tree.item(path))
         elif verb == "remove":
-            name, _, index = path.rpartition(".")
-            items = self.raw.get(name)
-            if isinstance(items, list) and _id(index) and int(index) < len(items):
-                items.pop(int(index))
-
-
-def _id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 19
+            name, _, place = path.rpartition(".")
+            items, index = self.raw.get(name), whole(place)
+            if isinstance(items, list) and index is not None and index < len(items):
+                items.pop(index)
 
 
 def _version_label(row: DatasetVersion) -> str:

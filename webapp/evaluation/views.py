@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
 
@@ -228,7 +229,6 @@ def evaluation_tasks(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
     """The examples of the cases that carry every `tag` become a project, which opens."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
-    overlap = request.POST.get("overlap", "2")
     try:
         project = asking.make_tasks(
             membership,
@@ -236,7 +236,7 @@ def evaluation_tasks(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
             request.POST.getlist("tag"),
             name=request.POST.get("name", ""),
             kind=request.POST.get("kind", "pairwise"),
-            overlap=int(overlap) if overlap.isdecimal() and len(overlap) < 4 else 0,
+            overlap=whole(request.POST.get("overlap", "2"), 3) or 0,
         )
     except Problem as problem:
         reasons = "; ".join(problem.fields.values())
@@ -251,8 +251,7 @@ def evaluation_study(request: HttpRequest, evaluation_id: int) -> HttpResponseBa
     """People judge the pairs by either rubric: the project in two arms, which opens."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
-    people = request.POST.get("people", "1")
-    number = int(people) if people.isdecimal() and len(people) < 4 else 0
+    number = whole(request.POST.get("people", "1"), 3) or 0
     try:
         project = studies.make(membership, row, name=request.POST.get("name", ""), people=number)
     except Problem as problem:

@@ -8,6 +8,7 @@ from pydantic import Field
 
 from trainer.config import RECIPES
 from webapp.accounts.access import require
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid
 
@@ -102,10 +103,10 @@ def compare(
 ) -> dict[str, Any]:
     """`ids`: up to 8 runs, separated by commas."""
     membership = require(request)
-    wanted = list(dict.fromkeys(part.strip() for part in ids.split(",") if part.strip()))
-    if not 1 <= len(wanted) <= MAX_COMPARED or not all(part.isascii() and part.isdigit() for part in wanted):
+    wanted = list(dict.fromkeys(whole(part.strip()) for part in ids.split(",") if part.strip()))
+    if not 1 <= len(wanted) <= MAX_COMPARED or None in wanted:
         raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
-    rows = [access.run_read(membership, int(part)) for part in wanted]
+    rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
     return queries.compare(rows, _split(named), max_points)
 
 

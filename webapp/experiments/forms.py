@@ -9,6 +9,7 @@ from uuid import uuid4
 from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core.formtree import Group, Tree
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
@@ -154,9 +155,10 @@ class RunForm:
 
     def _choice(self) -> checks.DatasetChoice:
         dataset, _, version = self.dataset.partition(":")
-        if not (dataset.isdecimal() and version.isdecimal() and len(dataset) < 19 and len(version) < 10):
-            return checks.DatasetChoice()
-        return checks.DatasetChoice(id=int(dataset), version=int(version))
+        which, number = whole(dataset), whole(version, 9)
+        return (
+            checks.DatasetChoice() if which is None or number is None else checks.DatasetChoice(which, version=number)
+        )
 
     def _read_json(self) -> dict[str, Any]:
         try:
@@ -182,10 +184,10 @@ class RunForm:
             if items is not None and item is not None:
                 items.append(item)
         elif verb == "remove":
-            parent, _, index = path.rpartition(".")
-            items = _list_at(self.raw, parent)
-            if items is not None and index.isdecimal() and int(index) < len(items):
-                items.pop(int(index))
+            parent, _, place = path.rpartition(".")
+            items, index = _list_at(self.raw, parent), whole(place)
+            if items is not None and index is not None and index < len(items):
+                items.pop(index)
 
 
 def _list_at(raw: Any, path: str) -> list[Any] | None:

@@ -6,6 +6,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Q
 
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 
 from . import queries, shapes
@@ -63,8 +64,8 @@ def rows(workspace_id: int, filters: Filters, cursor: str | None) -> tuple[list[
     if filters.state:
         found = found.filter(state__in=STATES.get(filters.state, []))
     if filters.experiment:
-        known = filters.experiment.isdecimal() and len(filters.experiment) < 19
-        found = found.filter(experiment_id=int(filters.experiment)) if known else found.none()
+        wanted = whole(filters.experiment)
+        found = found.none() if wanted is None else found.filter(experiment_id=wanted)
     if filters.q:
         found = found.filter(
             Q(name__icontains=filters.q)

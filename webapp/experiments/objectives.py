@@ -17,6 +17,7 @@ from trainer.config.policy_objective import CHOICES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.formtree import Input, Tree
+from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from . import calculator
@@ -103,11 +104,11 @@ def calculate(request: HttpRequest, name: str) -> HttpResponseBase:
 @never_cache
 @require_GET
 def calculation(request: HttpRequest, calculation_id: str) -> HttpResponseBase:
-    asked = request.GET.get("asked", "0")
     found = calculator.find(require(request), calculation_id)
     if found is None:
         raise Http404("no such calculation")
-    return render(request, "objectives/_result.html", _answer(found, int(asked) + 1 if asked.isdecimal() else 0))
+    before = whole(request.GET.get("asked", "0"), 9)
+    return render(request, "objectives/_result.html", _answer(found, 0 if before is None else before + 1))
 
 
 def _answer(found: Calculation | None, asked: int) -> dict[str, Any]:

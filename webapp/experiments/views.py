@@ -8,6 +8,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from . import access, listing, pages, queries, services, shapes
@@ -173,9 +174,10 @@ def compare(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     parts = [part for value in request.GET.getlist("ids") for part in value.split(",") if part.strip()]
     ids = list(dict.fromkeys(part.strip() for part in parts))[:MAX_COMPARED]
-    if not all(part.isascii() and part.isdigit() and len(part) < 19 for part in ids):
+    numbers = [whole(part) for part in ids]
+    if None in numbers:
         raise Http404("not run ids")
-    chosen = [access.run_read(membership, int(part)) for part in ids]
+    chosen = [access.run_read(membership, number) for number in numbers if number is not None]
     if len(chosen) < 2:
         messages.info(request, "Choose at least two runs to compare.")
         return redirect("runs")

@@ -12,6 +12,7 @@ from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
 from webapp.datasets.models import Example
 from webapp.datasets.queries import datasets as dataset_list
@@ -62,12 +63,8 @@ def judge_edit(request: HttpRequest, judge_id: int) -> HttpResponseBase:
     membership = require(request)
     judge = access.judge_write(membership, judge_id)
     versions = judge.versions.order_by("-number")
-    number = request.GET.get("from", "")
-    chosen = (
-        versions.filter(number=int(number)).first()
-        if number.isascii() and number.isdigit() and len(number) < 9
-        else None
-    )
+    number = whole(request.GET.get("from", ""), 8)
+    chosen = None if number is None else versions.filter(number=number).first()
     base = chosen or versions.first()
     initial = {**JudgeForm.initial_of(base.spec), "endpoint": base.endpoint_id} if base else {}
     form = JudgeForm(KINDS[judge.kind], membership.workspace_id, request.POST or None, named=False, initial=initial)
@@ -126,7 +123,7 @@ def judge_try(request: HttpRequest) -> HttpResponseBase:
     form = JudgeForm(kind, membership.workspace_id, request.POST, named=False)
     if not form.is_valid():
         return _refused(request, [f"{name}: {reason}" for name, reasons in form.errors.items() for reason in reasons])
-    judge = request.POST.get("judge", "")
+    judge = whole(request.POST.get("judge", ""))
     try:
         trial = services.start_trial(
             membership,
@@ -134,7 +131,7 @@ def judge_try(request: HttpRequest) -> HttpResponseBase:
             endpoint=form.cleaned_data["endpoint"],
             examples=_ids(request.POST.getlist("examples")),
             extra=form.extra(),
-            judge=access.judge_write(membership, int(judge)) if judge.isascii() and judge.isdigit() else None,
+            judge=None if judge is None else access.judge_write(membership, judge),
         )
     except ConfigInvalid as problem:
         return _refused(request, [f"{each.path}: {each.message}" for each in problem.problems])
@@ -148,7 +145,7 @@ def _refused(request: HttpRequest, problems: list[str]) -> HttpResponseBase:
 
 
 def _ids(texts: list[str]) -> list[int]:
-    return [int(text) for text in texts if text.isascii() and text.isdigit() and len(text) < 19]
+    return [number for text in texts if (number := whole(text)) is not None]
 
 
 @member(Role.REVIEWER)

@@ -16,6 +16,7 @@ from webapp.annotation.queries.jobs import jobs
 from webapp.annotation.queries.suggestions import standing
 from webapp.annotation.services import jobs as work
 from webapp.annotation.services.suggestions import take_away
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
 
 from . import queries
@@ -59,15 +60,14 @@ def _act(request: HttpRequest, project: Project) -> str:
         return "The judge is being stopped; what it has said is kept."
     if action == "remove":
         return f"The suggestions of {take_away(membership, project):,} tasks were taken away."
-    chosen = request.POST.get("judge", "")
     rows = queries.usable_versions(project.workspace_id, JUDGES.get(project.kind, ()))
-    version = (
-        rows.filter(pk=int(chosen)).first() if chosen.isascii() and chosen.isdigit() and len(chosen) < 19 else None
-    )
+    chosen = whole(request.POST.get("judge", ""))
+    version = None if chosen is None else rows.filter(pk=chosen).first()
     if version is None:
         raise Invalid("Which judge?", {"judge": "choose one of this workspace"})
-    tokens = request.POST.get("tokens", "").replace(",", "").strip()
-    if tokens and not (tokens.isascii() and tokens.isdigit() and len(tokens) < 12):
+    typed = request.POST.get("tokens", "").replace(",", "").strip()
+    tokens = whole(typed, 11)
+    if typed and tokens is None:
         raise Invalid("The limit is no number.", {"tokens": "a whole number of tokens, or nothing"})
-    ask_judge(membership, project, version, int(tokens) if tokens else None)
+    ask_judge(membership, project, version, tokens)
     return f"{version} is being asked."

@@ -9,6 +9,7 @@ from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import Example
@@ -104,9 +105,8 @@ def judge_compare(request: HttpRequest, judge_id: int) -> HttpResponseBase:
 
 
 def _version(row: Judge, number: str | None) -> JudgeVersion:
-    if not number or not number.isascii() or not number.isdigit() or len(number) > 9:
-        raise Http404("no such version")
-    found = queries.versions(row).filter(number=int(number)).first()
+    wanted = whole(number or "", 9)
+    found = None if wanted is None else queries.versions(row).filter(number=wanted).first()
     if found is None:
         raise Http404("no such version")
     return found

@@ -13,6 +13,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 from webapp.datasets.services import safe_name
 
@@ -95,10 +96,11 @@ def list_answers(
     project = access.project_read(membership, project_id)
     if not 1 <= limit <= 200:
         raise Invalid("The page size is out of bounds.", {"limit": "must be between 1 and 200"})
-    if cursor and not (cursor.isascii() and cursor.isdigit() and len(cursor) < 19):
+    after = whole(cursor) if cursor else 0
+    if after is None:
         raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
     people = _people(membership, project, given.names)
-    found = queries.page(project, people, int(cursor or 0), limit + 1, given.revisions)
+    found = queries.page(project, people, after, limit + 1, given.revisions)
     more = str(found[limit - 1]["id"]) if len(found) > limit else None
     return {"items": found[:limit], "next": more}
 

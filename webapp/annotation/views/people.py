@@ -17,6 +17,7 @@ from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import User
 from webapp.core.addresses import public_url
 from webapp.core.limits import seconds_to_wait
+from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
 from .. import access, pages
@@ -41,7 +42,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
     if request.method == "POST":
         access.project_write(membership, project_id)
         try:
-            uses, days = (_whole(request.POST.get(name, "")) for name in ("uses", "days"))
+            uses, days = (whole(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
             link = f"{public_url()}/join/{services.invite(membership, project, uses, days)[1]}"
         except Problem as problem:
             problems = problem.fields
@@ -56,10 +57,6 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "problems": problems,
     }
     return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
-
-
-def _whole(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0
 
 
 @member(access.WRITER)
@@ -94,7 +91,7 @@ def participant_pause(request: HttpRequest, project_id: int, user_id: int) -> Ht
 
 def _user(text: str) -> User:
     """The person with this id; one who is not there is refused like one who is no member."""
-    return User.objects.filter(pk=_whole(text)).first() or User()
+    return User.objects.filter(pk=whole(text, 6) or 0).first() or User()
 
 
 @member(access.WRITER)

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
 from webapp.core.templatetags.text import markdown
@@ -55,8 +56,8 @@ def project_new(request: HttpRequest) -> HttpResponseBase:
     """The form; posted, it makes a draft, or opens it at once where that button was pressed."""
     membership = require(request)
     if request.method == "GET":
-        like = request.GET.get("from", "")
-        source = access.project_read(membership, int(like)) if like.isdecimal() and len(like) < 19 else None
+        like = whole(request.GET.get("from", ""))
+        source = None if like is None else access.project_read(membership, like)
         form = ProjectForm.blank(membership, request.GET.get("version", ""), source)
         return render(request, "annotation/project_new.html", {"form": form})
     form = ProjectForm.posted(membership, request.POST)

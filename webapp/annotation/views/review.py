@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, pages
@@ -94,8 +95,8 @@ def agreement_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
     people = seen_as(request, membership, project)
     given = request.GET
     field = next((each for each in fields(project) if each.key == given.get("field")), None)
-    users = [people.user(int(n)) for n in given.get("pair", "").split("-") if n.isdecimal() and len(n) < 9]
-    after = int(given["after"]) if given.get("after", "").isdecimal() and len(given["after"]) < 19 else 0
+    users = [people.user(n) for text in given.get("pair", "").split("-") if (n := whole(text, 8)) is not None]
+    after = whole(given.get("after", "")) or 0
     values = (given.get("first", "")[:80].replace("\0", ""), given.get("second", "")[:80].replace("\0", ""))
     if field is None or len(users) != 2 or users[0] is None or users[1] is None:
         raise Http404("no such cell")
@@ -206,8 +207,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
     project = access.project_read(membership, project_id)
     standing.freshen(project)
     people = seen_as(request, membership, project)
-    after = request.GET.get("after", "")
-    after_id = int(after) if after.isdecimal() and len(after) < 19 else 0
+    after_id = whole(request.GET.get("after", "")) or 0
     rows = answers.page(project, people, after_id, ANSWERS_PAGE + 1)
     context = pages.context(membership, project, "answers") | {
         "rows": [{**row, "says": answers.says(row)} for row in rows[:ANSWERS_PAGE]],

@@ -10,6 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.accounts.access import member, require
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
 
@@ -123,8 +124,8 @@ def _content(source: str, project: Project, task: Task) -> dict[str, Any] | None
     found = None
     if source == "labels":
         found = known.from_labels(project.kind, task.subject, task.example.content)
-    elif source.isascii() and source.isdigit() and len(source) < 19:
-        answer = Answer.objects.filter(pk=int(source), assignment__task=task).first()
+    elif (answer_id := whole(source)) is not None:
+        answer = Answer.objects.filter(pk=answer_id, assignment__task=task).first()
         found = known.bare(project.kind, answer.content) if answer else None
     if found is None:
         raise Invalid("There is no known answer.", {"source": "choose an answer of this task, or its labels"})
@@ -164,7 +165,7 @@ def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
 def _amounts(request: HttpRequest) -> tuple[int, int]:
     """(most, least) as typed; what is no number becomes 0, which the service refuses at its field."""
     typed = (request.POST.get(name, "") for name in ("most", "least"))
-    most, least = (int(text) if text.isascii() and text.isdigit() and len(text) < 7 else 0 for text in typed)
+    most, least = (whole(text, 6) or 0 for text in typed)
     return most, least
 
 

@@ -7,6 +7,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, differences, lineage, queries, services
@@ -38,8 +39,8 @@ def diff(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBase
     """Against `base`; without one against the version it was made from, or the one before it."""
     membership = require(request)
     after = access.version_read(membership, dataset_id, number)
-    given = request.GET.get("base", "")
-    base = int(given) if given.isdecimal() and len(given) < 10 else after.lineage.get("base") or max(number - 1, 1)
+    base = whole(request.GET.get("base", ""), 9)
+    base = after.lineage.get("base") or max(number - 1, 1) if base is None else base
     before = access.version_read(membership, dataset_id, base)
     counts = differences.counts(before, after)
     kind = request.GET.get("kind") or next((each for each in KINDS if counts[each]), "changed")
@@ -74,7 +75,8 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
     keep = given.get("remove") != "1"
     try:
         filters = parse(given)
-        job = access.curation_of(membership, version, int(given["job"])) if given.get("job", "").isdecimal() else None
+        job_id = whole(given.get("job", ""))
+        job = None if job_id is None else access.curation_of(membership, version, job_id)
         if request.method == "POST":
             note = request.POST.get("note", "")
             return redirect("curation", services.derive(membership, version, filters, keep=keep, job=job, note=note).pk)
