@@ -219,7 +219,8 @@ def _renamed(kind: str, content: dict[str, Any], names: Mapping[str, str], *, sw
         moved["tiers"] = [[name(side) for side in tier] for tier in moved["tiers"]]
     if kind == "pairwise" and swapped:
         moved["strength"] = _turned(moved.get("strength"))
-        moved["dimensions"] = {key: _turned(value) for key, value in moved.get("dimensions", {}).items()}
+        if "dimensions" in moved:
+            moved["dimensions"] = {key: _turned(value) for key, value in moved["dimensions"].items()}
     return moved
 
 

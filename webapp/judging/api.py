@@ -12,7 +12,6 @@ from webapp.annotation import access as projects
 from webapp.annotation.models import Job, Project
 from webapp.annotation.queries.jobs import jobs
 from webapp.annotation.queries.suggestions import standing
-from webapp.annotation.services import jobs as work
 from webapp.annotation.services.suggestions import take_away
 from webapp.core.paging import page
 from webapp.inference.access import endpoint_read
@@ -181,8 +180,7 @@ def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Statu
 
 @router.delete("/projects/{int:project_id}/suggestions", summary="Stop the judge, and take its suggestions away")
 def remove_suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
-    """What answers recorded stays."""
+    """What answers recorded stays. While the judge is being asked: 409, and it is stopped; ask again once it has ended."""
     membership = require(request)
     project = projects.project_write(membership, project_id)
-    work.stop(project, Job.Kind.SUGGEST)
     return {"removed": take_away(membership, project)}

@@ -66,7 +66,7 @@ def test_every_task_has_the_judges_view_before_it_is_shown(cast, pairwise, chat_
     assert job.result == {"tasks": 3, "judge": "Both ways v1"}
     assert chat_server.requests == 6  # both orders
     [seat] = queue.claim(cast.annotator, project)
-    assert view(seat) == {"verdict": "compared", "strength": -2 if seat.order == [0, 1] else 2, "dimensions": {}}
+    assert view(seat) == {"verdict": "compared", "strength": -2 if seat.order == [0, 1] else 2}
     answer = queue.submit(cast.annotator, seat, {"strength": -1})
     assert (answer.suggestion, answer.suggested_by) == ("before", "Both ways v1")
 
@@ -150,6 +150,19 @@ def test_somebody_stops_it(cast, pairwise, chat_server):
     assert job.state == "failed" and "stopped" in job.problem
 
 
+def test_what_a_judge_says_is_not_taken_away_while_it_may_say_more(cast, pairwise, chat_server):
+    chat_server.answer = first_named_better
+    project = make_project(cast.researcher, 2)
+    asked(cast, project, pairwise)
+    job = services.ask_judge(cast.researcher, project, pairwise)
+    refused = ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "suggesting")
+    assert Task.objects.filter(suggestion__isnull=False).count() == 2
+    jobs.run(job.pk)  # finds that it is to stop
+    assert ApiClient(cast.researcher).delete(f"/projects/{project.pk}/suggestions").json() == {"removed": 2}
+    assert Task.objects.filter(suggestion__isnull=False).count() == 0
+
+
 def test_what_cannot_be_is_refused(cast, version, pairwise):
     project = make_project(cast.researcher, 1)
     with pytest.raises(Invalid) as caught:
@@ -188,7 +201,7 @@ def test_the_roles(cast, pairwise):
     ):  # fmt: skip
         api, path = ApiClient(who), f"/projects/{project.pk}/suggestions"
         assert api.get(path).status_code == read
-        assert api.post(path, body).status_code == write
         assert browser(who).get(path).status_code == read
         assert browser(who).post(path, {"action": "remove"}).status_code == (302 if write == 202 else write)
         assert api.delete(path).status_code == (200 if write == 202 else write)
+        assert api.post(path, body).status_code == write

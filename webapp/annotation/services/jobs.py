@@ -109,6 +109,10 @@ def take_up_lost() -> int:
     return len(lost)
 
 
+def open_one(project: Project, kind: Job.Kind) -> bool:
+    return Job.objects.filter(project=project, kind=kind, finished_at=None).exists()
+
+
 def stop(project: Project, kind: Job.Kind) -> None:
     """Asks an open job to end; what it has done stays. Only work that looks at `stopping` does."""
     Job.objects.filter(project=project, kind=kind, finished_at=None).update(stopping=True)

@@ -221,7 +221,7 @@ def _accept(membership: Membership, project: Project, reviews: Iterable[TaskRevi
 
 def withdraw_majority(membership: Membership, project: Project) -> int:
     """Takes back what was accepted by majority; those tasks are to decide again. Conflict while more are accepted."""
-    if Job.objects.filter(project=project, kind=Job.Kind.MAJORITY, finished_at=None).exists():
+    if jobs.open_one(project, Job.Kind.MAJORITY):
         raise Conflict("Majorities are being accepted. Take them back once that is done.", "accepting")
     done, _ = Resolution.objects.filter(project=project, source=Source.MAJORITY).delete()
     audit.record(membership, membership.user, "project.majority_withdrawn", project, tasks=done)

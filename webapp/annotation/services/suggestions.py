@@ -12,8 +12,10 @@ from django.utils import timezone
 
 from webapp.accounts.models import Membership
 from webapp.annotation import subjects
-from webapp.annotation.models import Project, Task
+from webapp.annotation.models import Job, Project, Task
+from webapp.annotation.services import jobs
 from webapp.core import audit
+from webapp.core.problems import Conflict
 
 SUGGESTED = frozenset({"pairwise", "grading"})  # kinds whose answers a judge can give
 
@@ -38,9 +40,19 @@ def keep(project: Project, by: str, version: int, found: Mapping[int, Mapping[st
     return sum(task.suggestion is not None for task in tasks)
 
 
-@transaction.atomic
 def take_away(membership: Membership, project: Project) -> int:
-    """Removes what judges said of tasks; what answers recorded stays. Returns of how many tasks."""
+    """Removes what judges said of tasks; what answers recorded stays. Returns of how many tasks.
+
+    A judge that is being asked is stopped first, and Conflict raised: until it has ended it may store what it said.
+    """
+    if jobs.open_one(project, Job.Kind.SUGGEST):
+        jobs.stop(project, Job.Kind.SUGGEST)
+        raise Conflict("The judge is being stopped; take its suggestions away once it has ended.", "suggesting")
+    return _remove(membership, project)
+
+
+@transaction.atomic
+def _remove(membership: Membership, project: Project) -> int:
     done = Task.objects.filter(project=project, suggestion__isnull=False).update(suggestion=None)
     audit.record(membership, membership.user, "project.suggestions_removed", project, tasks=done)
     return done
