@@ -49,6 +49,13 @@ class RecipeConfig(Section):
         yield from ()
 
 
+def listed_twice(field: str, versions: Sequence[int]) -> Iterator[FieldProblem]:
+    """A problem at each choice of a judge version that another before it made."""
+    for i, version in enumerate(versions):
+        if version in versions[:i]:
+            yield FieldProblem(f"{field}.{i}.version", "is listed twice")
+
+
 @dataclass
 class Found:
     """A case as a recipe finds it."""

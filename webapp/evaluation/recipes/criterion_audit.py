@@ -1,6 +1,6 @@
 """Criterion audit (METHODS 2): does a judge decide single criteria as people do?"""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from trainer.judges.inputs import JudgeInput
 
 from .. import report as r
 from .audit_blocks import SEVERAL, human_tables, spending
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
 from .grades import Graded, graded
 
 WORDS = {True: "met", False: "not met", None: None}
@@ -44,11 +44,7 @@ class CriterionAuditConfig(RecipeConfig):
     max_responses: int | None = knob(None, "Only the first graded responses; empty: all", unit="responses", ge=1)
 
     def problems(self) -> Iterator[FieldProblem]:
-        seen: set[int] = set()
-        for i, each in enumerate(self.judges):
-            if each.version in seen:
-                yield FieldProblem(f"judges.{i}.version", "is listed twice")
-            seen.add(each.version)
+        yield from listed_twice("judges", [each.version for each in self.judges])
 
 
 @dataclass(frozen=True)
@@ -228,37 +224,41 @@ def _by_criterion(judge: str, rows: Sequence[Audited]) -> Iterator[r.Table]:
     grouped: dict[str, list[Audited]] = defaultdict(list)
     for each in rows:
         grouped[each.graded.criterion.text].append(each)
-    found = {text: _agreement(listed) for text, listed in grouped.items()}
-    order = sorted(found, key=lambda text: (-_apart(found[text]), -found[text].table.n, text))
+    order = sorted(grouped, key=lambda text: (-_apart(grouped[text]), -len(grouped[text]), text))
     shown = []
     for text in order[:MOST_CRITERIA]:
-        mine = (tag("judge", judge), tag("criterion", text))
-        kappa = r.estimate(found[text].kappa, *mine, "wrong", unit="points")
-        shown.append([r.text(text, *mine), *_cells(found[text], *mine), _accuracy(found[text], judge, mine[1]), kappa])
-    left = len(order) - MOST_CRITERIA
-    more = f" {left:,} more criteria, with as few or fewer of them, are in the cases." if left > 0 else ""
+        found, mine = _agreement(grouped[text]), (tag("judge", judge), tag("criterion", text))
+        kappa = r.estimate(found.kappa, *mine, "wrong", unit="points")
+        shown.append([r.text(text, *mine), *_cells(found, *mine), _accuracy(found, judge, mine[1]), kappa])
     columns = ["Criterion", *[words for words, _ in CELLS], "No verdict", "Agreement", "Kappa"]
-    yield r.table(f"By criterion: {judge}", columns, shown, f"Those they part on most often come first.{more}")
+    note = "Those they part on most often come first." + _left_out(
+        len(order), "criteria, with as few or fewer of them,"
+    )
+    yield r.table(f"By criterion: {judge}", columns, shown, note)
 
 
-def _apart(found: Agreement) -> int:
-    (_, only_judge), (only_people, _) = found.table.cells_VV
-    return only_judge + only_people
+def _apart(rows: Sequence[Audited]) -> int:
+    return sum(each.graded.met is not None and each.met is not None and not each.right for each in rows)
+
+
+def _left_out(found: int, what: str) -> str:
+    return f" {found - MOST_CRITERIA:,} more {what} are in the cases." if found > MOST_CRITERIA else ""
 
 
 def _by(kind: str, by_judge: Audits, of: Callable[[Audited], list[str]]) -> Iterator[r.Table]:
     """Agreement where `of` gives this value; nothing where there are not two of them."""
-    values = sorted({value for rows in by_judge.values() for each in rows for value in of(each)} - {""})
-    if len(values) < 2:
+    counts = Counter(value for rows in by_judge.values() for each in rows for value in of(each) if value)
+    if len(counts) < 2:
         return
     rows = []
-    for value in values[:MOST_CRITERIA]:
+    for value in sorted(value for value, _ in counts.most_common(MOST_CRITERIA)):
         cells = [r.text(value, tag(kind, value))]
         for judge, audited in by_judge.items():
             mine = [each for each in audited if value in of(each)]
             cells.append(_accuracy(_agreement(mine), judge, tag(kind, value)))
         rows.append(cells)
-    yield r.table(f"Agreement by {kind}", [kind.capitalize(), *by_judge], rows)
+    note = _left_out(len(counts), "values, with fewer graded criteria,").strip()
+    yield r.table(f"Agreement by {kind}", [kind.capitalize(), *by_judge], rows, note)
 
 
 def _comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:

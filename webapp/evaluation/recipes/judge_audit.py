@@ -13,7 +13,7 @@ from webapp.judging.audit import parse_case
 
 from .. import report as r
 from . import audit_blocks as blocks
-from .base import Context, Found, Judged, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .base import Context, Found, Judged, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
 from .pairs import Pair, labelled, pair_of, unlabelled
 
 ORDERS = ("given", "swapped")
@@ -31,11 +31,7 @@ class JudgeAuditConfig(RecipeConfig):
     max_pairs: int | None = knob(None, "Only the first pairs of the dataset; empty: all", unit="pairs", ge=1)
 
     def problems(self) -> Iterator[FieldProblem]:
-        seen: set[int] = set()
-        for i, each in enumerate(self.judges):
-            if each.version in seen:
-                yield FieldProblem(f"judges.{i}.version", "is listed twice")
-            seen.add(each.version)
+        yield from listed_twice("judges", [each.version for each in self.judges])
 
 
 @dataclass
