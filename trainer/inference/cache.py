@@ -81,14 +81,13 @@ class SlotCache(Cache):
         for layer in self.layers:
             layer.move(row, place, slots)
 
-    def aim(self, places_B: Tensor) -> None:
-        """Row b writes its next token to slot `places_B[b]` and sees the slots up to that one."""
+    def aim(self, places_B: Tensor) -> Tensor:
+        """Row b writes its next token to slot `places_B[b]` and sees the slots up to that one.
+
+        Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look.
+        """
         seen = int(places_B.max()) + 1
         for layer in self.layers:
             layer.places_B, layer.seen = places_B, seen
-
-
-def decoding_mask(places_B: Tensor) -> Tensor:
-    """[B, 1, 1, slots] for a token at each of these places: True where its row may look."""
-    slots = torch.arange(int(places_B.max()) + 1, device=places_B.device)
-    return (slots[None, :] <= places_B[:, None])[:, None, None]
+        slots = torch.arange(seen, device=places_B.device)
+        return (slots[None, :] <= places_B[:, None])[:, None, None]

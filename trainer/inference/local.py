@@ -10,7 +10,7 @@ from torch.nn.functional import pad
 from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import use_grouped_attention
-from .cache import SlotCache, decoding_mask
+from .cache import SlotCache
 from .chat import response_text
 from .checksum import Checksum
 from .draw import draw_tokens, uniforms
@@ -158,11 +158,11 @@ class _Stream:
 
     def _decode(self, tokens_B: Tensor) -> Tensor:
         """Write the tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
-        self._cache.aim(self._places_B)
+        mask = self._cache.aim(self._places_B)
         output = self._model.model(
             input_ids=tokens_B[:, None],
             position_ids=self._places_B[:, None],
-            attention_mask=decoding_mask(self._places_B),
+            attention_mask=mask,
             past_key_values=self._cache,
         )
         self._places_B = self._places_B + 1
