@@ -1,4 +1,5 @@
-"""How far the answers to each task agree, and the project's coefficients: kept up to date as answers come in.
+"""How far the answers to each task agree, the project's coefficients and its people's figures: kept up to date as answers
+come in.
 
 Pages and the API call `freshen`. Where little is new the work is done at once; where there is much, a job does it and
 readers see the last result with its time. Nothing here is a judgement of a person, except that tasks all of whose
@@ -17,6 +18,7 @@ from django.utils import timezone
 from trainer.rewards.alignment import WORDS, WORDS_THRESHOLD, group, words_similarity
 from webapp.annotation import consensus
 from webapp.annotation.models import AgreementReport, Answer, Project, Resolution, Task, TaskReview
+from webapp.annotation.queries import people
 from webapp.annotation.queries.agreement import measure, newest_answer
 from webapp.core import broadcast
 from webapp.core.tasks import enqueue
@@ -48,6 +50,8 @@ def freshen(project: Project) -> AgreementReport:
 def bring_up_to_date(project: Project) -> AgreementReport:
     """Reviews what is new, then measures everything. Doing it twice at once is a waste, not a fault."""
     newest = newest_answer(project)
+    # people's figures take a moment, all else much longer: who looks meanwhile has them
+    AgreementReport.objects.update_or_create(project=project, defaults={"people": people.measure(project)})
     review_new(project)
     body = measure(project)
     found: AgreementReport = AgreementReport.objects.update_or_create(

@@ -46,7 +46,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
     context = pages.context(membership, project, "agreement") | {
         "report": report,
         "body": body,
-        "fresh": report.through == agreement.newest_answer(project) and bool(body),
+        "fresh": agreement.fresh(report),
         "people": people,
         "may_name": membership.may(Role.OWNER),
         "named": people.named,
