@@ -23,6 +23,8 @@ from webapp.annotation.queries.agreement import measure, newest_answer
 from webapp.core import broadcast
 from webapp.core.tasks import enqueue
 
+from .ranking import follows_disagreement, rank_anew
+
 AT_ONCE = 300  # answers a request may work through by itself
 BATCH = 500
 LATE = 1_000  # an id is given before its commit: an answer may appear behind as many newer ones
@@ -99,6 +101,20 @@ def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
     with transaction.atomic():
         _store(changed)
         _settle(project, [tasks[review.task_id] for review in changed], contents, changed)
+    if follows_disagreement(project):
+        moving = Task.objects.filter(pk__in=[review.task_id for review in changed], completed_at=None)
+        rank_anew(project, list(moving.select_related("example")))
+
+
+def review_where_the_order_follows() -> int:
+    """For beat: answers change what is served next, and nobody opens a page for that. Returns how many answers that were.
+
+    Only in projects that are open and served by disagreement with the judge; all others wait for a reader.
+    """
+    served = Project.objects.filter(state=Project.State.OPEN, strategy=Project.Strategy.DISAGREEMENT)
+    known = dict(AgreementReport.objects.filter(project__in=served).values_list("project_id", "reviewed"))
+    behind = [project for project in served if newest_answer(project) > known.get(project.pk, 0)]
+    return sum(map(review_new, behind))
 
 
 def _review(project: Project, task_id: int, answers: dict[int, Any]) -> TaskReview:
