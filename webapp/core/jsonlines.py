@@ -33,14 +33,6 @@ class Problems:
             told_on.write(f"{told}\n{self.count:,} lines are left out")
 
 
-def parsed(path: Path, parse: Callable[[Any], T], problem: type[ValueError]) -> list[tuple[int, T]]:
-    """(line number, parsed value) of every line that is not blank. Raises CommandError naming every bad line."""
-    lines = Lines(path, parse, problem)
-    found = list(lines)
-    lines.problems.settle()
-    return found
-
-
 class Lines(Generic[T]):
     """The lines of a file one after the other; those that cannot be used are remembered and passed over.
 

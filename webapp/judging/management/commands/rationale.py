@@ -28,4 +28,5 @@ class Command(BaseCommand):
         lines = Lines(file, parse_sample, LineProblem)
         found = consistency(sample for _, sample in lines)
         lines.problems.settle(self.stderr if keep_good else None)
-        self.stdout.write(json.dumps(found.json(), ensure_ascii=False, allow_nan=False))
+        bad = {"bad_lines": lines.problems.count} if keep_good else {}
+        self.stdout.write(json.dumps(bad | found.json(), ensure_ascii=False, allow_nan=False))
