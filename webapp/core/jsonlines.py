@@ -1,4 +1,4 @@
-"""Reading JSON Lines given on a command line, with errors that name file, line and field."""
+"""JSON of the command line: lines read with errors that name file, line and field, and the one object printed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,6 +9,16 @@ from django.core.management.base import CommandError, OutputWrapper
 
 T = TypeVar("T")
 MAX_TOLD = 20
+
+
+def printed(told: Any) -> str:
+    """The object that a command prints. Readable where it can be; half a character, which JSON may hold, is escaped."""
+    text = json.dumps(told, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(told, allow_nan=False)
+    return text
 
 
 class Problems:
@@ -68,6 +78,8 @@ class Lines(Generic[T]):
             reason = str(error)
         except UnicodeDecodeError as error:
             reason = f"is not UTF-8 text: {error.reason}"
+        except json.JSONDecodeError as error:
+            reason = f"not JSON: {error.msg} at column {error.pos + 1}"  # its own line and column count from this line
         except (ValueError, RecursionError) as error:
             reason = f"not JSON: {error}"
         self.problems.add(f"{self.path}, line {number}", reason)

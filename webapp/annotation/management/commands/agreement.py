@@ -1,6 +1,5 @@
 """`manage.py agreement FILE.jsonl --level ordinal`: every agreement coefficient of a file of ratings, as JSON."""
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, ClassVar, get_args
 from django.core.management.base import BaseCommand
 
 from trainer.benchmarks.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
-from webapp.core.jsonlines import Lines
+from webapp.core.jsonlines import Lines, printed
 
 
 class Command(BaseCommand):
@@ -25,7 +24,7 @@ class Command(BaseCommand):
         ratings = list(_once(lines))
         lines.problems.settle()
         told = {**report(tabulate(ratings), level), "missing": lines.good - len(ratings)}
-        self.stdout.write(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        self.stdout.write(printed(told))
 
 
 def _once(lines: Lines[tuple[Rating | None]]) -> Iterator[Rating]:

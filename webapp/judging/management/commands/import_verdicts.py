@@ -1,6 +1,5 @@
 """`manage.py import_verdicts FILE`: verdicts that judges have given elsewhere, and what they say of them, as JSON."""
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -11,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError, OutputWrapper
 
 from webapp.accounts.models import Membership
 from webapp.accounts.owners import acting_owner
-from webapp.core.jsonlines import Problems
+from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem
 from webapp.datasets.importers.bundle import Bundle
 from webapp.datasets.models import DatasetVersion
@@ -50,7 +49,7 @@ class Command(BaseCommand):
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{file}: cannot be read: {error.strerror or error}") from error
-        self.stdout.write(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        self.stdout.write(printed(told))
 
 
 def _newest(owner: Membership, name: str) -> DatasetVersion:
