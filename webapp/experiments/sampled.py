@@ -7,10 +7,10 @@ from django.db.models import Max
 
 from trainer.contracts import Example, RolloutRecord
 from webapp.evaluation.measuring import measure
-from webapp.evaluation.queries import examples_by_key
 from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
 from webapp.evaluation.sources import NOVELTY, ROLLOUTS, SOURCES, Options, Source
+from webapp.judging.queries import examples_by_key
 
 from . import queries
 from .models import Rollout
