@@ -196,6 +196,10 @@ class Work:
         for provide in sources.ROLLOUTS:
             yield from provide(self.evaluation.workspace_id, run, step)
 
+    def trained(self, run: int, step: int | None) -> Iterator[Rollout]:
+        for provide in sources.TRAINED:
+            yield from provide(self.evaluation.workspace_id, run, step)
+
     def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
         self.tell("measuring diversity", 0, 0)
         return measuring.embedding_diversity(texts)
