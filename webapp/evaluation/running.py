@@ -187,7 +187,8 @@ class Work:
             if budget:
                 self._spent_tokens += budget.spent_tokens
                 self._spent_money += budget.spent_money
-        self.questions.asked(str(row), inputs, found, phase)
+        href = f"/judges/{row.judge_id}/versions/{row.number}"
+        self.questions.asked(str(row), href, inputs, found, phase)
         for reason, count in unusable.items():
             self.questions.unusable[str(row), reason] += count
         return found
