@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import packed, search, words
+from .arrays import Array
 from .filters import RANGES, Filters, written
 from .models import CurationJob, DatasetVersion
 
@@ -116,13 +117,13 @@ def _histogram(held: packed.Columns, name: str, kept: packed.Mask | None, chosen
     return Histogram(name, label, bars, int(len(left) - len(left_known)), log)
 
 
-def _binned(values: packed.Array, edges: packed.Array) -> NDArray[np.int64]:
+def _binned(values: Array, edges: Array) -> NDArray[np.int64]:
     """Counts per bar; each holds its lower edge, the last one everything above."""
     found = np.searchsorted(edges.astype(np.float32)[:-1], values, side="right") - 1
     return np.bincount(np.maximum(found, 0), minlength=len(edges) - 1)
 
 
-def _edges(name: str, low: float, high: float, whole: bool) -> tuple[packed.Array, bool]:
+def _edges(name: str, low: float, high: float, whole: bool) -> tuple[Array, bool]:
     """Edges at numbers that people read easily, and whether they grow by factors."""
     if name == "strength":
         return np.array([-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]), False

@@ -29,8 +29,8 @@ def rank_anew(project: Project, tasks: Sequence[Task]) -> None:
     """
     given: dict[int, list[dict[str, Any]]] = defaultdict(list)
     answers = Answer.objects.filter(assignment__task__in=tasks, current=True, assignment__state="submitted")
-    for task, content in answers.values_list("assignment__task_id", "content"):
-        given[task].append(content)
+    for task_id, content in answers.values_list("assignment__task_id", "content"):
+        given[task_id].append(content)
     moved = []
     for task in tasks:
         judged = task.suggestion and task.suggestion["content"]
