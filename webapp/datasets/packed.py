@@ -9,7 +9,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from django.db import connection, transaction
@@ -21,6 +21,7 @@ from .filters import HARD_CONSTRAINTS, HARD_SURFACE, RANGES, Filters, Range
 from .models import DatasetVersion, PackedColumn
 
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 ROWS = 20_000  # read at a time while packing
 KEPT_BYTES = 128 << 20  # of packed columns in one process
 ID = "id"  # the one column beside those of `arrays`
@@ -116,6 +117,14 @@ class Columns:
         self.size = size
         self._arrays: dict[str, Array] = {}
         self._values: dict[str, list[Any]] = {}
+        self._made: dict[str, Any] = {}
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` makes of the columns, made when it is first asked for under this name."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:
