@@ -38,14 +38,16 @@ test: setup  ## Run the whole test suite
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack"
 	$(PYTEST) -m stack
 
-vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 3 GB)
+vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 
-# vLLM's metadata asks for versions that break the lock, hence --no-deps. The CPU build of vLLM wants the CPU build of
-# torch: name an index that has it in TORCH_INDEX.
-$(VLLM_INSTALLED): requirements.lock requirements-vllm.lock
-	@test -x $(VLLM)/bin/python || $(PYTHON) -m venv $(VLLM)
-	@echo "Installing Python packages and vLLM (some minutes, once)"
-	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+# An environment on top of .venv: what both need is installed once. vLLM's metadata asks for versions that break the lock,
+# hence --no-deps. The CPU build of vLLM wants the CPU build of torch.
+$(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
+	@$(PY) -m venv --without-pip $(VLLM)
+	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
+	@echo "Installing vLLM (some minutes, once)"
+	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+		|| { echo "Name an index that has the CPU build of torch in TORCH_INDEX, as in: make vllm TORCH_INDEX=https://..."; exit 1; }
 	@rm -f $(VLLM)/.installed-* && touch $@
 
 test-vllm: vllm  ## Run the tests that need vLLM itself (not part of `make test`)

@@ -209,11 +209,18 @@ DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 REDIS_SOCKET = socket_path(VAR, "redis.sock")
 REDIS_URL = ENV.redis_url or f"unix://{REDIS_SOCKET}"
-# Ray would give a job that reserves no CPU one thread; the trainer chooses for itself. A cluster on other machines needs
-# the trainer installed there, and TRAINER_COMMAND says how it is started.
-TRAINER_COMMAND = ENV.trainer_command or (
-    f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(sys.executable)} -m trainer job"
-)
+
+
+def _trainer(python: Path | str) -> str:
+    """Ray would give a job that reserves no CPU one thread; the trainer chooses for itself."""
+    return f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(str(python))} -m trainer job"
+
+
+# A cluster on other machines needs the trainer installed there, and TRAINER_COMMAND says how it is started.
+TRAINER_COMMAND = ENV.trainer_command or _trainer(sys.executable)
+# Without a command of its own, runs that sample with vLLM start in the environment that `make vllm` makes.
+VLLM_ENVIRONMENT = None if ENV.trainer_command else BASE_DIR / ".venv-vllm"
+VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(BASE_DIR / ".venv-vllm" / "bin" / "python")
 # Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 # So are measures of responses that need a model; see trainer.measuring.

@@ -10,6 +10,8 @@ from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, VersionMember
 from webapp.inference.models import RegisteredModel
 
+from .commands import NO_VLLM, sampler_is_missing
+
 MAX_NAME = 120
 
 
@@ -54,6 +56,8 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         registered = _model(membership, "model.name", config.model.name, problems)
         if config.objective.name == "distill":
             teacher = _model(membership, "objective.teacher", config.objective.teacher, problems)
+        if sampler_is_missing(config.model_dump(mode="json")):
+            problems.append(FieldProblem("sampler.kind", NO_VLLM))
     if problems or config is None or version is None or registered is None:
         raise ConfigInvalid(problems)
     return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, registered, teacher)

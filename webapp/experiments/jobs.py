@@ -19,6 +19,7 @@ from webapp.core.addresses import internal_url
 from webapp.core.tasks import enqueue
 
 from . import broadcasts, ray_client, tokens
+from .commands import trainer_command
 from .models import LogLine, Run
 from .ray_client import Job, RayAway, RayClient, RayRefused
 from .states import ALIVE, State, move
@@ -54,7 +55,7 @@ def launch(run_id: int) -> float | None:
             "TOUCHSTONE_RUN_ID": str(run.id),
             "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
         }
-        client.submit(job_id(run.id, run.attempt), settings.TRAINER_COMMAND, environment)
+        client.submit(job_id(run.id, run.attempt), trainer_command(run.config), environment)
     except RayAway as error:
         return _try_later(run, str(error))
     except RayRefused as error:

@@ -9,7 +9,7 @@ from django.test import Client
 from trainer.contracts import Criterion, Message, Rubric
 from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
-from webapp.experiments import checks, services, tokens
+from webapp.experiments import checks, commands, services, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
 
@@ -65,6 +65,15 @@ def launch(cast, version, model):
 @pytest.fixture
 def run(launch) -> Run:
     return launch()
+
+
+@pytest.fixture
+def vllm_environment(settings, tmp_path, monkeypatch):
+    """Where `make vllm` would install, empty as yet; nor does this process have vLLM."""
+    settings.VLLM_ENVIRONMENT = tmp_path / "vllm"
+    settings.VLLM_ENVIRONMENT.mkdir()
+    monkeypatch.setattr(commands, "find_spec", lambda name: None)
+    return settings.VLLM_ENVIRONMENT
 
 
 class Trainer:

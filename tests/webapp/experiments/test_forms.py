@@ -133,6 +133,14 @@ def test_a_wrong_form_comes_back_with_its_errors_and_loses_nothing(as_researcher
     assert "do not divide into mini-batches of 5" in fixed.content.decode()
 
 
+def test_a_sampler_that_is_not_installed_is_said_at_its_field(as_researcher, version, model, tree, vllm_environment):
+    post = posted(tree.draw(tree.defaults(), {}), sampler__kind="vllm")
+    answer = as_researcher.post("/runs/new", post | {"dataset": f"{version.dataset_id}:1", "action": "launch"})
+    shown = answer.content.decode()
+    assert answer.status_code == 422 and not Run.objects.exists()
+    assert 'id="f-sampler-kind-note"' in shown and "`make vllm` in its folder installs it" in shown
+
+
 def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
     shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
     assert 'name="steps" value="4"' in shown and "is-changed" not in shown

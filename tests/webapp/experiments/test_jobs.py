@@ -53,6 +53,16 @@ def test_a_launch_hands_the_run_to_ray(run, ray, settings):
     assert tokens.fits(environment["TOUCHSTONE_RUN_TOKEN"], fresh(run))
 
 
+@pytest.mark.parametrize(("kind", "has_it"), [("vllm", True), ("local", False)])
+def test_a_run_with_vllm_starts_in_the_environment_that_has_it(launch, ray, settings, vllm_environment, kind, has_it):
+    (vllm_environment / ".installed-0123456789ab").touch()
+    run = launch(config={"sampler": {"kind": kind}})
+    jobs.launch(run.id)
+    sent = ray.jobs[f"run-{run.id}-1"]["body"]["entrypoint"]
+    assert sent == (settings.VLLM_TRAINER_COMMAND if has_it else settings.TRAINER_COMMAND)
+    assert sent.endswith(" -m trainer job") and (".venv-vllm/bin/" in sent) == has_it
+
+
 def test_a_repeated_task_submits_nothing(run, ray):
     for _ in range(3):
         jobs.launch(run.id)

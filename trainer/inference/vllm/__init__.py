@@ -24,7 +24,7 @@ def installed_version() -> str:
         except importlib.metadata.PackageNotFoundError:
             continue
     raise SamplerInvalid(
-        "vLLM is not installed on the machine that trains. Install it as docs/samplers.md says, or set sampler.kind to 'local'."
+        "vLLM is not installed on the machine that trains. Install it there (`make vllm`, docs/samplers.md), or set sampler.kind to 'local'."
     )
 
 
