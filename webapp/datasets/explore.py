@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import packed, search, words
+from .arrays import Array
 from .filters import RANGES, Filters, written
 from .models import CurationJob, DatasetVersion
 
@@ -104,7 +105,7 @@ class _Bins:
     """The bars of one column between its edges: `of` is the bar of each position, that behind the last where it has no
     value; `counts` are those of all positions."""
 
-    edges: packed.Array
+    edges: Array
     log: bool
     of: NDArray[np.uint8]
     counts: NDArray[np.int64]
@@ -137,7 +138,7 @@ def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) ->
     return Histogram(name, label, bars, int(here[-1]), bins.log)
 
 
-def _edges(name: str, low: float, high: float, whole: bool) -> tuple[packed.Array, bool]:
+def _edges(name: str, low: float, high: float, whole: bool) -> tuple[Array, bool]:
     """Edges at numbers that people read easily, and whether they grow by factors."""
     if name == "strength":
         return np.array([-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]), False
