@@ -150,24 +150,25 @@ def test_remax_subtracts_what_the_greedy_response_is_worth(make_loop: Callable[.
     assert worth[:4] == pytest.approx([worth[0]] * 4) and worth[4:] == pytest.approx([worth[4]] * 4)
 
 
-LEARNS: dict[str, dict[str, Any]] = {
-    "icepop": {},
-    "misc": {"eps_low": 0.05, "eps_high": 0.05},
-    "double_sided": {},
-    "kimi": {},
-    "oapl": {"beta2": 0.3},
+LEARNS: dict[str, tuple[float, dict[str, Any]]] = {  # rate and parameters
+    "icepop": (2e-2, {}),
+    "misc": (1e-2, {"eps_low": 0.05, "eps_high": 0.05}),  # at twice the rate some seeds learn, and collapse
+    "double_sided": (2e-2, {}),
+    "kimi": (2e-2, {}),
+    "oapl": (2e-2, {"beta2": 0.3}),
 }
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LEARNS)
 def test_the_policy_learns_what_is_rewarded(name: str, examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
+    lr, params = LEARNS[name]
     config = small_config(
         steps=15,
-        objective={"name": name, **LEARNS[name]},
+        objective={"name": name, **params},
         scaffold=SEEN_BY_BOTH,
         rollout={"prompts_per_step": 4, "group_size": 8, "max_new_tokens": 8},
-        optim={"lr": 2e-2},
+        optim={"lr": lr},
         evaluation={"every": 0},
         checkpoint={"every": 15},
     )
