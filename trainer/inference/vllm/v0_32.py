@@ -54,9 +54,12 @@ def arguments(
     return wanted
 
 
-def settings(sockets: str) -> dict[str, str]:
+def settings(sockets: str, eager: bool) -> dict[str, str]:
     """Environment that vLLM reads when it is imported."""
     return {
+        # vLLM compiles parts of its sampler even then, which takes a C++ compiler and its time at the first response
+        "TORCH_COMPILE_DISABLE": "1" if eager else "0",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3600",  # of one step; 300 by default, which a machine under load exceeds
         "VLLM_RPC_BASE_PATH": sockets,
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines would otherwise all bind to the same cores
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork would inherit the locks of torch's threads
@@ -70,7 +73,7 @@ class OfflineEngine:
 
     def __init__(self, **wanted: Any) -> None:
         self._sockets = tempfile.TemporaryDirectory(prefix="touchstone-vllm-")
-        os.environ.update(settings(self._sockets.name))
+        os.environ.update(settings(self._sockets.name, wanted["enforce_eager"]))
         from vllm import LLM
         from vllm.lora.request import LoRARequest
 
@@ -283,7 +286,7 @@ def serve(wanted: dict[str, Any], host: str, port: int) -> int:
             flags += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", host, "--port", str(port), *flags]
     with tempfile.TemporaryDirectory(prefix="touchstone-vllm-") as sockets:
-        extra = settings(sockets) | {
+        extra = settings(sockets, wanted["enforce_eager"]) | {
             "VLLM_SERVER_DEV_MODE": "1",
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),
