@@ -54,6 +54,26 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
     assert not Resolution.objects.filter(task=opposite).exists()
 
 
+def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, cast):
+    made = make_project(cast, n=1)
+    example = made.tasks.get().example
+    plain = "The first response to question 0, short and plain."
+    example.canonical = example.canonical.replace(plain, "So $t = 5$ **holds**.")
+    example.save()
+    one, two = annotators(cast, made)
+    reason = {"text": "It gives the equation", "response": "r1", "start": 3, "end": 10}
+    answer(made.tasks.get(), one, preference(-3) | {"reasons": [reason]})
+    answer(made.tasks.get(), two, preference(-2))
+    standing.bring_up_to_date(made)
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{made.tasks.get().pk}")
+    expect(page.locator(".response .katex")).to_have_count(1)
+    expect(page.locator(".response strong")).to_have_text("holds")
+    facts = page.locator(".sheet .item-facts").first
+    expect(facts).to_contain_text("about A")
+    expect(facts.locator("q")).to_have_text("$t = 5$")
+
+
 def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(open_page, cast):
     made = make_project(cast, n=1)
     task = made.tasks.get()

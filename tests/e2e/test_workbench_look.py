@@ -4,8 +4,8 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.e2e.test_accessibility import AXE, LOOK, violations
-from tests.e2e.workbench import Bench, make_project
-from webapp.annotation.models import Answer, Guidelines
+from tests.e2e.workbench import Bench, delivered, make_project, until
+from webapp.annotation.models import Answer, Assignment, Guidelines
 
 pytestmark = pytest.mark.browser
 RATIONALE = "B is wrong about the year. A is short and right."
@@ -15,6 +15,48 @@ def with_rationale(number: int) -> dict:
     """The first example brings a text to cut, the next one does not."""
     responses = [{"id": "good", "text": "In 1952."}, {"id": "bad", "text": "In 1987."}]
     return {"responses": responses, "meta": {"rationale": RATIONALE} if number == 0 else {}}
+
+
+MARKED = "The **year** is 1952, says [a book](http://the.example/year).\n\n1. Not the year 1987\n2. So $t = 1952$ holds, 年份是对的"
+
+
+def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_page, as_annotator, cast):
+    """By pointer and by keyboard; stars, numbers and addresses are not to be seen, a formula is one word."""
+    texts = {"good": MARKED, "bad": "In **1987**."}
+    record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
+    project = make_project(cast.owner, cast.annotator, record=record, tasks=1)
+    bench = Bench(open_page(as_annotator), project)
+    letter = Assignment.objects.get().order.index(0)  # where the marked text stands
+    body = bench.page.locator(".work-card .work-text").nth(letter)
+    expect(body.locator("strong")).to_have_text("year")
+    expect(body.locator(".math .katex")).to_have_count(1)
+    side = "ab"[letter]
+
+    def selected(words: str) -> None:
+        body.locator("li").first.evaluate(
+            """(item, words) => {
+                const [text, range] = [item.firstChild, document.createRange()];
+                const at = text.data.indexOf(words);
+                range.setStart(text, at);
+                range.setEnd(text, at + words.length);
+                getSelection().removeAllRanges();
+                getSelection().addRange(range);
+            }""",
+            words,
+        )
+
+    bench.press("r")
+    bench.type("Wrong year")
+    bench.press("Escape")
+    selected("the year 1987")
+    bench.press(side, "r")
+    bench.type("The equation")
+    bench.press("Escape", side, *["ArrowRight"] * 12, "Shift+ArrowRight", "Enter", "2", "Control+Enter")
+    delivered(bench.page)
+    until(lambda: Answer.objects.exists())
+    first, second = Answer.objects.get().content["reasons"]
+    assert MARKED[first["start"] : first["end"]] == "the year 1987"
+    assert MARKED[second["start"] : second["end"]] == "t = 1952$ holds"
 
 
 def test_a_rationale_is_cut_into_reasons_by_keyboard_alone(open_page, as_annotator, cast):

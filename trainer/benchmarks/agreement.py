@@ -9,10 +9,12 @@ not grow with the number of units.
 Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
 """
 
+import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import comb
 from typing import Any, Literal
 
 import krippendorff
@@ -25,6 +27,7 @@ Level = Literal["nominal", "ordinal", "interval", "ratio"]
 Floats = NDArray[np.float64]
 MAX_VALUES_FOR_INTERVAL = 500  # the bootstrap of alpha holds a V x V table per draw
 MAX_NUMBERS = 4_000_000  # in such tables at a time
+MAX_PAIRS_APART = 1000  # named in a report; a crowd of 100 who each meet a few others has more
 _ROUNDING = 1e-12
 
 
@@ -76,14 +79,22 @@ def tabulate(ratings: Iterable[Rating]) -> Ratings:
 
 
 def report(ratings: Ratings, level: Level) -> dict[str, Any]:
-    """Every coefficient of one table of ratings, in its JSON form."""
+    """Every coefficient of one table of ratings, in its JSON form.
+
+    Pairs of raters who share no unit follow the others, undefined; in a crowd they are only counted, in `raters_apart`.
+    """
+    pairs = list(cohen_pairs(ratings))
+    apart = comb(len(ratings.by_rater), 2) - len(pairs)
+    if apart <= MAX_PAIRS_APART:
+        pairs += _pairs_apart(ratings)
     return {
         "level": level,
         "units": len(ratings.counts_UV),
         "raters": len(ratings.by_rater),
         "ratings": int(ratings.counts_UV.sum()),
         "percent": percent(ratings).json(),
-        "cohen": list(cohen_pairs(ratings)),
+        "cohen": pairs,
+        "raters_apart": apart,
         "fleiss": fleiss(ratings).json(),
         "ac1": ac1(ratings).json(),
         "alpha": alpha(ratings, level).json(),
@@ -121,7 +132,7 @@ def ac1(ratings: Ratings) -> Estimate:
     """Gwet's AC1 (2008): as Fleiss' kappa, with chance agreement `sum_v pi_v (1 - pi_v) / (V - 1)`."""
     values = len(ratings.values)
     if values == 1:
-        return undefined("only one value was ever given, so chance agreement cannot be told")
+        return undefined("only one value was ever given, so chance agreement cannot be told", len(ratings.paired_UV))
     return _chance_corrected(ratings, lambda pi_DV: (pi_DV * (1 - pi_DV)).sum(-1) / (values - 1))
 
 
@@ -131,6 +142,7 @@ def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
     paired_P = m_P >= 2
     if not paired_P.any():
         return undefined("no unit has two ratings")
+    n = int(n_P[paired_P].sum())
     agreement_P = np.zeros(len(counts_PV))
     agreement_P[paired_P] = _agreement_P(counts_PV[paired_P])
     weights_DP = np.vstack([n_P, resampled_kinds(n_P)])  # row 0: the data itself
@@ -140,8 +152,8 @@ def _chance_corrected(ratings: Ratings, chance: Any) -> Estimate:
         chance_D = chance(pi_DV)
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
-        return undefined("only one value was ever given, so chance agreement is already 1")
-    return bootstrapped(kappa_D[0], int(n_P[paired_P].sum()), kappa_D[1:])
+        return undefined("only one value was ever given, so chance agreement is already 1", n)
+    return bootstrapped(kappa_D[0], n, kappa_D[1:])
 
 
 def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
@@ -156,6 +168,13 @@ def cohen_pairs(ratings: Ratings) -> Iterator[dict[str, Any]]:
             sharing[first, second].append((v, w))
     for (first, second), pairs in sorted(sharing.items(), key=lambda item: (-len(item[1]), item[0])):
         yield {"raters": [first, second], **cohen(pairs).json()}
+
+
+def _pairs_apart(ratings: Ratings) -> Iterator[dict[str, Any]]:
+    """Every two raters who share no unit, in order of names, with the reason why they have no kappa."""
+    for first, second in combinations(sorted(ratings.by_rater), 2):
+        if ratings.by_rater[first].keys().isdisjoint(ratings.by_rater[second]):
+            yield {"raters": [first, second], **cohen([]).json()}
 
 
 def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
@@ -174,7 +193,7 @@ def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
         chance_D = ((weights_DP @ onehot[first_P]) * (weights_DP @ onehot[second_P])).sum(1) / n**2
         kappa_D = np.where(1 - chance_D > _ROUNDING, (observed_D - chance_D) / (1 - chance_D), np.nan)
     if not np.isfinite(kappa_D[0]):
-        return undefined("both raters gave one and the same value throughout, so kappa is 0/0")
+        return undefined("both raters gave one and the same value throughout, so kappa is 0/0", n)
     return bootstrapped(kappa_D[0], n, kappa_D[1:])
 
 
@@ -186,9 +205,9 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
     used = counts_UV.sum(0) > 0
     counts_UV = counts_UV[:, used]
     if counts_UV.shape[1] == 1:
-        return undefined("only one value was ever given, so expected disagreement is 0")
+        return undefined("only one value was ever given, so expected disagreement is 0", len(counts_UV))
     values = [value for value, kept in zip(ratings.values, used, strict=True) if kept]
-    domain: Floats | None = None if level == "nominal" else np.asarray(values, dtype=np.float64)
+    domain = None if level == "nominal" else _scaled(np.asarray(values, dtype=np.float64))
     value = krippendorff.alpha(
         value_counts=counts_UV,
         value_domain=range(len(values)) if domain is None else domain,
@@ -199,6 +218,12 @@ def alpha(ratings: Ratings, level: Level) -> Estimate:
         return Estimate(float(value), len(counts_UV), interval=reason)
     counts_PV, n_P = kinds(counts_UV)
     return bootstrapped(value, len(counts_UV), _alpha_draws(counts_PV, resampled_kinds(n_P), domain, level))
+
+
+def _scaled(values_V: Floats) -> Floats:
+    """The values at most 1 in size: no level minds the unit, but the squares of huge or tiny values leave float64."""
+    scaled: Floats = values_V / np.abs(values_V).max()
+    return scaled
 
 
 def _alpha_draws(counts_PV: Floats, weights_DP: Floats, domain_V: Floats | None, level: Level) -> Floats:
@@ -270,12 +295,13 @@ def _label(row: dict[str, Any], field: str) -> str:
 
 def _value(value: Any, level: Level) -> str | float:
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and not np.isfinite(value):
-        raise RatingProblem(f"field 'value': expected a finite number, found {value!r}")
+    # A whole number of any size names a category exactly; on a scale it has to fit.
+    if is_number and not (level == "nominal" and isinstance(value, int)) and not abs(value) <= sys.float_info.max:
+        raise RatingProblem(f"field 'value': expected a finite number, found {value!r:.60}")
     if level == "nominal":
         if isinstance(value, dict | list):
             raise RatingProblem("field 'value': expected a text, a number or true/false")
-        return float(value) if is_number else str(value)
+        return value if is_number else str(value)
     if not is_number:
         raise RatingProblem(f"field 'value': level {level!r} needs numbers, found {value!r}")
     if level == "ratio" and value < 0:

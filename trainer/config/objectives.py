@@ -15,12 +15,16 @@ AdvantageName = Literal["group_std", "centred", "leave_one_out", "remax", "batch
 AggregationName = Literal["sequence", "token", "constant"]
 
 
+# Bounds on ratios may be so wide that they bind nothing, which is how an experiment turns them off.
+_WIDEST = 1e9
+
+
 def _eps_low(default: float) -> Any:
-    return knob(default, "Ratios below 1 - eps are cut", ge=0, le=1)
+    return knob(default, "Ratios below 1 - eps are cut; from 1 on, none", ge=0, le=_WIDEST)
 
 
 def _eps_high(default: float) -> Any:
-    return knob(default, "Ratios above 1 + eps are cut", ge=0, le=1000)
+    return knob(default, "Ratios above 1 + eps are cut", ge=0, le=_WIDEST)
 
 
 class Parameters(Section):
@@ -61,8 +65,8 @@ class Aggregated(Parameters):
 class Popped(Parameters):
     """Bounds on the mismatch pi_old / pi_roll between trainer and sampler, inclusive."""
 
-    pop_low: float | None = knob(None, "Smallest mismatch ratio that counts; empty: 1 / pop_high", ge=0, le=1000)
-    pop_high: float = knob(2.0, "Largest mismatch ratio that counts", gt=0, le=1000)
+    pop_low: float | None = knob(None, "Smallest mismatch ratio that counts; empty: 1 / pop_high", ge=0, le=_WIDEST)
+    pop_high: float = knob(2.0, "Largest mismatch ratio that counts", gt=0, le=_WIDEST)
     pop_mode: Literal["mask", "weight"] = knob(
         "mask", "`mask`: tokens inside the bounds count fully; `weight`: by their mismatch ratio"
     )
@@ -147,7 +151,7 @@ class DoubleSidedParameters(Advantaged, Aggregated):
 class KimiParameters(Advantaged):
     advantage: AdvantageName = knob("centred", "How the rewards of a group become advantages")
     alpha: float = knob(0.5, "Smallest ratio with a policy gradient (ours)", gt=0, lt=1)
-    beta: float = knob(2.0, "Largest ratio with a policy gradient (ours)", gt=1, le=1000)
+    beta: float = knob(2.0, "Largest ratio with a policy gradient (ours)", gt=1, le=_WIDEST)
     tau: float = knob(1e-3, "Weight of the squared log-ratio (ours)", ge=0, le=1000)
 
 

@@ -91,12 +91,20 @@ _OPEN_PACKS = 8
 def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[Pack]:
     """All sequences in packs whose trees stay within `max_nodes`; one that is longer gets a pack of its own.
 
-    Best fit, longest first: a sequence joins, among the packs begun last that have room for it, the one that shares most
-    of it already, and of equals the fullest. So a group stays with its prompt, and short responses fill what long ones
-    leave. Attention over a tree is quadratic in its nodes, which is why one tree for everything would not pay.
+    Best fit: a sequence joins, among the packs begun last that have room for it, the one that shares most of it already,
+    and of equals the fullest. Sequences that start alike one after the other keep a group together; those that share
+    nothing fill packs better longest first; whichever has the fewer nodes, then packs, is taken. Attention over a tree is
+    quadratic in its nodes, which is why one tree for everything would not pay.
     """
+    places = range(len(sequences))
+    longest_first = _best_fit(sequences, max_nodes, sorted(places, key=lambda place: -len(sequences[place])))
+    alike = _best_fit(sequences, max_nodes, sorted(places, key=lambda place: tuple(sequences[place])))
+    return min(longest_first, alike, key=lambda packs: (sum(each.nodes for each in packs), len(packs)))
+
+
+def _best_fit(sequences: Sequence[Sequence[int]], max_nodes: int, order: Sequence[int]) -> list[Pack]:
     packs: list[tuple[_Builder, list[int]]] = []
-    for place in sorted(range(len(sequences)), key=lambda place: -len(sequences[place])):
+    for place in order:
         sequence = sequences[place]
         best, score = None, (-1, -1)
         for builder, places in packs[-_OPEN_PACKS:]:

@@ -102,7 +102,7 @@ def _object(body: bytes) -> dict[str, Any]:
     try:
         answer = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise _bad(f"not JSON: {excerpt(body)}") from error
+        raise _bad(f"something that is not JSON: {excerpt(body)}") from error
     if not isinstance(answer, dict):
         raise _bad(f"JSON that is no object: {excerpt(body)}")
     return answer

@@ -8,8 +8,8 @@ FILE ("-": standard input) holds one object, absent fields left out, rows are re
 `groups` are prompt ids; absent, all responses answer one prompt. A null reward is missing: its response takes part in
 nothing. `advantages` replaces the estimator (for oapl it is r - V). `rewards_greedy` goes with advantage "remax".
 dpo reads "chosen" and "rejected", each {"logp": [[..]], "logp_ref": [[..]], "mask": [[..]]} (a flat list is one sum per
-pair), or row numbers of the fields above; bradley_terry reads them as lists of scores, or row numbers of `rewards`, and
-optionally "margins", one per pair.
+pair), or row numbers of the fields above; bradley_terry reads them as lists of scores, each {"rewards": [..]}, or row
+numbers of `rewards`, and optionally "margins", one per pair, which are added to the parameter.
 
 Prints {"loss", "grad_logp", "advantages", "diagnostics"}: the loss is what is minimised, `grad_logp` its derivative in
 the shape of logp (of chosen and rejected, for pairs), undefined values are null. Bad input: one line on standard error
@@ -151,7 +151,7 @@ def _gradients(result: ObjectiveResult, *leaves: Tensor) -> tuple[Tensor, ...]:
 
 def _output(result: ObjectiveResult, grad: Any, advantages: Any) -> dict[str, Any]:
     return {
-        "loss": result.loss.item(),
+        "loss": result.loss.item() + 0.0,  # no -0.0
         "grad_logp": grad,
         "advantages": advantages,
         "diagnostics": {name: _null(value.item()) for name, value in result.diagnostics.items()},
@@ -164,7 +164,8 @@ def _null(value: float) -> float | None:
 
 def _read(name: str) -> Any:
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+        raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        text = raw.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ObjectiveError("FILE", f"cannot read {name!r}: {getattr(error, 'strerror', None) or error}") from error
     try:

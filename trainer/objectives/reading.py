@@ -103,12 +103,15 @@ def policy_batch(record: dict[str, Any], rows: Responses, advantages_B: Tensor |
 def score_batch(record: dict[str, Any]) -> ScoreBatch:
     """`chosen` and `rejected` are scores, one per pair; `margins`, where present, the margin of each pair.
 
-    Where `rewards` holds the scores of all responses, `chosen` and `rejected` are their row numbers.
+    A side may be a record {"rewards": [..]}, as the sides of DPO are records of what it reads. Where `rewards` holds the
+    scores of all responses, `chosen` and `rejected` are their row numbers.
     """
     scores = record.get("rewards")
     sides = {}
     for side in ("chosen", "rejected"):
         values = record.get(side)
+        if isinstance(values, dict) and values.keys() == {"rewards"}:
+            values = values["rewards"]
         if not isinstance(values, list) or not values:
             raise ObjectiveError(side, "expected a list of scores, one per pair")
         if isinstance(scores, list):

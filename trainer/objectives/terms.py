@@ -37,19 +37,23 @@ def _slack(value: Tensor, bound: float) -> float:
     return (1e-12 if value.dtype == torch.float64 else 1e-6) * abs(bound)
 
 
-def clipped_gain(log_rho: Tensor, advantages: Tensor, eps_low: float, eps_high: float) -> tuple[Tensor, Tensor]:
+def clipped_gain(
+    log_rho: Tensor, advantages: Tensor, eps_low: float, eps_high: float, weights: Tensor | float = 1.0
+) -> tuple[Tensor, Tensor]:
     """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where the clip decides.
 
-    On the bound itself the two are equal and the gradient is rho's. Shapes broadcast. A ratio that does not matter
-    (clipped, or A = 0) never reaches the exponential: were it to overflow, the gradient would be 0 x inf.
+    The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the gradient is rho's.
+    Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: were it to
+    overflow, the gradient would be 0 x inf.
     """
     low, high = 1.0 - eps_low, 1.0 + eps_high
     rho = torch.exp(log_rho.detach())
     cut_high = above(rho, high) & (advantages > 0)
     cut_low = below(rho, low) & (advantages < 0)
     cut = cut_high | cut_low
-    live = torch.exp(torch.where(cut | (advantages == 0), 0.0, log_rho)) * advantages
-    return torch.where(cut_high, high * advantages, torch.where(cut_low, low * advantages, live)), cut
+    moot = cut | (advantages == 0) | (torch.as_tensor(weights) == 0)
+    live = torch.exp(torch.where(moot, 0.0, log_rho)) * advantages
+    return weights * torch.where(cut_high, high * advantages, torch.where(cut_low, low * advantages, live)), cut
 
 
 def pop(k: Tensor, low: float, high: float, mode: str) -> Tensor:

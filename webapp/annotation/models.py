@@ -286,12 +286,14 @@ class TaskReview(models.Model):
 
 
 class AgreementReport(models.Model):
-    """A project's coefficients as of the answer `through`, and how far the tasks' reviews have got."""
+    """A project's coefficients and its people's figures as of the answer `through`, and how far the tasks' reviews have
+    got."""
 
     project = models.OneToOneField(Project, on_delete=models.CASCADE, related_name="agreement_report")
     through = models.BigIntegerField(default=0)  # the newest answer counted in `body`
     reviewed = models.BigIntegerField(default=0)  # the newest answer that `TaskReview` rows know
     body = models.JSONField(null=True)
+    people = models.JSONField(null=True)  # see `queries.people.measure`
     computed_at = models.DateTimeField(null=True)
     started_at = models.DateTimeField(null=True)  # a job is at it since then; None: none is
 

@@ -10,7 +10,7 @@ from webapp.accounts.models import Membership, Role
 from .catalogue import KINDS
 from .models import Project
 from .queries import projects as queries
-from .services.suggestions import SUGGESTED
+from .services.ranking import SUGGESTED
 
 TABS = (
     ("overview", "Overview", "project"),

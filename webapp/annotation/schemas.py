@@ -184,6 +184,8 @@ class PersonOut(Schema):
 
 
 class PersonList(Schema):
+    state: Literal["ready", "computing"] = Field(description="computing: newer answers are being counted")
+    computed_at: datetime | None
     items: list[PersonOut]
     next: str | None = None
 

@@ -148,7 +148,12 @@ def judge_strength(subject: Content, content: Content) -> float | None:
 
 def human_strength(subject: Content, content: Content) -> float | None:
     """Mean strength that people gave this pair."""
-    return mean_strength(subject, [one for one in content.get("preferences", ()) if not is_judge(one)])
+    found = human_strengths(subject, content)
+    return sum(found) / len(found) if found else None
+
+
+def human_strengths(subject: Content, content: Content) -> list[float]:
+    return strengths(subject, [one for one in content.get("preferences", ()) if not is_judge(one)])
 
 
 def is_judge(preference: Content) -> bool:

@@ -8,7 +8,7 @@ from math import log
 from random import Random
 from typing import Any
 
-from webapp.datasets.curation.criteria import graded
+from webapp.datasets.curation.criteria import MET, graded
 
 from . import kinds, shown
 from .models import Project
@@ -110,16 +110,26 @@ def disagreement(subject: Subject, content: Content) -> float | None:
     return sum(found) / len(found) if found else None
 
 
-def at_odds(kind: str, subject: Subject, suggested: Content, content: Content) -> float | None:
-    """0 .. 1: how far what a judge suggests for this task lies from what people said of it; None where they said nothing.
+def at_odds(
+    kind: str, subject: Subject, judged: Content | None, content: Content, answers: Sequence[Content] = ()
+) -> float | None:
+    """0 .. 1: how far what a judge says of this task lies from what people said of it, in the dataset or in `answers`
+    (contents in the subject's frame); None where one of them said nothing.
 
-    Of a pair as in `disagreement`; of a graded response the share of criteria on which most people said otherwise.
+    Of a pair the distance between the judge (without `judged`, those in the dataset) and the people's mean, as in
+    `disagreement`; of a graded response the share of criteria on which most people said otherwise.
     """
     if kind == Project.Kind.PAIRWISE:
-        human = shown.human_strength(subject, content)
-        return None if human is None else abs(suggested["strength"] - human) / (STEPS - 1)
+        judge = shown.judge_strength(subject, content) if judged is None else judged["strength"]
+        people = shown.human_strengths(subject, content)
+        people += [answer["strength"] for answer in answers if answer.get("strength") is not None]
+        return abs(judge - sum(people) / len(people)) / (STEPS - 1) if people and judge is not None else None
     votes, differ = graded(content.get("meta", {})), []
-    for grade in suggested["grades"]:
+    for answer in answers:
+        for grade in answer["grades"]:
+            if grade["verdict"] in MET:
+                votes.setdefault((subject["response"], grade["criterion"]), []).append(MET[grade["verdict"]])
+    for grade in judged["grades"] if judged else ():
         given = votes.get((subject["response"], grade["criterion"]), [])
         if 2 * sum(given) != len(given):
             differ.append((2 * sum(given) > len(given)) != (grade["verdict"] == "met"))

@@ -1,4 +1,4 @@
-"""Reading JSON Lines given on a command line, with errors that name file, line and field."""
+"""JSON of the command line: lines read with errors that name file, line and field, and the one object printed."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -9,6 +9,16 @@ from django.core.management.base import CommandError, OutputWrapper
 
 T = TypeVar("T")
 MAX_TOLD = 20
+
+
+def printed(told: Any) -> str:
+    """The object that a command prints. Readable where it can be; half a character, which JSON may hold, is escaped."""
+    text = json.dumps(told, ensure_ascii=False, allow_nan=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.dumps(told, allow_nan=False)
+    return text
 
 
 class Problems:
@@ -31,14 +41,6 @@ class Problems:
             raise CommandError(told)
         if told and told_on is not None:
             told_on.write(f"{told}\n{self.count:,} lines are left out")
-
-
-def parsed(path: Path, parse: Callable[[Any], T], problem: type[ValueError]) -> list[tuple[int, T]]:
-    """(line number, parsed value) of every line that is not blank. Raises CommandError naming every bad line."""
-    lines = Lines(path, parse, problem)
-    found = list(lines)
-    lines.problems.settle()
-    return found
 
 
 class Lines(Generic[T]):
@@ -76,6 +78,8 @@ class Lines(Generic[T]):
             reason = str(error)
         except UnicodeDecodeError as error:
             reason = f"is not UTF-8 text: {error.reason}"
+        except json.JSONDecodeError as error:
+            reason = f"not JSON: {error.msg} at column {error.pos + 1}"  # its own line and column count from this line
         except (ValueError, RecursionError) as error:
             reason = f"not JSON: {error}"
         self.problems.add(f"{self.path}, line {number}", reason)

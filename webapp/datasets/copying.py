@@ -27,7 +27,7 @@ _array = Struct(">iiIii").pack  # dimensions, whether it holds NULL, type of the
 EMPTY = _length(12) + Struct(">iiI").pack(0, 0, VARCHAR_OID)  # an array of no dimensions
 
 
-def sized(data: bytes) -> bytes:
+def sized(data: bytes | bytearray) -> bytes:
     """The cell of a text in UTF-8, or of bytes."""
     return _length(len(data)) + data
 

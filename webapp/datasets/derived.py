@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from trainer.contracts import Example, Preference
 
 EXCERPT = 300
+MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
 LONGER = 1.5  # times: a rejected answer so much longer than the chosen one has the surface on its side (RubricBench)
 SURER = 2  # boosters minus hedges by which one answer sounds more confident than the other
 MARKUP = re.compile(r"\n(?:[-*] |[12]\. |[#|])|\*\*|```")

@@ -1,8 +1,7 @@
-"""How two versions of a dataset differ, by key, and two examples, by field."""
+"""How two versions of a dataset differ, by key."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from django.core.cache import cache
 from django.db import connection
@@ -10,10 +9,11 @@ from django.db import connection
 from webapp.core.paging import MAX_LIMIT
 from webapp.core.problems import Invalid
 
+from .changes import MISSING, Change, differing
 from .models import DatasetVersion, Example
 
+__all__ = ["MISSING", "Entry", "counts", "page"]
 Kind = Literal["added", "removed", "changed"]
-MISSING = object()
 KEPT_S = 24 * 3600  # versions never change, so neither does what lies between two
 # What either version has and the other has not; ids first, so that the wide rows are read for the difference only
 SIDES = """
@@ -32,19 +32,6 @@ SIDES = """
     )
 """
 WHERE = {"added": "gone.id IS NULL", "removed": "come.id IS NULL", "changed": "gone.id = gone.id AND come.id = come.id"}
-
-
-@dataclass(frozen=True)
-class Change:
-    """`before` or `after` is MISSING where the field is only on one side."""
-
-    where: tuple[str | int, ...]
-    before: Any
-    after: Any
-
-    @property
-    def path(self) -> str:
-        return ".".join(map(str, self.where))
 
 
 @dataclass(frozen=True)
@@ -102,19 +89,3 @@ def _entry(key: str, before: int | None, after: int | None, held: dict[int, Exam
     sides = [held[each] for each in (before, after) if each is not None]
     changes = list(differing(sides[0].content, sides[1].content)) if len(sides) == 2 else []
     return Entry(key, sides[-1].excerpt, before, after, changes)
-
-
-def differing(before: Any, after: Any, where: tuple[str | int, ...] = ()) -> Iterator[Change]:
-    """The smallest fields in which two JSON values differ; lists are compared place by place."""
-    if isinstance(before, dict) and isinstance(after, dict):
-        for name in sorted(before.keys() | after.keys()):
-            one, other = before.get(name, MISSING), after.get(name, MISSING)
-            if type(one) is not str or one != other:  # most fields are texts, and most of them the same
-                yield from differing(one, other, (*where, name))
-    elif isinstance(before, list) and isinstance(after, list):
-        for index in range(max(len(before), len(after))):
-            one = before[index] if index < len(before) else MISSING
-            other = after[index] if index < len(after) else MISSING
-            yield from differing(one, other, (*where, index))
-    elif before != after or type(before) is not type(after):
-        yield Change(where, before, after)

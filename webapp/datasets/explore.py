@@ -1,12 +1,14 @@
 """Narrowing and counting the examples of a version: packed columns for everything but words, an index for those."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import packed, search, words
+from .arrays import Array
 from .filters import RANGES, Filters, written
 from .models import CurationJob, DatasetVersion
 
@@ -92,37 +94,51 @@ def histograms(version: DatasetVersion, filters: Filters) -> list[Histogram]:
     spoken = _spoken(version, held, filters)
     made = []
     for name in SHOWN:
-        kept = _and(packed.mask(held, replace(filters, **cast(Any, {name: None}))), spoken)
-        if drawn := _histogram(held, name, kept, getattr(filters, name)):
-            made.append(drawn)
+        if bins := held.once(f"bars of {name}", partial(_bins, held, name)):
+            kept = _and(packed.mask(held, replace(filters, **cast(Any, {name: None}))), spoken)
+            made.append(_histogram(name, bins, kept, getattr(filters, name)))
     return made
 
 
-def _histogram(held: packed.Columns, name: str, kept: packed.Mask | None, chosen: Any) -> Histogram | None:
-    column, label, whole = RANGES[name]
+@dataclass(frozen=True)
+class _Bins:
+    """The bars of one column between its edges: `of` is the bar of each position, that behind the last where it has no
+    value; `counts` are those of all positions."""
+
+    edges: Array
+    log: bool
+    of: NDArray[np.uint8]
+    counts: NDArray[np.int64]
+
+
+def _bins(held: packed.Columns, name: str) -> _Bins | None:
+    """None where the column holds less than two values."""
+    column, _, whole = RANGES[name]
     values = held[column]
-    known = values[~np.isnan(values)] if values.dtype.kind == "f" else values
+    missing = np.isnan(values) if values.dtype.kind == "f" else np.zeros(len(values), bool)
+    known = values[~missing]
     if not len(known) or known.min() == known.max():
         return None
     edges, log = _edges(name, float(known.min()), float(known.max()), whole)
-    left = values if kept is None else values[kept]
-    left_known = left[~np.isnan(left)] if left.dtype.kind == "f" else left
-    everywhere, here = _binned(known, edges), _binned(left_known, edges)
+    # each bar holds its lower edge, the first one everything below, the last one everything above
+    found = np.searchsorted(edges[1:-1].astype(np.float32), values, side="right").astype(np.uint8)
+    found[missing] = len(edges) - 1
+    return _Bins(edges, log, found, np.bincount(found, minlength=len(edges)))
+
+
+def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) -> Histogram:
+    _, label, whole = RANGES[name]
+    edges = bins.edges
+    here = bins.counts if kept is None else np.bincount(bins.of[kept], minlength=len(edges))
     bars = []
     for index, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         last = index == len(edges) - 2
         ends = (float(low), None if last else float(high) - 1 if whole else float(high))
-        bars.append(Bar(written(ends), int(here[index]), int(everywhere[index]), chosen == ends))
-    return Histogram(name, label, bars, int(len(left) - len(left_known)), log)
+        bars.append(Bar(written(ends), int(here[index]), int(bins.counts[index]), chosen == ends))
+    return Histogram(name, label, bars, int(here[-1]), bins.log)
 
 
-def _binned(values: packed.Array, edges: packed.Array) -> NDArray[np.int64]:
-    """Counts per bar; each holds its lower edge, the last one everything above."""
-    found = np.searchsorted(edges.astype(np.float32)[:-1], values, side="right") - 1
-    return np.bincount(np.maximum(found, 0), minlength=len(edges) - 1)
-
-
-def _edges(name: str, low: float, high: float, whole: bool) -> tuple[packed.Array, bool]:
+def _edges(name: str, low: float, high: float, whole: bool) -> tuple[Array, bool]:
     """Edges at numbers that people read easily, and whether they grow by factors."""
     if name == "strength":
         return np.array([-3.5, -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 3.5]), False

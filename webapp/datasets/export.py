@@ -19,6 +19,7 @@ from . import card, packed, patches, queries
 from .exporters import NATIVE, REGISTRY, Exporter, named
 from .exporters.base import EXTRAS, PAIR, Kind, Row
 from .importers import REGISTRY as IMPORTERS
+from .importers import plain
 from .importers.base import Alone, BadRow
 from .models import DatasetVersion
 
@@ -126,16 +127,16 @@ def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True
 def _extras(row: Row, line: str, exporter: Exporter) -> str:
     importer = IMPORTERS[exporter.importer or ""]
     try:
-        plain = patches.plain_of(importer.converter(Alone(""))(from_json(to_json(row)), {}))
+        made = plain.read_back(importer.converter(Alone(""))(from_json(to_json(row)), {}))
     except BadRow:
-        plain = {}
-    return patches.written(plain, line, importer.name)
+        made = {}
+    return patches.written(made, line, importer.name)
 
 
 def _jsonl(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     rows = _rows(version, asked)
     while part := list(islice(rows, BATCH)):
-        yield "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in part).encode()
+        yield b"".join([to_json(row) + b"\n" for row in part])
 
 
 class _Sink:

@@ -5,9 +5,10 @@ behind the last batch, and a refused one takes away what it stored.
 """
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from time import monotonic
 
@@ -17,18 +18,21 @@ from django.utils import timezone
 from webapp.core import audit, broadcast, locks
 from webapp.webhooks.services import announce
 
-from . import loading, queries, versions
+from . import elsewhere, loading, queries, versions
 from .importers import REGISTRY, Bundle, RowProblem, files_for
 from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
-from .reading import Reader, Ready
+from .reading import Reader, Ready, Sides
+from .sides import Rule
 from .splits import Splits
 from .taken import Taken, source
 
 KEPT_PROBLEMS = 1_000
+SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
 TELL_EVERY_S = 0.5
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 DEFAULT_HELDOUT_SHARE = 0.1
+Pieces = Generator[Ready, None, None]
 
 
 @contextmanager
@@ -39,8 +43,8 @@ def claimed(job_id: int) -> Iterator[ImportJob | None]:
         rows = ImportJob.objects.select_related("workspace").filter(id=job_id, state__in=waiting)
         job = rows.first() if ours else None
         if job:
-            job.state = ImportJob.State.RUNNING
-            job.save(update_fields=["state"])
+            job.state, job.error = ImportJob.State.RUNNING, ""
+            job.save(update_fields=["state", "error"])
         yield job
 
 
@@ -61,6 +65,11 @@ def run(job: ImportJob) -> None:
             _fail(job, "The file is no longer there; start the import again.")
         except _Refused as refused:
             _fail(job, str(refused))
+        except elsewhere.Died as died:
+            job.error = str(died)
+            job.save(update_fields=["error"])
+            tell(job)
+            raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:
         versions.analyze(job.counts.get("examples", 0))
 
@@ -72,11 +81,20 @@ def _carry(job: ImportJob) -> None:
     taken = _left_by_an_earlier_worker(job, bundle) or _begin(job, bundle, names)
     version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
     known = version.dataset if version.dataset.ready else None
-    as_given = importer.splits == "file" and job.heldout_share is None
-    splits = Splits(known, heldout_share(job, known), as_given)
+    rule = Rule(heldout_share(job, known), importer.splits == "file" and job.heldout_share is None)
+    reader = Reader(bundle.path, job.file_name, names, job.format, job.mapping, rule, taken)
     loader = Loader(version, taken)
-    _take(job, taken, Reader(bundle, names, importer, job.mapping, splits, taken), loader)
+    before = Splits(known, rule).before if known else None  # else no key has an earlier side
+    with closing(_read(reader, before, bundle.size)) as ready:
+        _take(job, taken, ready, names, loader)
     _conclude(job, loader)
+
+
+def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, size: int) -> Pieces:
+    """What there is to take. A small file is read here: it is done before another process had begun."""
+    if size > SMALL:
+        return elsewhere.ready(reader, before)
+    return reader.ready(before and (lambda keys: partial(before, keys)))
 
 
 def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
@@ -119,13 +137,13 @@ def _message(job: ImportJob) -> dict[str, object]:
     return {"type": "import", **queries.import_progress(job)}
 
 
-def _take(job: ImportJob, taken: Taken, reader: Reader, loader: Loader) -> None:
+def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...], loader: Loader) -> None:
     """Every batch in a transaction of its own, together with how far the import is then."""
     told = monotonic()
-    for ready in reader.ready():
+    for ready in batches:
         with transaction.atomic():
             refused = job.rejected_count
-            _take_batch(job, ready, reader.names, loader)
+            _take_batch(job, ready, names, loader)
             place = ready.place
             job.rows_done += place.count
             job.bytes_done = min(place.bytes_done, job.bytes_total)
@@ -143,7 +161,7 @@ def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Lo
     for problem in ready.problems:
         _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
     loader.storing = job.keep_good or not job.rejected_count
-    for each in loader.take(ready.place.file, ready.rows, ready.columns, ready.words):
+    for each in loader.take(ready):
         where = f"line {each.first_line}" + (f" of {names[each.first_file]}" if each.first_file != each.file else "")
         reason = f"the key {each.key!r} is that of {where} already"
         _refuse(job, RowProblem(each.line, "key", reason, names[each.file] * several))

@@ -1,15 +1,14 @@
 """The database's side of an import: batch by batch, rows go straight into a version that nobody sees before it is whole.
 
-Filling tables and indexes takes the server nearly as long as reading and checking the rows takes us, so both happen at
-the same time. Every batch is committed, so that an import whose worker died goes on behind the last one. What repeats
+Filling tables and indexes takes the server nearly as long as reading and checking the rows takes us, so of a large file
+both happen at the same time (see `elsewhere`). Every batch is committed, so that an import whose worker died goes on behind the last one. What repeats
 and what is there already is found first, and the rest is copied straight into its tables. A table of its own, kept while
 the version is filled, holds the narrow columns of all rows so far, by which the version is described in the end.
 """
 
-from collections.abc import Sequence
 from itertools import compress
-from operator import add, itemgetter
-from typing import Any, NamedTuple
+from operator import add
+from typing import Any
 
 import numpy as np
 from django.db import connection
@@ -19,15 +18,13 @@ from numpy.typing import NDArray
 from . import copying, packed, staging, versions, words
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
+from .reading import NARROW, Ready
 from .repeats import Repeat, Seen
+from .spoken import Group
 from .taken import Taken
-from .words import Words
 
+Kept = NDArray[np.bool_]
 PLACE = {"file": "int", "line": "bigint"}
-NARROW = (
-    *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
-    *("response_count", "preference_count", "verifiers"),
-)
 ROW = {**PLACE, **{name: COLUMNS[name] for name in NARROW}}
 EXAMPLE = ("id", "dataset_id", "created_at", *COLUMNS)
 MEMBER = ("version_id", "example_id", "position")
@@ -39,25 +36,6 @@ MEMBERS = """
     (SELECT example.id FROM datasets_versionmember AS member JOIN datasets_example AS example
      ON example.id = member.example_id WHERE member.version_id = %s AND member.position >= %s) AS stored
 """
-
-_cells = copying.cells(COLUMNS.values())
-_narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
-
-
-class Row(NamedTuple):
-    """A good row as COPY takes it: `wide` are the cells of COLUMNS, `narrow` those of NARROW."""
-
-    line: int
-    key: str
-    digest: str
-    wide: bytes
-    narrow: bytes
-
-
-def row(line: int, values: tuple[Any, ...]) -> Row:
-    """Of the values of COLUMNS. Raises ValueError for half a character."""
-    cells = _cells(values)
-    return Row(line, values[0], values[1], b"".join(cells), b"".join(_narrow(cells)))
 
 
 def rows_table(version_id: int) -> str:
@@ -128,45 +106,51 @@ class Loader:
         if taken.stored > taken.indexed:
             words.index(version.dataset_id, MEMBERS, [version.pk, taken.indexed], version.pk)
             self.indexed = taken.stored
+        self._spoken = taken.stored  # members whose words came in groups
+        self._unspoken: list[words.Ids] = []  # the ids of rows whose words come with the next group, 0 for no new one
 
-    def take(self, file: int, rows: Sequence[Row], columns: Sequence[tuple[Any, ...]], spoken: Words) -> list[Repeat]:
-        """Takes the good rows of a batch, with their columns for `packed` and their words; returns those whose key came
-        before. Without `storing` rows are only counted and compared, for the report of an import that is refused."""
+    def take(self, ready: Ready) -> list[Repeat]:
+        """Takes the good rows of a batch; returns those whose key came before. Without `storing` rows are only counted and
+        compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
             _settle(cursor)
-            repeats = self._seen.repeats(file, [each.key for each in rows], [each.line for each in rows])
-            kept = np.ones(len(rows), bool)
+            repeats = self._seen.repeats(ready.place.file, ready.keys, ready.lines)
+            kept = np.ones(len(ready.keys), bool)
             kept[list(repeats)] = False
-            fresh = list(compress(rows, kept))
-            lines = np.array([each.line for each in fresh], np.int64)
-            heads = copying.starts(len(ROW), np.full(len(fresh), file, np.int32), lines)
-            copying.copy(cursor, self._rows, ROW, map(add, heads, [each.narrow for each in fresh]))
-            self.good += len(fresh)
+            count = int(kept.sum())
+            lines = np.array(ready.lines, np.int64)[kept]
+            heads = copying.starts(len(ROW), np.full(count, ready.place.file, np.int32), lines)
+            copying.copy(cursor, self._rows, ROW, map(add, heads, compress(ready.narrow, kept)))
+            self.good += count
             if self.storing:
-                self._store(cursor, fresh, kept, spoken)
+                self._store(cursor, ready, kept)
                 if self.packer:
-                    self.packer.add(list(compress(columns, kept)))
+                    self.packer.add(ready.columns, kept)
         return list(repeats.values())
 
-    def _store(self, cursor: Any, rows: Sequence[Row], kept: NDArray[np.bool_], spoken: Words) -> None:
-        """Stores the rows where their content is new, and lists them; of all that have been `spoken`, they are `kept`."""
-        there = {} if self._first else self._there(cursor, [each.digest for each in rows])
-        ids = np.array([there.get(each.digest, 0) for each in rows], np.int64)
-        new = ids == 0
+    def _store(self, cursor: Any, ready: Ready, kept: Kept) -> None:
+        """Stores the rows that are `kept` where their content is new, and lists them."""
+        there = {} if self._first else self._there(cursor, ready.digests)
+        ids = np.array([there.get(each, 0) for each in ready.digests], np.int64)
+        new = kept & (ids == 0)
         dataset = np.full(int(new.sum()), self.version.dataset_id, np.int64)
         cursor.execute("SELECT nextval('datasets_example_id_seq') FROM generate_series(1, %s)", [len(dataset)])
         ids[new] = [each for (each,) in cursor.fetchall()]
         heads = copying.starts(len(EXAMPLE), ids[new], dataset, np.full(len(dataset), copying.moment(timezone.now())))
-        stored = [each.wide for each in compress(rows, new)]
-        copying.copy(cursor, "datasets_example", EXAMPLE, map(add, heads, stored))
-        version, places = np.full(len(rows), self.version.pk, np.int64), np.arange(len(rows), dtype=np.int32)
-        members = copying.starts(len(MEMBER), version, ids, places + np.int32(self.stored))
+        copying.copy(cursor, "datasets_example", EXAMPLE, map(add, heads, compress(ready.wide, new)))
+        count = int(kept.sum())
+        version, places = np.full(count, self.version.pk, np.int64), np.arange(count, dtype=np.int32)
+        members = copying.starts(len(MEMBER), version, ids[kept], places + np.int32(self.stored))
         copying.copy(cursor, "datasets_versionmember", MEMBER, members)
-        spread, unspoken = np.zeros(len(kept), np.int64), kept.copy()
-        spread[kept], unspoken[kept] = ids, new
-        if self._indexer.add(spread, unspoken, spoken):
-            self.indexed = self.stored
-        self.stored += len(rows)
+        self._unspoken.append(np.where(new, ids, 0))
+        self.stored += count
+        if ready.group:
+            self._take_words(ready.group)
+
+    def _take_words(self, group: Group) -> None:
+        if self._indexer.add(np.concatenate(self._unspoken), group):
+            self.indexed = self._spoken
+        self._spoken, self._unspoken = self.stored, []
 
     def _there(self, cursor: Any, digests: list[str]) -> dict[str, int]:
         cursor.execute(

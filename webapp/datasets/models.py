@@ -12,7 +12,7 @@ from django.db import models
 
 from trainer.contracts import Example as ExampleRecord
 
-MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
+from .derived import MAX_LABEL
 
 
 class Ready(models.Manager["Dataset"]):

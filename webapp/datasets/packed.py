@@ -6,62 +6,65 @@ rows, or keep an index for every filter and still sort.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
+from . import arrays
+from .arrays import CODED, NAMES, Array, Column
 from .filters import HARD_CONSTRAINTS, HARD_SURFACE, RANGES, Filters, Range
 from .models import DatasetVersion, PackedColumn
 
-Array = NDArray[Any]
 Mask = NDArray[np.bool_]
+T = TypeVar("T")
 ROWS = 20_000  # read at a time while packing
 KEPT_BYTES = 128 << 20  # of packed columns in one process
-# codes into `values`, whole numbers, and numbers that may be missing (then NaN); besides these, `ID`
-CODED = ("split", "domain", "source", "marks", "verifiers")
-WHOLE = ("criteria_count", "preference_count", "response_count", "prompt_length", "constraints")
-REAL = ("response_length", "length_ratio", "strength", "agreement", "pass_rate")
-ID = "id"
+ID = "id"  # the one column beside those of `arrays`
 
 
 def pack(version_id: int) -> None:
     """Packs the columns of a version whose members are listed. Memory: about 70 bytes a row."""
     packer = Packer()
     for rows in _chunks(version_id):
-        packer.add(rows)
+        packer.add(arrays.of(rows))
     packer.save(version_id)
 
 
 class Packer:
-    """Packs rows of the columns NAMES as they come, in the order of their positions; ids come from the members."""
-
-    NAMES = (*CODED, *WHOLE, *REAL)
+    """Packs columns of rows as they come, in the order of their positions; ids come from the members."""
 
     def __init__(self) -> None:
         self._books: dict[str, dict[Any, int]] = {name: {} for name in CODED}
-        self._parts: dict[str, list[Array]] = {name: [] for name in self.NAMES}
+        self._parts: dict[str, list[Array]] = {name: [] for name in NAMES}
 
-    def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        if rows:
-            for name, column in zip(self.NAMES, zip(*rows, strict=True), strict=True):
-                self._parts[name].append(_array(column, name, self._books.get(name)))
+    def add(self, columns: Mapping[str, Column], kept: Mask | slice = slice(None)) -> None:
+        """Of the rows of these columns, those that are `kept`."""
+        for name, column in columns.items():
+            numbers = column.numbers[kept]
+            self._parts[name].append(self._coded(name, numbers, column.values) if name in CODED else numbers)
+
+    def _coded(self, name: str, codes: Array, values: list[Any]) -> Array:
+        """The codes of the whole version for those of a part of it."""
+        book = self._books[name]
+        there = np.zeros(len(values), np.int64)
+        for code in np.unique(codes).tolist():
+            there[code] = book.setdefault(values[code], len(book))
+        return there[codes].astype(arrays.narrowest(len(book)))
 
     @transaction.atomic
     def save(self, version_id: int) -> None:
         """Writes the columns one by one and lets go of each: together, in the text of a statement, they would take as
         much memory as a whole import."""
         PackedColumn.objects.filter(version_id=version_id).delete()
-        for name in self.NAMES:
-            arrays = self._parts.pop(name)
-            array = np.concatenate(arrays) if arrays else np.zeros(0, np.int32)
+        for name in NAMES:
+            parts = self._parts.pop(name)
+            array = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
             values = [list(each) if isinstance(each, tuple) else each for each in self._books.get(name, {})]
-            if name in CODED:
-                array = array.astype(np.min_scalar_type(max(len(values) - 1, 0)))
             _save(version_id, name, array, values)
         _save(version_id, ID, _ids(version_id), [])
 
@@ -72,7 +75,7 @@ def _save(version_id: int, name: str, array: Array, values: list[Any]) -> None:
 
 
 def _chunks(version_id: int) -> Iterable[list[tuple[Any, ...]]]:
-    names = ", ".join(f"example.{name}" for name in Packer.NAMES)
+    names = ", ".join(f"example.{name}" for name in NAMES)
     sql = f"""
         SELECT {names} FROM datasets_versionmember AS member JOIN datasets_example AS example
         ON example.id = member.example_id
@@ -106,14 +109,6 @@ def _ids(version_id: int) -> Array:
         parts.append(part)
 
 
-def _array(column: tuple[Any, ...], name: str, book: dict[Any, int] | None) -> Array:
-    if book is None:
-        return np.array(column, np.int32 if name in WHOLE else np.float32)  # None becomes NaN
-    cells = (tuple(cell) if isinstance(cell, list) else cell for cell in column)
-    codes = np.fromiter((book.setdefault(cell, len(book)) for cell in cells), np.int32, len(column))
-    return codes.astype(np.min_scalar_type(len(book)))
-
-
 class Columns:
     """The packed columns of one version, each read when it is first asked for."""
 
@@ -122,6 +117,14 @@ class Columns:
         self.size = size
         self._arrays: dict[str, Array] = {}
         self._values: dict[str, list[Any]] = {}
+        self._made: dict[str, Any] = {}
+
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` makes of the columns, made when it is first asked for under this name."""
+        if name not in self._made:
+            self._made[name] = make()
+        made: T = self._made[name]
+        return made
 
     def __getitem__(self, name: str) -> Array:
         if name not in self._arrays:

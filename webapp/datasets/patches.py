@@ -3,11 +3,9 @@
 import json
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic_core import from_json
 
-from trainer.contracts import Example
-
-from .differences import MISSING, differing
+from .changes import MISSING, differing
 
 Data = dict[str, Any]
 COLUMN = "touchstone"
@@ -22,18 +20,9 @@ def written(plain: Data, canonical: str, format: str) -> str:
     """
     changes = [
         [list(change.where)] if change.after is MISSING else [list(change.where), change.after]
-        for change in differing(plain, json.loads(canonical))
+        for change in differing(plain, from_json(canonical))
     ]
     return json.dumps({"format": format, "changes": changes}, ensure_ascii=False, separators=(",", ":"))
-
-
-def plain_of(data: Any) -> Data:
-    """An importer's data in the canonical form that changes are written against; empty where it makes no example."""
-    try:
-        found: Data = json.loads(Example.model_validate(data).canonical())
-    except (ValidationError, ValueError):
-        return {}
-    return found
 
 
 def applied(plain: Data, changes: list[Any]) -> Data:

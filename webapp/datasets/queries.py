@@ -204,3 +204,8 @@ def import_report(job: ImportJob) -> dict[str, Any]:
         "rejected_count": job.rejected_count,
         "error": job.error,
     }
+
+
+def never_begun(name: str, format: str, error: str) -> dict[str, Any]:
+    """The same of an import that was refused before there was a job."""
+    return import_report(ImportJob(dataset_name=name, format=format, error=error))

@@ -1,35 +1,38 @@
-"""Our side of an import: rows read, checked and written for COPY in another thread, while the database takes earlier ones.
+"""Our side of an import: rows read, checked and written for COPY, far from the database.
 
-Waiting for the database leaves the processor to the thread, so both work at the same time; batches keep their order.
+It needs neither Django nor a connection, so that it can be a process of its own (see `elsewhere`) while the database takes
+what was read before.
 """
 
-import gc
-from collections import deque
-from collections.abc import Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
+from pathlib import Path
 from typing import Any
 
 from trainer.contracts import Example
 
-from . import loading, search
+from . import arrays, copying, search
+from .arrays import Column
 from .derived import COLUMNS, columns, searched
-from .importers import Bundle, Importer, RowProblem, Tally, plain
-from .importers import Mapping as Columns
+from .importers import REGISTRY, Bundle, RowProblem, Tally, plain
+from .importers import Mapping as Fields
 from .importers.source import Progress
-from .loading import Row
-from .packed import Packer
-from .splits import Splits
+from .sides import Rule
+from .spoken import Gatherer, Group
 from .taken import Taken
-from .words import Words
 
 ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file
-PACKED = itemgetter(*(list(COLUMNS).index(name) for name in Packer.NAMES))
 LOOK = 20  # rows after which it is asked again how much was read
-PACE = 100_000  # new objects after which the collector looks at them
-AHEAD = 2  # batches that are checked before they are asked for
+NARROW = (  # the columns by which a version is described in the end
+    *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
+    *("response_count", "preference_count", "verifiers"),
+)
+
+Sides = Mapping[str, str]  # key -> the side that it has in an earlier version
+Before = Callable[[list[str]], Callable[[], Sides]]  # asked for the sides of keys; the answer comes when it is wanted
+_cells = copying.cells(COLUMNS.values())
+_narrow = itemgetter(*(list(COLUMNS).index(name) for name in NARROW))
 
 
 @dataclass(frozen=True)
@@ -59,85 +62,90 @@ class Batch:
 
 @dataclass
 class Ready:
-    """A batch for the loader: its good rows as COPY takes them, their columns for `packed` and their words; and the
-    problems of the others."""
+    """A batch for the loader: of its good rows the lines, keys and digests, and as COPY takes them the cells of COLUMNS
+    and those of NARROW; their small columns; and the problems of the others. `group` are the words of these rows and of
+    all since the last group, where it is complete with them."""
 
     place: Place
-    rows: list[Row]
-    columns: list[tuple[Any, ...]]
-    words: Words
-    problems: list[RowProblem]
+    lines: list[int] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    digests: list[str] = field(default_factory=list)
+    wide: list[bytes] = field(default_factory=list)
+    narrow: list[bytes] = field(default_factory=list)
+    columns: dict[str, Column] = field(default_factory=dict)
+    group: Group | None = None
+    problems: list[RowProblem] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
 class Reader:
-    """Reads the files of a bundle as examples of one format, behind what is `taken`."""
+    """Reads `names` of the bundle at `path` as examples of one format, behind what is `taken`."""
 
-    def __init__(
-        self,
-        bundle: Bundle,
-        names: tuple[str, ...],
-        importer: Importer,
-        mapping: Columns,
-        splits: Splits,
-        taken: Taken,
-    ) -> None:
-        self.bundle, self.names, self.importer, self.mapping, self.splits = bundle, names, importer, mapping, splits
-        self._taken = taken
-        self._new = splits.dataset is None  # then no row has an earlier side that must be looked up
+    path: Path
+    file_name: str
+    names: tuple[str, ...]
+    format: str
+    mapping: Fields
+    rule: Rule
+    taken: Taken
 
-    def ready(self) -> Iterator[Ready]:
-        """Every batch, checked and written. Raises OSError for a file that cannot be read."""
-        with _thread() as thread:
-            batches = self.batches()
-            checked: deque[Future[Batch | None]] = deque()
-            written: deque[Future[Ready]] = deque()
-            for _ in range(AHEAD):
-                checked.append(thread.submit(next, batches, None))
-            while checked or written:
-                batch = checked.popleft().result() if checked else None
-                if batch:
-                    before = {} if self._new else self.splits.before(batch.keys)
-                    written.append(thread.submit(self.write, batch, before))
-                    checked.append(thread.submit(next, batches, None))
-                else:
-                    checked.clear()
-                if written and (not batch or len(written) > AHEAD):
-                    yield written.popleft().result()
+    def ready(self, before: Before | None) -> Generator[Ready, None, None]:
+        """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
+        while the one before that is still to be written. Raises OSError for a file that cannot be read."""
+        gatherer = Gatherer()
+        waiting: tuple[Batch, Callable[[], Sides]] | None = None
+        place: Place | None = None
+        for batch in self._batches():
+            place = batch.place
+            answer = before(batch.keys) if before else dict
+            if waiting:
+                yield self._write(*waiting, gatherer)
+            waiting = (batch, answer)
+        if waiting:
+            yield self._write(*waiting, gatherer)
+        if place and (group := gatherer.rest()):
+            yield Ready(replace(place, count=0), group=group)
 
-    def batches(self) -> Iterator[Batch]:
+    def _batches(self) -> Iterator[Batch]:
         """The rows in batches, which never reach over the end of a file."""
-        first, done = self._taken.file, self._taken.bytes_before
+        bundle, importer = Bundle(self.path, self.file_name), REGISTRY[self.format]
+        first, done = self.taken.file, self.taken.bytes_before
         for number, name in enumerate(self.names[first:], first):
-            tally = Tally(taken=self._taken.rows if number == first else 0)
-            with self.bundle.opened(name) as (stream, progress):
-                rows = self.importer.read(stream, name, self.mapping, self.bundle.beside(name), tally)
+            tally = Tally(taken=self.taken.rows if number == first else 0)
+            with bundle.opened(name) as (stream, progress):
+                rows = importer.read(stream, name, self.mapping, bundle.beside(name), tally)
                 while batch := list(_bounded(rows, progress)):
                     yield Batch(Place(number, name, len(batch), tally.rows, done, done + progress.bytes_done), batch)
                 done += progress.bytes_done
 
-    def write(self, batch: Batch, before: Mapping[str, str]) -> Ready:
+    def _write(self, batch: Batch, answer: Callable[[], Sides], gatherer: Gatherer) -> Ready:
         """The good rows on their sides of the split."""
-        rows: list[Row] = []
-        narrow: list[tuple[Any, ...]] = []
+        ready, before = Ready(batch.place), answer()
+        small: list[tuple[Any, ...]] = []
         spoken: list[bytes] = []
-        problems: list[RowProblem] = []
         for line, row in batch.rows:
             given = row if isinstance(row, RowProblem) else self._settled(line, row, before)
             if isinstance(given, RowProblem):
-                problems.append(given)
+                ready.problems.append(given)
                 continue
             try:
                 values = columns(given, plain.canonical(given))
-                rows.append(loading.row(line, values))
+                cells = _cells(values)
             except ValueError as error:
-                problems.append(_unstorable(line, error))
+                ready.problems.append(_unstorable(line, error))
                 continue
-            narrow.append(PACKED(values))
+            ready.lines.append(line)
+            ready.keys.append(values[0])
+            ready.digests.append(values[1])
+            ready.wide.append(b"".join(cells))
+            ready.narrow.append(b"".join(_narrow(cells)))
+            small.append(arrays.packed(values))
             spoken.append(search.words(searched(given)))
-        return Ready(batch.place, rows, narrow, Words.of(spoken), problems)
+        ready.columns, ready.group = arrays.of(small), gatherer.add(spoken)
+        return ready
 
-    def _settled(self, line: int, example: Example, before: Mapping[str, str]) -> Example | RowProblem:
-        split = self.splits.decide(line, example, before)
+    def _settled(self, line: int, example: Example, before: Sides) -> Example | RowProblem:
+        split = self.rule.decide(line, example, before)
         if isinstance(split, RowProblem):
             return split
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
@@ -158,20 +166,3 @@ def _bounded(
         yield row
         if number >= ROWS or (number % LOOK == 0 and progress.bytes_done - start > BYTES):
             return
-
-
-@contextmanager
-def _thread() -> Iterator[ThreadPoolExecutor]:
-    """One thread; what it has not begun when the import ends early is never begun.
-
-    A batch is some 50,000 small objects that live for seconds and hold no cycles: at its usual pace, the collector would
-    spend a tenth of the time on looking at them again and again.
-    """
-    thread = ThreadPoolExecutor(1, thread_name_prefix="import")
-    pace = gc.get_threshold()
-    gc.set_threshold(PACE, *pace[1:])
-    try:
-        yield thread
-    finally:
-        gc.set_threshold(*pace)
-        thread.shutdown(cancel_futures=True)

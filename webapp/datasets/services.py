@@ -27,6 +27,7 @@ from .filters import Filters, query
 from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
 from .preview import readable
+from .sides import Rule
 from .splits import Splits
 
 MAX_UPLOAD_BYTES = 4_000_000_000
@@ -220,7 +221,7 @@ def new_version(
 
 
 def _stage(dataset: Dataset, records: Iterable[Example]) -> None:
-    splits = Splits(dataset, dataset.heldout_share)
+    splits = Splits(dataset, Rule(dataset.heldout_share))
     numbered = enumerate(records)
     while batch := list(islice(numbered, BATCH)):
         rows = [_sound(row) for row in splits.settle(batch)]

@@ -1,16 +1,15 @@
 """Which examples hold a word: an index of our own.
 
 A million pairs hold some sixty million different words. Postgres' index for them takes as long to fill as all the rest
-of an import together, since it places every word of every row on its own. Here the words of tens of thousands of
-examples are sorted at once and written as one row for each word: examples never change, so nothing in such a row ever does.
+of an import together, since it places every word of every row on its own. Here all examples of a block of ids that hold
+a word are one row: examples never change, so nothing in such a row ever does.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from django.db import connection
 from numpy.typing import NDArray
 
@@ -18,90 +17,62 @@ from trainer.contracts import Example as Record
 
 from . import copying, search
 from .derived import searched
+from .spoken import Gatherer, Group
 
 Ids = NDArray[np.int64]
 BLOCK = 1 << 16  # ids: an offset takes two bytes
-AT_ONCE = BLOCK // 4  # examples, at least, whose words are sorted together
+HELD = 1 << 25  # bytes of offsets that wait for the rest of their block
 BATCH = 2_000  # examples read at a time
 LAST = "\U0010ffff"  # stands behind every word that begins with what is before it
 COLUMNS = ("dataset_id", "origin", "word", "block", "offsets")
 
 
-@dataclass(frozen=True)
-class Words:
-    """The words of a batch of texts one after the other; text i has `lengths[i]` of them."""
-
-    each: pa.Array
-    lengths: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, texts: Sequence[bytes]) -> "Words":
-        """Of texts as `search.words` writes them, all cut in one pass."""
-        whole = b" " + b" ".join(texts) + b" "
-        spaces = np.frombuffer(whole, np.uint8) == ord(" ")
-        edges = np.flatnonzero(spaces[1:] != spaces[:-1]) + 1  # by turns where a word begins and where it has ended
-        starts, ends = edges[::2], edges[1::2]
-        offsets = np.concatenate(([0], np.cumsum(ends - starts))).astype(np.int32)
-        buffers = [None, pa.py_buffer(offsets), pa.py_buffer(whole.translate(None, b" "))]
-        behind = np.searchsorted(ends, np.cumsum([len(text) + 1 for text in texts]), side="right")
-        return cls(pa.Array.from_buffers(pa.binary(), len(ends), buffers), np.diff(behind, prepend=0))
-
-
 class Indexer:
-    """Gathers the words of new examples of one dataset, and writes those of many at once, which lie in one block."""
+    """Writes the words of new examples of one dataset, block by block of their ids."""
 
     def __init__(self, dataset_id: int, origin: int = 0) -> None:
         self.dataset_id, self.origin = dataset_id, origin
         self._clear()
 
     def _clear(self) -> None:
-        self._parts: list[tuple[pa.Array, NDArray[np.uint16]]] = []  # words, and an offset for each of them
-        self._block, self._examples = -1, 0
+        self._book: defaultdict[bytes, bytearray] = defaultdict(bytearray)  # the offsets of a word, two bytes each
+        self._block, self._held = -1, 0
 
-    def add(self, ids: Ids, new: NDArray[np.bool_], words: Words) -> bool:
-        """Takes the examples that are `new`, of all that `words` has the words of. Returns whether everything before them
-        is written now."""
+    def add(self, ids: Ids, group: Group) -> bool:
+        """Takes the words of examples that have the ids, 0 for one whose words are not wanted. Returns whether everything
+        before them is written now."""
         written = False
-        for block in np.unique(ids[new] // BLOCK).tolist():
-            if self._parts and (block != self._block or self._examples >= AT_ONCE):
+        for block in np.unique(ids[ids > 0] // BLOCK).tolist():
+            if self._book and (block != self._block or self._held >= HELD):
                 self.write()
                 written = True
-            self._take(block, ids, new & (ids // BLOCK == block), words)
+            self._take(block, np.where(ids // BLOCK == block, ids, 0), group)
         return written
 
-    def _take(self, block: int, ids: Ids, here: NDArray[np.bool_], words: Words) -> None:
-        each = words.each if here.all() else words.each.filter(pa.array(np.repeat(here, words.lengths)))
-        self._parts.append((each, np.repeat((ids[here] % BLOCK).astype(np.uint16), words.lengths[here])))
-        self._block, self._examples = block, self._examples + int(here.sum())
+    def _take(self, block: int, ids: Ids, group: Group) -> None:
+        offsets, ends = (ids % BLOCK).astype("<u2")[group.places], group.ends
+        if not ids.all():
+            here = (ids > 0)[group.places]
+            offsets, ends = offsets[here], np.append(0, np.cumsum(here))[ends]
+        data, start = offsets.tobytes(), 0
+        for word, end in zip(group.words, (2 * ends).tolist(), strict=True):
+            if end > start:
+                self._book[word] += data[start:end]
+            start = end
+        self._block, self._held = block, self._held + len(data)
 
     def write(self) -> None:
-        if self._parts:
-            parts, offsets = zip(*self._parts, strict=True)
-            words = pa.concat_arrays(
-                parts
-            ).dictionary_encode()  # a look-up for each word took a fifth of an import's time
-            codes = np.frombuffer(words.indices.buffers()[1] or b"", np.uint32, len(words))
-            pairs = np.left_shift(codes, 16, dtype=np.uint64)
-            pairs |= np.concatenate(offsets)
-            pairs.sort()  # now the offsets of a word lie side by side, those of one example too
-            rows = self._rows(words.dictionary.to_pylist(), pairs[_changes(pairs)])
+        if self._book:
             with connection.cursor() as cursor:
-                copying.copy(cursor, "datasets_wordhits", COLUMNS, rows)
+                copying.copy(cursor, "datasets_wordhits", COLUMNS, self._rows())
         self._clear()
 
-    def _rows(self, book: list[bytes], pairs: NDArray[np.uint64]) -> Iterator[bytes]:
-        data, firsts = pairs.astype("<u2").tobytes(), np.flatnonzero(_changes(pairs >> np.uint64(16)))
+    def _rows(self) -> Iterator[bytes]:
+        """In the order of their index, which then takes them side by side."""
         start = copying.starts(len(COLUMNS), *np.array([[self.dataset_id], [self.origin]]))[0]
         block = copying.cell(self._block)
-        for word, first, end in zip(book, firsts.tolist(), [*firsts.tolist(), len(pairs)][1:], strict=True):
-            yield start + copying.sized(search.cut(word)) + block + copying.sized(data[2 * first : 2 * end])
-
-
-def _changes(values: NDArray[np.uint64]) -> NDArray[np.bool_]:
-    """Which values are not the one before them."""
-    found = np.ones(len(values), bool)
-    np.not_equal(values[1:], values[:-1], out=found[1:])
-    return found
+        for word in sorted(self._book):
+            yield start + copying.sized(word) + block + copying.sized(self._book[word])
 
 
 def add_new(dataset_id: int, store: Callable[[], None]) -> None:
@@ -119,10 +90,16 @@ def index(dataset_id: int, rows: str, values: list[int], origin: int = 0) -> Non
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM {rows} ORDER BY id", values)  # noqa: S608  from code, never from people
         ids = np.fromiter((row[0] for row in cursor), np.int64)
+    gatherer, waiting = Gatherer(), []
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
+        waiting.append(part)
         texts = [search.words(searched(Record.model_validate_json(text))) for text in _canonical(part)]
-        indexer.add(part, np.ones(len(part), bool), Words.of(texts))
+        if group := gatherer.add(texts):
+            indexer.add(np.concatenate(waiting), group)
+            waiting = []
+    if group := gatherer.rest():
+        indexer.add(np.concatenate(waiting), group)
     indexer.write()
 
 

@@ -11,8 +11,8 @@ from webapp.annotation.models import Project
 from webapp.annotation.services import projects
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
+from webapp.judging.queries import examples_by_key
 
-from . import queries
 from .models import Case, Evaluation
 
 MAX_EXAMPLES = 5_000
@@ -33,7 +33,7 @@ def make_tasks(
     if version is None:
         raise Conflict("This evaluation has no dataset, so there are no texts to ask people about.", code="no_dataset")
     wanted = _wanted(evaluation, tags)
-    found = queries.examples_by_key(version, list(wanted))
+    found = examples_by_key(version, list(wanted))
     if not found:
         raise Invalid(
             "There is nothing to ask about.", {"tag": "no case with these tags names an example of the dataset"}

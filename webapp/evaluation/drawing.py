@@ -6,7 +6,7 @@ from math import ceil, floor, log10
 from typing import Any
 
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 WIDTH, HEIGHT = 560, 300
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 30, 40
@@ -37,16 +37,21 @@ class Axis:
 
 def curve(block: Mapping[str, Any]) -> SafeString:
     """`block` fits `report.Curve`. A point without a value leaves a gap in its line."""
-    series = block["series"]
-    points = [point for each in series for point in each["points"] if point.get("value") is not None]
+    points = [point for each in block["series"] for point in each["points"] if point.get("value") is not None]
     if not points:
         return format_html('<p class="soft small">{}</p>', "There is no value to draw.")
     places = sorted({point["x"] for point in points})
+    if block.get("diagonal"):  # shares against shares: the whole square, or the diagonal means nothing
+        x, y = Axis(0, 1, LEFT, WIDTH - RIGHT), Axis(0, 1, HEIGHT - BOTTOM, TOP)
+        return _drawn(block, x, y)
     x = _axis(places, LEFT, WIDTH - RIGHT, pad=False)
     if len(places) <= MOST_MARKS and all(float(place).is_integer() for place in places):
         x = replace(x, marks=tuple(places))
-    y = _axis(_with_intervals(points), HEIGHT - BOTTOM, TOP)
-    lines = [_line(i % SERIES + 1, each, x, y) for i, each in enumerate(series)]
+    return _drawn(block, x, _axis(_with_intervals(points), HEIGHT - BOTTOM, TOP))
+
+
+def _drawn(block: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
+    lines = [_line(i % SERIES + 1, each, x, y) for i, each in enumerate(block["series"])]
     ideal = _diagonal(x, y) if block.get("diagonal") else ""
     body = format_html("{}{}{}", _frame(block, x, y), ideal, format_html_join("", "{}", ((line,) for line in lines)))
     return _svg(f"{block['title']}: {block['y']} over {block['x']}", body)
@@ -128,10 +133,7 @@ def _cross(across: Mapping[str, Any], up: Mapping[str, Any], x: Axis, y: Axis) -
 
 
 def _diagonal(x: Axis, y: Axis) -> SafeString:
-    low, high = max(x.low, y.low), min(x.high, y.high)
-    if low >= high:
-        return mark_safe("")
-    ends = [f"{value:.1f}" for value in (x.at(low), y.at(low), x.at(high), y.at(high))]
+    ends = [f"{value:.1f}" for value in (x.at(0), y.at(0), x.at(1), y.at(1))]
     return format_html('<line class="ideal" x1="{}" y1="{}" x2="{}" y2="{}"/>', *ends)
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from trainer.judges.injection import speaks_to_judge
+from trainer.judges.injection import LANGUAGES, speaks_to_judge
 from trainer.judges.inputs import JudgeInput
 
 from . import report as r
@@ -11,6 +11,11 @@ from .recipes.base import Found, Judged
 
 MOST_REASONS = 12  # of one judge
 SPEAKS = "speaks to the judge"
+NOTE = (
+    "Of every question these numbers rest on, asked now or found in the store. What is not answered is missing, never "
+    f"false. Responses were searched for orders to the judge in {', '.join(LANGUAGES[:-1])} and {LANGUAGES[-1]}, and for "
+    "the markup of prompts; an order in another language or in disguise is not seen."
+)
 WORDS = {
     "done": "answered",
     "missing": "answered, but unusable after its retries",
@@ -25,9 +30,12 @@ class Questions:
     def __init__(self) -> None:
         self.unusable: Counter[tuple[str, str]] = Counter()
         self._answers: dict[str, dict[tuple[int, str], tuple[str, str]]] = {}
+        self._href: dict[str, str] = {}
         self._speaking: set[str] = set()
 
-    def asked(self, judge: str, inputs: Sequence[JudgeInput], answers: Iterable[Judged], phase: str) -> None:
+    def asked(self, judge: str, href: str, inputs: Sequence[JudgeInput], answers: Iterable[Judged], phase: str) -> None:
+        """`href`: where all that the judge said stands, by state."""
+        self._href[judge] = href
         mine = self._answers.setdefault(judge, {})
         for place, each in enumerate(answers):
             key = (each.id, "") if each.id else (place, phase)
@@ -51,10 +59,8 @@ class Questions:
             for (judge, why), count in sorted(self.unusable.items())
         ]
         if rows:
-            note = "Of every question these numbers rest on, asked now or found in the store. What is not answered is missing, never false."
-            report.blocks.append(
-                r.table("What became of the questions", ["Judge", "State", "Questions", "Reason"], rows, note)
-            )
+            columns = ["Judge", "State", "Questions", "Reason"]
+            report.blocks.append(r.table("What became of the questions", columns, rows, NOTE))
 
     def _rows(self, judge: str) -> list[list[r.Cell]]:
         counts = Counter(self._answers[judge].values())
@@ -62,7 +68,10 @@ class Questions:
         rows = []
         for state, why in order[:MOST_REASONS]:
             tone = "" if state == "done" else "warn"
-            rows.append([r.text(judge), r.text(WORDS[state]), r.count(counts[state, why], tone=tone), r.text(why)])
+            told = r.text(WORDS[state], href="" if state == "uncalled" else f"{self._href[judge]}?state={state}")
+            rows.append(
+                [r.text(judge, href=self._href[judge]), told, r.count(counts[state, why], tone=tone), r.text(why)]
+            )
         if rest := order[MOST_REASONS:]:
             count = sum(counts[key] for key in rest)
             rows.append([r.text(judge), r.text("for other reasons"), r.count(count, tone="warn"), r.text("")])

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from webapp.core.formtree import Tree, shown
+from webapp.judging.queries import examples_by_key
 
-from . import judges, queries
+from . import judges
 from .models import Case, Evaluation
 from .recipes import RECIPES
 
@@ -45,7 +46,7 @@ def case(row: Case) -> dict[str, Any]:
     key = row.subject.get("example", "")
     example = None
     if evaluation.dataset_version and key:
-        example = queries.examples_by_key(evaluation.dataset_version, [key]).get(key)
+        example = examples_by_key(evaluation.dataset_version, [key]).get(key)
     responses = list(example.responses) if example else []
     wanted = [row.subject[side] for side in ("a", "b", "response") if row.subject.get(side)]
     if wanted:
@@ -64,7 +65,7 @@ def side_by_side(evaluation: Evaluation, key: str) -> dict[str, Any] | None:
         return None
     example = None
     if evaluation.dataset_version:
-        example = queries.examples_by_key(evaluation.dataset_version, [key]).get(key)
+        example = examples_by_key(evaluation.dataset_version, [key]).get(key)
     texts = {each.id: each.text for each in example.responses} if example else {}
     columns: dict[str, list[dict[str, Any]]] = {}
     for row in rows:

@@ -1,7 +1,6 @@
 """All reads of evaluations. Lists cost the same number of queries whatever their length."""
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import Any
 
 from django.db.models import IntegerField, Max, QuerySet
@@ -11,7 +10,7 @@ from django.db.models.functions import Cast
 from trainer.contracts import Example
 from webapp.core.paging import Page, page
 from webapp.core.problems import Invalid
-from webapp.datasets.models import DatasetVersion, VersionMember
+from webapp.datasets.models import DatasetVersion
 from webapp.datasets.queries import stream_canonical
 
 from .models import Case, Evaluation, Recording
@@ -79,17 +78,3 @@ def examples(version: DatasetVersion) -> Iterator[Example]:
     """The version's examples in its order; memory stays flat."""
     for _, line in stream_canonical(version):
         yield Example.model_validate_json(line)
-
-
-def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, Example]:
-    """Those of the examples that the version has, by key."""
-    found: dict[str, Example] = {}
-    wanted = iter(dict.fromkeys(keys))
-    while batch := list(islice(wanted, 500)):
-        members = VersionMember.objects.filter(
-            version=version, example__key__in=batch, example__dataset_id=version.dataset_id
-        )
-        for line in members.values_list("example__canonical", flat=True):
-            example = Example.model_validate_json(line)
-            found[example.key] = example
-    return found

@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 Cell = dict[str, Any]
-Unit = Literal["share", "number", "points", "money", "seconds", "count", "weight"]
+# "gap": a share minus another one, in percentage points; "p": a p-value
+Unit = Literal["share", "gap", "number", "points", "money", "seconds", "count", "weight", "p"]
 
 
 def estimate(found: Any, *tags: str, unit: Unit = "share", note: str = "") -> Cell:

@@ -187,13 +187,18 @@ class Work:
             if budget:
                 self._spent_tokens += budget.spent_tokens
                 self._spent_money += budget.spent_money
-        self.questions.asked(str(row), inputs, found, phase)
+        href = f"/judges/{row.judge_id}/versions/{row.number}"
+        self.questions.asked(str(row), href, inputs, found, phase)
         for reason, count in unusable.items():
             self.questions.unusable[str(row), reason] += count
         return found
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         for provide in sources.ROLLOUTS:
+            yield from provide(self.evaluation.workspace_id, run, step)
+
+    def trained(self, run: int, step: int | None) -> Iterator[Rollout]:
+        for provide in sources.TRAINED:
             yield from provide(self.evaluation.workspace_id, run, step)
 
     def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:

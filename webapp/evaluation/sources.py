@@ -27,6 +27,7 @@ class Source:
 SOURCES: dict[str, Source] = {}
 # (workspace id, run id, step) -> what the run's evaluation sampled; the runs' app puts its function here
 ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
+TRAINED: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []  # the same of what it sampled to learn from
 # (workspace id, run id, step) -> rho of each of those responses, in their order; raises NotMeasured
 NOVELTY: list[Callable[[int, int, int | None], list[float | None]]] = []
 

@@ -13,8 +13,9 @@ from webapp.annotation.queries.raters import raters
 from webapp.annotation.services import projects
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
+from webapp.judging.queries import examples_by_key
 
-from . import queries, services
+from . import services
 from .models import Case, Evaluation
 from .recipes.base import Judgement
 from .recipes.study import ARMS, HUMAN, OWN
@@ -42,7 +43,7 @@ def make(
     if not 1 <= people <= 25:
         raise Invalid("The number of people is out of bounds.", {"people": "must be between 1 and 25"})
     own = _own_rubrics(evaluation, tags)
-    found = queries.examples_by_key(version, list(own))
+    found = examples_by_key(version, list(own))
     examples = [_studied(example, evaluation, *own[key]) for key, example in found.items()]
     if not examples:
         raise Invalid("There is nothing to compare.", {"tag": "no case with these tags has a rubric of the model"})

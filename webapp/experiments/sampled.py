@@ -7,16 +7,17 @@ from django.db.models import Max
 
 from trainer.contracts import Example, RolloutRecord
 from webapp.evaluation.measuring import measure
-from webapp.evaluation.queries import examples_by_key
 from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
-from webapp.evaluation.sources import NOVELTY, ROLLOUTS, SOURCES, Options, Source
+from webapp.evaluation.sources import NOVELTY, ROLLOUTS, SOURCES, TRAINED, Options, Source
+from webapp.judging.queries import examples_by_key
 
 from . import queries
 from .models import Rollout
 
 MAX_CHOICES = 200
-EVAL = "eval"
+MAX_TRAINED = 1_000  # responses of training beside those of an evaluation
+EVAL, TRAIN = "eval", "train"
 
 
 def _options(workspace_id: int, detail: str) -> Options:
@@ -33,9 +34,21 @@ def _problem(workspace_id: int, detail: str, run_id: int) -> str:
 
 
 def responses(workspace_id: int, run_id: int, step: int | None) -> Iterator[Response]:
-    for found in _records(workspace_id, run_id, _step(workspace_id, run_id, step)):
-        tokens = len(found.tokens) or None
-        yield Response(found.example_key, found.prompt, found.response, found.criteria, tokens)
+    return map(_response, _records(workspace_id, run_id, _step(workspace_id, run_id, step)))
+
+
+def trained(workspace_id: int, run_id: int, step: int | None) -> Iterator[Response]:
+    """Sampled to learn from after the evaluation before this one and up to it; the newest, and those first."""
+    at = _step(workspace_id, run_id, step)
+    mine = Rollout.objects.filter(run_id=run_id, run__experiment__workspace_id=workspace_id)
+    before = mine.filter(phase=EVAL, step__lt=at).aggregate(newest=Max("step"))["newest"]
+    rows = mine.filter(phase=TRAIN, step__gt=-1 if before is None else before, step__lte=at)
+    newest = rows.order_by("-step", "group", "index").values_list("content", flat=True)[:MAX_TRAINED]
+    return (_response(RolloutRecord.model_validate(content)) for content in newest)
+
+
+def _response(found: RolloutRecord) -> Response:
+    return Response(found.example_key, found.prompt, found.response, found.criteria, len(found.tokens) or None)
 
 
 def _step(workspace_id: int, run_id: int, step: int | None) -> int:
@@ -78,4 +91,5 @@ def _prompt(record: RolloutRecord, example: Example | None) -> list[dict[str, st
 
 SOURCES["runs"] = Source(_options, _problem)
 ROLLOUTS.append(responses)
+TRAINED.append(trained)
 NOVELTY.append(novelty)

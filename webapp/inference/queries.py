@@ -21,10 +21,16 @@ def endpoints(workspace_id: int, *, archived: bool = False) -> QuerySet[Endpoint
     return rows.select_related("registered_model").annotate(last_state=Subquery(newest))
 
 
-def recorded_texts(endpoint_id: int, keys: Iterable[str]) -> dict[str, str]:
-    """What the endpoint replays for these keys; a key that was not recorded is left out."""
-    rows = RecordedOutput.objects.filter(endpoint_id=endpoint_id, key__in=list(keys))
+def recorded_texts(endpoint_id: int, keys: Iterable[str], after: int = 0) -> dict[str, str]:
+    """What the endpoint replays for these keys; a key that was not recorded, or not behind the id `after`, is left out."""
+    rows = RecordedOutput.objects.filter(endpoint_id=endpoint_id, key__in=list(keys), pk__gt=after)
     return dict(rows.values_list("key", "text"))
+
+
+def newest_recorded(endpoint_id: int) -> int:
+    """The id of what the endpoint was given last; 0 where it replays nothing."""
+    found = RecordedOutput.objects.filter(endpoint_id=endpoint_id).order_by("-pk").values_list("pk", flat=True).first()
+    return found or 0
 
 
 @dataclass(frozen=True)

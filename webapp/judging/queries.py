@@ -1,15 +1,17 @@
 """Reads of judges, versions and verdicts."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
 from django.db.models import Count, Prefetch, QuerySet
 
+from trainer.contracts import Example
 from trainer.judges.calls import Call, expand, sample_keys
 from trainer.judges.inputs import InputProblem, JudgeInput
+from webapp.datasets.models import DatasetVersion, VersionMember
 
 from .models import Judge, JudgeVersion, Trial, Verdict
 
@@ -122,3 +124,17 @@ def _answer(call: Call, row: Verdict | None) -> Answer:
     if row is None:
         return Answer(call, "uncalled", None, "", NOT_CALLED, None)
     return Answer(call, row.state, row.parsed, row.raw, row.problem, row.pk)
+
+
+def examples_by_key(version: DatasetVersion, keys: Sequence[str]) -> dict[str, Example]:
+    """Those of the examples that the version has, by key."""
+    found: dict[str, Example] = {}
+    wanted = iter(dict.fromkeys(keys))
+    while batch := list(islice(wanted, 500)):
+        members = VersionMember.objects.filter(
+            version=version, example__key__in=batch, example__dataset_id=version.dataset_id
+        )
+        for line in members.values_list("example__canonical", flat=True):
+            example = Example.model_validate_json(line)
+            found[example.key] = example
+    return found

@@ -17,14 +17,13 @@ def parse_sample(row: Any) -> Sample:
     """
     row = fields(row, "id, matrix, human, label and verdict")
     matrix = _matrix(row.get("matrix"))
-    human = row.get("human", len(matrix))
+    human = len(matrix) if row.get("human") is None else row["human"]
     if isinstance(human, bool) or not isinstance(human, int) or human < 0:
         raise LineProblem("human", f"expected the number of human reasons, found {human!r:.60}")
     if len(matrix) not in (0, human):
         raise LineProblem("matrix", f"{len(matrix)} rows for {human} human reasons")
-    scores = matrix if len(matrix) else np.zeros((human, 0))
     label, said = (verdict(row, field, numbers=True) for field in ("label", "verdict"))
-    return Sample(name(row, "id", default=""), scores, human, label, said)
+    return Sample(name(row, "id", default=""), matrix, human, label, said)
 
 
 def _matrix(raw: Any) -> NDArray[np.float64]:

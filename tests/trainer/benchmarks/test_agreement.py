@@ -21,6 +21,7 @@ from trainer.benchmarks.agreement import (
     fleiss,
     parse_rating,
     percent,
+    report,
     tabulate,
 )
 
@@ -84,6 +85,41 @@ def test_units_with_one_rating_agree_with_nothing() -> None:
     assert percent(table).undefined
     assert alpha(table, "nominal").undefined
     assert list(cohen_pairs(table)) == []
+
+
+def test_raters_who_share_no_unit_are_said_to_have_no_kappa() -> None:
+    """a and b share unit 1 only, c rates alone."""
+    table = tabulate(ratings(["1 2 *", "1 * *", "* * 1"]))
+    found = {tuple(pair["raters"]): pair.get("undefined", "") for pair in report(table, "nominal")["cohen"]}
+    assert list(found) == [("0", "1"), ("0", "2"), ("1", "2")]
+    assert found["0", "2"] == found["1", "2"] == "the two raters share no unit"
+    assert report(table, "nominal")["raters_apart"] == 2
+
+
+def test_a_crowd_that_hardly_meets_is_counted_and_not_listed() -> None:
+    table = tabulate(Rating(str(n), str(n), 1.0) for n in range(50))
+    assert report(table, "nominal")["cohen"] == []
+    assert report(table, "nominal")["raters_apart"] == 50 * 49 / 2
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e300])
+@pytest.mark.parametrize("level", ["ordinal", "interval", "ratio"])
+def test_alpha_does_not_depend_on_the_unit_of_the_values(level, unit) -> None:
+    rows = ratings(FOUR_BY_TWELVE)
+    expected = alpha(tabulate(rows), level)
+    found = alpha(tabulate(Rating(r.unit, r.rater, r.value * unit) for r in rows), level)
+    assert (found.value, found.low, found.high) == pytest.approx((expected.value, expected.low, expected.high))
+
+
+@pytest.mark.parametrize("level", ["nominal", "interval"])
+def test_whole_numbers_may_be_longer_than_a_float(level) -> None:
+    row = {"unit": 1, "rater": 1, "value": 10**400}
+    if level == "nominal":
+        assert parse_rating(row, level).value == 10**400
+        assert parse_rating({**row, "value": 2**70}, level) != parse_rating({**row, "value": 2**70 + 1}, level)
+    else:
+        with pytest.raises(RatingProblem, match="'value': expected a finite number, found 1000"):
+            parse_rating(row, level)
 
 
 def test_a_rater_cannot_rate_a_unit_twice() -> None:

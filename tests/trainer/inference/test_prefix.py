@@ -49,6 +49,14 @@ def test_short_responses_fill_what_long_ones_leave() -> None:
     assert all(found.nodes == 10 for found in packs)
 
 
+def test_a_group_is_not_torn_apart_by_the_lengths_of_its_sequences() -> None:
+    first, second = [1] * 4, [2] * 4
+    lengths = (5, 3, 2, 1)
+    sequences = [[*prompt, *[10 + length] * length] for length in lengths for prompt in (first, second)]
+    packs = pack(sequences, 19)
+    assert [(found.places, found.nodes) for found in packs] == [([0, 2, 4, 6], 15), ([1, 3, 5, 7], 15)]
+
+
 def test_a_sequence_beyond_the_limit_has_a_pack_of_its_own() -> None:
     packs = pack([[1, 2, 3], [5] * 12, [1, 2, 4]], 7)
     assert [(found.places, found.nodes) for found in packs] == [([1], 12), ([0, 2], 4)]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.config.errors import ConfigInvalid
+from trainer.contracts import Criterion
 from trainer.judges.answers import schema
 from trainer.judges.calls import expand, read
 from trainer.judges.inputs import InputProblem, JudgeInput
@@ -127,6 +128,15 @@ def test_a_checklist_that_passes_over_an_item_is_partial_and_says_which():
         '{"verdicts": [{"number": 1, "explanation": "", "met": true}, {"number": 1, "explanation": "", "met": false}]}'
     )
     assert read(spec, subject, twice).parsed is None
+
+
+def test_what_a_long_checklist_passes_over_is_told_in_a_few_words():
+    criteria = tuple(Criterion(id=f"c{i}", text=f"Says {i}", points=1) for i in range(600))
+    spec = resolve({"kind": "checklist"})
+    subject = expand(spec, "v", replace(INPUT, criteria=criteria))[0].subject
+    reading = read(spec, subject, '{"verdicts": [{"number": 2, "explanation": "", "met": true}]}')
+    assert reading.problem == "no answer on statement 1, 3, 4, 5, 6 and 594 more"
+    assert len(reading.parsed["missing"]) == 599
 
 
 def test_the_gatekeeper_is_named_by_its_criterion():

@@ -8,7 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
+from trainer.judges.local import wording
+from trainer.logit_judge import calibration
+from trainer.logit_judge.answering import shipped
 from trainer.logit_judge.calibration import Calibration, best_threshold, calibrate, halves, resampled, wilson
+from trainer.logit_judge.calls import USUAL
 
 NAMED = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
 
@@ -86,3 +90,12 @@ def test_it_survives_the_disk_and_other_files_are_refused(tmp_path: Path) -> Non
     (tmp_path / "d.json").write_text('{"threshold": 1}')
     with pytest.raises(ValueError, match="not a calibration"):
         Calibration.load(tmp_path / "d.json")
+
+
+def test_the_thresholds_that_are_shipped_hold_for_todays_wording() -> None:
+    """A judge's instructions that change make them worthless: measure them anew with `benchmarks.local_judges --save`."""
+    found = [
+        Calibration.load(path) for path in sorted((Path(calibration.__file__).parent / "calibrations").glob("*.json"))
+    ]
+    assert [each.model for each in found] == ["smollm2-135m-instruct"]
+    assert all(each.wording == wording(USUAL) and shipped(each.digest) == each for each in found)

@@ -64,6 +64,22 @@ def test_given_advantages_replace_the_estimator(tmp_path: Path, capsys: pytest.C
     assert json.loads(capsys.readouterr().out)["advantages"] == [0.25, None]
 
 
+def test_a_byte_order_mark_is_no_part_of_the_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grpo", write(tmp_path, "\ufeff" + json.dumps(GOOD))]) == 0
+    assert json.loads(capsys.readouterr().out)["advantages"] == [1, -1]
+
+
+def test_a_loss_of_nothing_is_zero_without_a_sign(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grpo", write(tmp_path, {**GOOD, "rewards": [None, None]})]) == 0
+    assert capsys.readouterr().out.startswith('{"loss": 0.0,')
+
+
+def test_scores_may_stand_in_a_record_as_the_sides_of_dpo_do() -> None:
+    """-log sigmoid(2 - 1 - 0.5) = log(1 + e^-0.5)."""
+    record = {"chosen": {"rewards": [2.0]}, "rejected": {"rewards": [1.0]}, "params": {"margin": 0.5}}
+    assert calculate("bradley_terry", record)["loss"] == pytest.approx(0.4740769841801067)
+
+
 WRONG: list[tuple[str, Any, str]] = [
     ("nope", GOOD, "NAME: unknown objective 'nope'; known: grpo"),
     ("grpo", "{", "FILE: "),

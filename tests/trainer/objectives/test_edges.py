@@ -122,6 +122,29 @@ def test_a_ratio_that_overflows_does_no_harm_where_it_is_clipped() -> None:
         calculate("grpo", {"logp": [[0.0]], "logp_old": [[-2000.0]], "advantages": [-1]})
 
 
+@pytest.mark.parametrize("name", ["icepop", "distill"])
+def test_a_ratio_that_overflows_does_no_harm_where_the_mismatch_silences_it(name: str) -> None:
+    """Token 1: rho = e^2000, k = e^-1999, weight 0. Token 2: rho = k = 1 and A = -1, so the loss is 1/2."""
+    record = {"logp": [[0.0, -1.0]], "logp_old": [[-2000.0, -1.0]], "logp_roll": [[-1.0, -1.0]]}
+    found = calculate(name, {**record, "logp_teacher": [[-2001.0, -2.0]], "advantages": [-1]})
+    assert found["loss"] == 0.5
+    assert found["grad_logp"] == [[0, 0.5]]
+
+
+@pytest.mark.parametrize("name", ["grpo", "icepop", "double_sided", "kimi"])
+def test_bounds_may_be_too_wide_to_bind(name: str) -> None:
+    """rho = 0.01 and 5,000 with A = +-1: nothing is cut, each gradient is -rho A / 2 (kimi's 2 is the prompt's tokens)."""
+    logp = [[math.log(0.01)], [math.log(5000)]]
+    known = REGISTRY[name].entry.parameters.model_fields
+    wide = {"eps_low": 2, "eps_high": 1e6, "pop_high": 1e6, "alpha": 1e-6, "beta": 1e6, "tau": 0}
+    params = {key: value for key, value in wide.items() if key in known}
+    zero = [[0.0], [0.0]]
+    found = calculate(
+        name, {"logp": logp, "logp_old": zero, "logp_roll": zero, "advantages": [1, -1], "params": params}
+    )
+    assert [row[0] for row in found["grad_logp"]] == pytest.approx([-0.005, 2500])
+
+
 @pytest.mark.parametrize("name", POLICIES)
 def test_padding_changes_nothing(name: str) -> None:
     case = random_case(3, loose(name))

@@ -28,3 +28,19 @@ def test_command_names_the_line_and_field(tmp_path: Path) -> None:
     file.write_text('{"unit": 1, "rater": 1, "value": 1}\n{"unit": 1, "value": 1}\n')
     with pytest.raises(CommandError, match=r"line 2: field 'rater' is missing"):
         call_command("agreement", str(file))
+
+
+def test_command_names_the_lines_of_a_second_rating(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.jsonl"
+    file.write_text('{"unit": 1, "rater": "a", "value": 1}\n\n{"unit": "1", "rater": "a", "value": 1}\n')
+    with pytest.raises(CommandError, match=r"line 3: field 'rater': 'a' rated unit '1' already on line 1"):
+        call_command("agreement", str(file))
+
+
+def test_command_counts_missing_ratings(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.jsonl"
+    given = [(1, 1), (2, None), (2, 1)]
+    file.write_text("\n".join(json.dumps({"unit": 1, "rater": rater, "value": value}) for rater, value in given))
+    out = StringIO()
+    call_command("agreement", str(file), stdout=out)
+    assert json.loads(out.getvalue())["missing"] == 1

@@ -138,6 +138,11 @@ def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, cast):
     assert [row.task.rank for row in behind.context["rows"]] == [3]
     assert client.get(cell.replace("field=strength", "field=nope")).status_code == 404
     assert client.get(cell.replace("first=-2", "first=x")).status_code == 404
+    api = ApiClient(cast.reviewer)
+    assert [row["task"] for row in api.get(cell).json()["items"]] == [row.task.pk for row in behind.context["rows"]]
+    assert api.get(f"{cell}&limit=1").json()["next"] is None
+    assert api.get(cell.replace("pair=1-2", "pair=1-9")).status_code == 404
+    assert api.post(f"/projects/{project.pk}/agreement/match", {}).json() == {"started": False}
 
 
 def test_names_are_for_owners_who_ask(project, cast):

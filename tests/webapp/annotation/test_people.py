@@ -7,12 +7,14 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from tests.cast import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, Role, User
 from webapp.annotation.models import Answer, Assignment, Project, Task
 from webapp.annotation.queries import people as queries
+from webapp.annotation.queries.agreement import newest_answer
 from webapp.annotation.queries.people import Share
-from webapp.annotation.services import projects, queue, tasks
+from webapp.annotation.services import projects, queue, standing, tasks
 
 pytestmark = pytest.mark.django_db
 
@@ -54,6 +56,8 @@ def prefers(strength, verdict="compared") -> dict:
 
 
 def figures(project, membership) -> queries.Person:
+    standing.forget(project.pk)
+    standing.freshen(project)
     return next(person for person in queries.people(project) if person.user == membership.user)
 
 
@@ -203,6 +207,7 @@ def test_the_queries_do_not_grow_with_people_and_answers(cast, busy):
     project = busy()
 
     def cost() -> int:
+        standing.bring_up_to_date(project)
         with CaptureQueriesContext(connection) as seen:
             queries.people(project)
         return len(seen)
@@ -238,11 +243,50 @@ def test_medians_of_days_and_of_everything_and_the_last_answer(cast, busy):
     assert (person.total.done, person.total.median_seconds, person.last_at) == (4, 12.3, last.submitted_at)
 
 
-def test_only_the_newest_answers_are_compared(cast, busy, monkeypatch):
+def test_a_page_reads_what_was_measured_and_a_job_counts_newer_answers(cast, busy, monkeypatch):
     project = busy()
-    for task, strength in zip(project.tasks.order_by("id")[:2], (-1, 1), strict=True):
-        say(cast.annotator, project, task, prefers(1))
-        say(cast.reviewer, project, task, prefers(strength))
-    assert figures(project, cast.annotator).total.agreement == Share(1, 2)
-    monkeypatch.setitem(queries.RECENT, "pairwise", 2)
-    assert figures(project, cast.annotator).total.agreement == Share(1, 1)
+    one, two = project.tasks.order_by("id")[:2]
+    say(cast.annotator, project, one, prefers(1))
+    assert figures(project, cast.annotator).total.done == 1
+    queued = []
+    monkeypatch.setattr(standing, "AT_ONCE", 0)
+    monkeypatch.setattr(standing, "enqueue", lambda *call: queued.append(call))
+    say(cast.annotator, project, two, prefers(1))
+    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "Computing with newer answers" in shown and queued == [("workers.review.measure", project.pk)]
+    [told] = [row for row in people_over_api(cast, project) if row["user"] == cast.annotator.user.pk]
+    assert told["total"]["done"] == 1
+    standing.bring_up_to_date(project)
+    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "Computing" not in shown
+    assert [row["total"]["done"] for row in people_over_api(cast, project)] == [2, 0]
+
+
+def people_over_api(cast, project) -> list[dict]:
+    return browser(cast.researcher).get(f"/api/v1/projects/{project.pk}/people").json()["items"]
+
+
+def test_what_is_fast_and_which_task_is_gold_may_change_after_the_answers(cast, busy):
+    project = busy(settings={"fast_seconds": 5})
+    task = project.tasks.first()
+    content = prefers(1) | {"dimensions": {}, "reasons": []}
+    say(cast.annotator, project, task, content, seconds=8)
+    assert figures(project, cast.annotator).total.fast == Share(0, 1)
+    projects.update(cast.researcher, project, settings={"fast_seconds": 10})
+    tasks.set_gold(cast.researcher, task, content)
+    standing.freshen(project)
+    [person] = [row for row in queries.people(project) if row.user == cast.annotator.user]
+    assert (person.total.fast, person.total.gold) == (Share(1, 1), Share(1, 1))
+
+
+def test_the_newest_answer_is_a_projects_own(cast, busy):
+    project = busy()
+    assert newest_answer(project) == 0
+    mine = say(cast.annotator, project, project.tasks.first(), prefers(1))
+    other = projects.create(
+        cast.researcher, name="Other", kind="pairwise", dataset=make_version(cast.owner, name="other")
+    )
+    tasks.make(other.pk)
+    assert newest_answer(other) == 0
+    theirs = say(cast.annotator, other, other.tasks.first(), prefers(1))
+    assert (newest_answer(project), newest_answer(other)) == (mine.pk, theirs.pk)

@@ -11,7 +11,16 @@ from django.utils import timezone
 from tests.cast import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, User
-from webapp.annotation.models import AgreementReport, Assignment, Comment, Guidelines, Participant, Project, Task
+from webapp.annotation.models import (
+    AgreementReport,
+    Answer,
+    Assignment,
+    Comment,
+    Guidelines,
+    Participant,
+    Project,
+    Task,
+)
 from webapp.annotation.queries import projects as queries
 from webapp.annotation.queries import sizes
 from webapp.annotation.services import projects, queue, tasks
@@ -262,6 +271,16 @@ def test_answers_of_every_kind_can_be_read(kind, options, content, shown, cast, 
     (seat,) = queue.claim(cast.reviewer, project, hold=1)
     queue.submit(cast.reviewer, seat, content, None, 5)
     assert shown in as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}").content.decode()
+
+
+def test_a_reason_is_read_with_the_passage_it_is_tied_to(cast, as_researcher, project):
+    (seat,) = queue.claim(cast.reviewer, project, hold=1)
+    tied = {"text": "It says so", "response": "A", "start": 2, "end": 9}
+    queue.submit(cast.reviewer, seat, {"strength": 1, "reasons": [tied]}, None, 5)
+    side = Answer.objects.get().content["reasons"][0]["response"]
+    [text] = [each["text"] for each in seat.task.example.content["responses"] if each["id"] == side]
+    page = as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}").content.decode()
+    assert f'<q class="soft" dir="auto">{text[2:9]}</q>' in page
 
 
 def test_an_answer_is_taken_as_the_known_one_and_let_go_again(cast, as_researcher, project):

@@ -23,6 +23,13 @@ def test_blocks_find_their_own_direction():
     assert markdown("مرحبا\n\nhello").count('<p dir="auto">') == 2
 
 
+def test_lists_and_quotes_stand_where_their_words_begin():
+    assert '<ol dir="rtl">' in markdown("1. أولاً\n2. ثانياً")
+    assert '<ul dir="rtl">' in markdown("- (1) مرحبا hello\n\n- نعم")
+    assert '<blockquote dir="rtl">' in markdown("> مرحبا")
+    assert "rtl" not in markdown("1. first مرحبا\n2. 第二\n\n> 2024")
+
+
 def test_code_tables_and_formulas_render():
     html = markdown("`x<y`\n\n|a|b|\n|-|-|\n|1|2|\n\n$x^2$ costs $5 or $6")
     assert "<code>x&lt;y</code>" in html and "<table>" in html

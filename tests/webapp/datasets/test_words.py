@@ -9,7 +9,7 @@ from hypothesis.extra.django import TestCase
 
 from tests.cast import make_cast
 from trainer.contracts import Example
-from webapp.datasets import explore, reading, search, services, words
+from webapp.datasets import explore, reading, search, services, spoken, words
 from webapp.datasets.derived import searched
 from webapp.datasets.filters import parse
 from webapp.datasets.models import Dataset, WordHits
@@ -102,6 +102,6 @@ def test_texts_without_any_word_are_indexed_as_nothing(importing):
 
 def test_words_of_a_batch_are_cut_as_each_text_is():
     texts = ["one two", "", "  two  ", "天空 Äpfel", "three"]
-    found = words.Words.of([search.words(text) for text in texts])
+    found = spoken.Words.of([search.words(text) for text in texts])
     each = iter(found.each.to_pylist())
     assert [{next(each) for _ in range(n)} for n in found.lengths] == [set(search.words(t).split()) for t in texts]

@@ -33,6 +33,23 @@ def test_values_that_are_all_the_same_still_have_an_axis():
     assert len(marks(curve((1, 0.0, None, None)))) > 1
 
 
+def test_shares_against_shares_have_the_whole_square_and_its_diagonal():
+    block = {"title": "T", "x": "confidence", "y": "right", "diagonal": True}
+    point = {"x": 1.0, "value": 0.45, "low": 0.4, "high": 0.5, "n": 9}  # all that is known stands in one place
+    svg = str(drawing.curve({**block, "series": [{"name": "s", "points": [point]}]}))
+    left, right, top, bottom = (
+        f"{each:.1f}"
+        for each in (
+            drawing.LEFT,
+            drawing.WIDTH - drawing.RIGHT,
+            drawing.TOP,
+            drawing.HEIGHT - drawing.BOTTOM,
+        )
+    )
+    assert f'class="ideal" x1="{left}" y1="{bottom}" x2="{right}" y2="{top}"' in svg and f'cx="{right}"' in svg
+    assert marks(svg) == [0, 0.25, 0.5, 0.75, 1]
+
+
 def test_a_point_alone_stands_in_the_middle():
     (x,) = re.findall(r'<circle cx="([\d.]+)"', curve((4, 0.5, 0.4, 0.6)))
     assert float(x) == pytest.approx((drawing.LEFT + drawing.WIDTH - drawing.RIGHT) / 2, abs=0.1)

@@ -42,6 +42,20 @@ def test_the_newest_evaluation_unless_a_step_is_named(cast, run):
     assert list(sampled.responses(cast.outsider.workspace.pk, run.pk, None)) == []
 
 
+def test_what_a_run_learnt_from_since_the_evaluation_before(cast, run):
+    for step in (0, 4, 8):
+        add(run, step, 0, met=True)
+    for step in range(1, 9):
+        add(run, step, 0, met=True, phase="train")
+
+    def texts(step):
+        return [each.text for each in sampled.trained(cast.workspace.pk, run.pk, step)]
+
+    assert texts(4) == [f"answer 0 of step {step}" for step in (4, 3, 2, 1)]
+    assert texts(None) == [f"answer 0 of step {step}" for step in (8, 7, 6, 5)] and texts(0) == []
+    assert list(sampled.trained(cast.outsider.workspace.pk, run.pk, None)) == []
+
+
 def test_only_runs_with_evaluations_of_this_workspace_are_offered(cast, run):
     source = SOURCES["runs"]
     assert source.options(cast.workspace.pk, "") == []

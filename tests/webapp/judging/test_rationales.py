@@ -52,6 +52,11 @@ def test_odd_but_legal_lines(tmp_path: Path) -> None:
     assert (found["no_model_reasons"], found["missing_labels"], found["hybrid"]["missing"]) == (2, 1, 1)
 
 
+def test_human_may_be_null_and_may_be_large(tmp_path: Path) -> None:
+    found = run(tmp_path, [{"matrix": [[1]], "human": None}, {"matrix": [], "human": 10**30}])
+    assert found["RC"]["value"] == pytest.approx((1 + 0) / 2)
+
+
 def test_without_human_reasons_nothing_is_invented(tmp_path: Path) -> None:
     found = run(tmp_path, [{"id": "1", "matrix": [], "human": 0, "label": "A", "verdict": "A"}])
     assert found["RC"]["undefined"] and found["RC"]["value"] is None

@@ -7,10 +7,10 @@ import pytest
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
 from trainer.judges.combine import PairVerdict
-from webapp.annotation import kinds
+from webapp.annotation import kinds, subjects
 from webapp.annotation.api.queue import assignment_out
 from webapp.annotation.models import Answer, Job, Task
-from webapp.annotation.services import jobs, queue, suggestions, tasks
+from webapp.annotation.services import jobs, queue, suggestions, tasks, upkeep
 from webapp.core.problems import Conflict, Invalid
 from webapp.judging import services
 from webapp.judging.services.suggesting import strength_of
@@ -120,6 +120,46 @@ def test_tasks_on_which_people_and_judge_disagree_come_first(cast, pairwise, cha
     asked(cast, project, pairwise)
     order = Task.objects.order_by("rank").values_list("example__key", flat=True)
     assert list(order) == ["q2", "q1", "q0", "q3"]
+
+
+def test_a_projects_own_answers_count_before_and_after_the_judge_is_asked(cast, pairwise, chat_server):
+    """The judge says -2 of all; Anna has said 3 of q2, and later says 3 of q3 and -2 of q1."""
+    chat_server.answer = first_named_better
+    people = [cast.annotator, cast.reviewer]
+    bare = [pair(f"q{n}", preferences=[]) for n in range(4)]
+    project = make_project(cast.researcher, bare, strategy="disagreement", people=people)
+    annas = {seat.task.example.content["key"]: seat for seat in queue.claim(cast.annotator, project, hold=4)}
+
+    def says(key, strength):
+        seat = annas[key]
+        queue.submit(cast.annotator, seat, {"strength": strength if seat.order == [0, 1] else -strength})
+
+    says("q2", 3)
+    asked(cast, project, pairwise)
+    assert order_of_tasks() == ["q2", "q0", "q1", "q3"]
+    assert [seat.task.example.content["key"] for seat in queue.claim(cast.reviewer, project, hold=2)] == ["q2", "q0"]
+    says("q3", 3)
+    says("q1", -2)
+    upkeep.take_up_lost()
+    assert order_of_tasks() == ["q2", "q3", "q1", "q0"]
+    held = [seat.task.example.content["key"] for seat in queue.claim(cast.reviewer, project, hold=4)]
+    assert held == ["q2", "q0", "q3", "q1"]
+
+
+def order_of_tasks() -> list[str]:
+    return list(Task.objects.order_by("rank").values_list("example__key", flat=True))
+
+
+def test_graded_answers_count_criterion_by_criterion():
+    judged = {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "not_met"}]}
+    anna = {"grades": [{"criterion": "c1", "verdict": "met"}, {"criterion": "c2", "verdict": "met"}]}
+    unsure = {"grades": [{"criterion": "c1", "verdict": "cannot_assess"}, {"criterion": "c2", "verdict": "not_met"}]}
+
+    def odds(*answers):
+        return subjects.at_odds("grading", {"response": "r0"}, judged, {}, answers)
+
+    assert odds() is None and odds(anna) == 0.5
+    assert odds(anna, unsure) == 0  # on c2 people stand one to one
 
 
 def test_gold_tasks_have_one_as_well(cast, pairwise, chat_server):

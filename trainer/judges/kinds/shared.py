@@ -9,6 +9,7 @@ from ..answers import Reading
 from ..inputs import InputProblem, JudgeInput
 from ..templates import conversation
 
+MOST_NAMED = 5  # items that an answer passed over
 VARIABLES = {
     "conversation": "the prompt: every turn so far",
     "response": "the response that is judged",
@@ -68,9 +69,19 @@ def by_number(items: Sequence[Mapping[str, Any]], keys: Sequence[Any], what: str
     for key in contradicted:
         del found[key]
     missing = [key for key in keys if key not in found]
-    problems = [f"no answer on {what} {keys.index(key) + 1}" for key in missing if key not in contradicted]
-    problems += [f"two answers on {what} {keys.index(key) + 1}" for key in missing if key in contradicted]
-    if unknown:
-        problems.append(f"{unknown} answers on a {what} that was not asked about")
-    problem = "; ".join(problems)
-    return Reading({"items": found, "missing": missing} if found else None, problem)
+    places = {key: place for place, key in enumerate(keys, 1)}
+    problems = [
+        _listed("no answer", what, [places[key] for key in missing if key not in contradicted]),
+        _listed("two answers", what, [places[key] for key in missing if key in contradicted]),
+        f"{unknown} answers on a {what} that was not asked about" if unknown else "",
+    ]
+    return Reading({"items": found, "missing": missing} if found else None, "; ".join(filter(None, problems)))
+
+
+def _listed(how: str, what: str, places: Sequence[int]) -> str:
+    """Names a few of the places: a judge that was cut may have passed over hundreds."""
+    if not places:
+        return ""
+    if len(places) <= MOST_NAMED:
+        return f"{how} on {what} {', '.join(map(str, places))}"
+    return f"{how} on {what} {', '.join(map(str, places[:MOST_NAMED]))} and {len(places) - MOST_NAMED:,} more"

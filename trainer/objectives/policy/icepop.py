@@ -58,8 +58,8 @@ def misc(batch: ObjectiveBatch, params: MiscParameters) -> ObjectiveResult:
     else:
         log_rho, factor = log_s, (weights * mask).sum(-1, keepdim=True) / mask.sum(-1, keepdim=True).clamp(min=1.0)
     advantages = batch.need("advantages_B")[:, None]
-    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high)
-    loss = -terms.aggregate((factor * gain).expand_as(mask), batch, params.aggregation, params.max_tokens)
+    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high, factor)
+    loss = -terms.aggregate(gain.expand_as(mask), batch, params.aggregation, params.max_tokens)
     s = torch.exp(log_s.detach())
     report = terms.diagnose(batch, s, (factor != 0) & ~cut, cut, weights)
     return ObjectiveResult(loss, report, s.expand_as(mask), (factor * ~cut) * mask)
@@ -70,9 +70,9 @@ def _popped(
 ) -> ObjectiveResult:
     """The loss for log-ratios and mismatches of shape (B, T) or (B, 1) and advantages of shape (B, 1) or (B, T)."""
     weights = terms.pop(k, *params.pop_bounds, params.pop_mode)
-    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high)
+    gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high, weights)
     mask = batch.mask_BT
-    loss = -terms.aggregate((weights * gain).expand_as(mask), batch, params.aggregation, params.max_tokens)
+    loss = -terms.aggregate(gain.expand_as(mask), batch, params.aggregation, params.max_tokens)
     rho = torch.exp(log_rho.detach())
     report = terms.diagnose(batch, rho, (weights != 0) & ~cut, cut, weights)
     return ObjectiveResult(loss, report, rho.expand_as(mask), (weights * ~cut) * mask)

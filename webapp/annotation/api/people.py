@@ -13,9 +13,11 @@ from webapp.core.problems import Invalid
 from .. import access, shapes
 from .. import schemas as s
 from ..models import Project
+from ..queries import agreement
 from ..queries import people as queries
 from ..queries import projects as listing
 from ..services import projects as services
+from ..services import standing
 from .projects import ProjectId
 
 router = Router(tags=["annotation"])
@@ -23,9 +25,13 @@ router = Router(tags=["annotation"])
 
 @router.get("/projects/{int:project_id}/people", response=s.PersonList, summary="How each person works")
 def people(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
-    """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first."""
+    """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first. The figures are as of
+    `computed_at`; with `state` `computing`, newer answers are being counted."""
     project = access.project_read(require(request), project_id)
-    return {"items": [shapes.person(row) for row in queries.people(project)]}
+    report = standing.freshen(project)
+    state = "ready" if agreement.fresh(report) else "computing"
+    items = [shapes.person(row) for row in queries.people(project)]
+    return {"state": state, "computed_at": report.computed_at, "items": items}
 
 
 @router.post("/projects/{int:project_id}/people", response={201: s.PersonOut}, summary="Let a member in")

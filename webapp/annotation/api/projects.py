@@ -23,6 +23,7 @@ from ..queries import projects as queries
 from ..queries import sizes
 from ..queries.jobs import jobs
 from ..services import projects as services
+from ..services import standing
 
 router = Router(tags=["annotation"])
 ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
@@ -132,6 +133,7 @@ def progress(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
     project = access.project_read(require(request), project_id)
     far = queries.progress(project)
     pace = queries.pace(project, far)
+    standing.freshen(project)
     told = advice.warnings(project, far, persons.people(project), queries.open_comments(project))
     return {
         "progress": shapes.progress(far),

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from django.http import HttpRequest
+from django.http import Http404, HttpRequest
 from ninja import Path as InPath
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
@@ -11,9 +11,10 @@ from pydantic import Field
 from webapp.accounts.access import require
 
 from .. import access
-from ..models import Comment, Task
+from ..models import Comment, Project, Task
 from ..queries import agreement, review, review_page
 from ..queries.faces import faces, published
+from ..queries.fields import cell, tasks_behind
 from ..services import matching, standing
 from ..services import review as services
 
@@ -48,6 +49,17 @@ class ReviewList(Schema):
 class ReviewFilter(Schema):
     show: Literal["open", "resolved", "unresolved", "all"] = "open"
     cursor: str = Field("", max_length=60)
+    limit: int = Field(50, ge=1, le=200)
+
+
+class CellFilter(Schema):
+    """`pair` names two people by their numbers, "1-2"; the values are those of the report's `values`."""
+
+    field: str = Field(max_length=100)
+    pair: str = Field(max_length=20)
+    first: str = Field(max_length=80)
+    second: str = Field(max_length=80)
+    cursor: int = Field(0, ge=0, lt=2**63)
     limit: int = Field(50, ge=1, le=200)
 
 
@@ -108,12 +120,39 @@ def get_agreement(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     return published(report, faces(project), agreement.newest_answer(project))
 
 
+@router.get(
+    "/projects/{int:project_id}/agreement/tasks",
+    response=ReviewList,
+    summary="The tasks behind a confusion matrix's cell",
+)
+def list_cell(request: HttpRequest, project_id: Id, given: Query[CellFilter]) -> dict[str, Any]:
+    """404 where the project has no such field, person or value."""
+    project = access.project_read(require(request), project_id)
+    values = (given.first.replace("\0", ""), given.second.replace("\0", ""))
+    found = cell(project, faces(project), given.field, given.pair, values)
+    if found is None:
+        raise Http404("no such cell")
+    ids = tasks_behind(project, found, given.cursor, given.limit + 1)
+    following = str(ids[given.limit - 1]) if len(ids) > given.limit else None
+    return {"items": _rows(project, ids[: given.limit]), "next": following}
+
+
+@router.post("/projects/{int:project_id}/agreement/match", summary="Match items by meaning again, after a failure")
+def match(request: HttpRequest, project_id: Id) -> dict[str, bool]:
+    """`started` is false where nothing waits to be matched, or a job is at it."""
+    return {"started": matching.ask(access.project_read(require(request), project_id), again=True)}
+
+
 @router.get("/projects/{int:project_id}/review", response=ReviewList, summary="Complete tasks, least agreement first")
 def list_review(request: HttpRequest, project_id: Id, given: Query[ReviewFilter]) -> dict[str, Any]:
     project = access.project_read(require(request), project_id)
     standing.freshen(project)
     ids, following = review.least_agreement(project, given.show, given.cursor, given.limit)
-    items = [
+    return {"items": _rows(project, ids), "next": following or None}
+
+
+def _rows(project: Project, ids: list[int]) -> list[dict[str, Any]]:
+    return [
         {
             "task": row.task.pk,
             "example": row.task.example.key,
@@ -124,7 +163,6 @@ def list_review(request: HttpRequest, project_id: Id, given: Query[ReviewFilter]
         }
         for row in review.listed(project, ids)
     ]
-    return {"items": items, "next": following or None}
 
 
 @router.post("/projects/{int:project_id}/review/majority", summary="Accept the majority wherever there is one")

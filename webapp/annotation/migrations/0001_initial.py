@@ -299,6 +299,7 @@ class Migration(migrations.Migration):
                 ("through", models.BigIntegerField(default=0)),
                 ("reviewed", models.BigIntegerField(default=0)),
                 ("body", models.JSONField(null=True)),
+                ("people", models.JSONField(null=True)),
                 ("computed_at", models.DateTimeField(null=True)),
                 ("started_at", models.DateTimeField(null=True)),
                 (

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations
 from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db import connection
+from django.db.models import Count, Q
 
 from trainer.benchmarks.agreement import Level, Rating, ac1, alpha, cohen, fleiss, percent, tabulate
 from trainer.benchmarks.estimate import proportion, undefined
@@ -25,9 +26,25 @@ MAX_CRITERIA = 30
 SHARED_BY = 5  # a criterion has coefficients of its own once this many tasks share it
 
 
+# compared as a row, so that only the index of a project's answers has the order: where other projects are newer, the
+# planner may else walk back through all of theirs
+_NEWEST = """
+    SELECT project_id, id FROM annotation_answer WHERE current AND (project_id, id) <= (%s, %s)
+    ORDER BY project_id DESC, id DESC LIMIT 1
+"""
+
+
 def newest_answer(project: Project) -> int:
     """The id of the newest current answer: what the report's freshness is told by. 0 without one."""
-    return Answer.objects.filter(project=project, current=True).aggregate(last=Max("id"))["last"] or 0
+    with connection.cursor() as cursor:
+        cursor.execute(_NEWEST, [project.pk, 2**63 - 1])
+        owner, answer = cursor.fetchone() or (None, 0)
+    return answer if owner == project.pk else 0
+
+
+def fresh(report: AgreementReport) -> bool:
+    """Whether everything answered so far is counted in."""
+    return report.body is not None and report.through == newest_answer(report.project)
 
 
 def latest(project: Project) -> AgreementReport:

@@ -14,6 +14,9 @@ from django.db import connection
 from trainer.benchmarks.agreement import Level
 from webapp.annotation import consolidation, kinds
 from webapp.annotation.models import Project
+from webapp.core.numbers import whole
+
+from .faces import Faces
 
 STRENGTHS = {int(value): words for value, words in consolidation.STRENGTHS.items()}
 SIDES = {"-1": "A better", "0": "same", "1": "B better", "both_bad": "both bad"}
@@ -110,17 +113,42 @@ def rows(project: Project, field: Field) -> Iterator[Row]:
             yield from batch
 
 
-def tasks_behind(
-    project: Project, field: Field, raters: tuple[int, int], values: tuple[str, str], after: int = 0, limit: int = 50
-) -> list[int]:
-    """Ids of the tasks in which the first rater gave the first value and the second the second, ascending."""
+@dataclass(frozen=True)
+class Cell:
+    """Of a confusion matrix: the first rater gave the first value, the second the second."""
+
+    field: Field
+    raters: tuple[int, int]
+    values: tuple[str, str]
+
+    def says(self) -> list[str]:
+        return [self.field.says(self.field.value(value)) for value in self.values]
+
+
+def cell(project: Project, people: Faces, key: str, pair: str, values: tuple[str, str]) -> Cell | None:
+    """The cell of field `key` and the two people with the numbers in `pair` ("1-2"); None where there is no such one."""
+    field = next((each for each in fields(project) if each.key == key), None)
+    users = [people.user(n) for text in pair.split("-") if (n := whole(text, 8)) is not None]
+    if field is None or len(users) != 2 or users[0] is None or users[1] is None:
+        return None
+    try:
+        for value in values:
+            field.value(value)
+    except ValueError:
+        return None
+    return Cell(field, (users[0], users[1]), values)
+
+
+def tasks_behind(project: Project, found: Cell, after: int = 0, limit: int = 50) -> list[int]:
+    """Ids of the tasks in a cell, ascending."""
+    field = found.field
     one = _ROWS.replace("{values}", field.sql) + " AND seat.user_id = %s AND given.value = %s AND task.id > %s"
     sql = f"""
         SELECT DISTINCT one.id FROM ({one}) AS one JOIN ({one}) AS two ON one.id = two.id AND one.item = two.item
         ORDER BY one.id LIMIT %s
     """  # noqa: S608  constants of this module
     params: list[Any] = []
-    for rater, value in zip(raters, values, strict=True):
+    for rater, value in zip(found.raters, found.values, strict=True):
         params += [*field.params, project.pk, rater, value, after]
     with connection.cursor() as cursor:
         cursor.execute(sql, [*params, limit])

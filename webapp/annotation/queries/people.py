@@ -1,34 +1,31 @@
 """How each person of a project works: amount, speed, gold tasks, agreement with others, and how these drift.
 
-Everything is read from the answers that stand. Agreement here is the plain share of equal answers among pairs of people
-on the same task; the agreement page has the coefficients that correct for chance.
+`measure` reads every answer that stands and runs where the coefficients are computed (`services.standing`); pages read
+what it left in `AgreementReport.people`, so that they cost the same whatever the number of answers. Agreement here is the
+plain share of equal answers among pairs of people on the same task; the agreement page has the coefficients that correct
+for chance.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 from django.db import connection
 from django.db.models import Count, Q
 from django.utils import timezone
-from numpy.typing import NDArray
 
 from webapp.accounts.models import Membership, User
 
-from ..models import Assignment, Participant, Project
+from ..models import AgreementReport, Assignment, Participant, Project
 
-# answers compared: the newest, so that the page stays quick in a project of any size. Some hold many values each
-RECENT = {"pairwise": 20_000, "ranking": 20_000, "grading": 4_000, "rating": 8_000}
 FAST_SHARE, ENOUGH = 0.2, 5  # a warning needs this share of fast answers, among so many
 LOW_GOLD = 0.7
 DRIFT_FROM = 20  # answers, or compared answers, in each half before a change is spoken of
 FASTER, LESS_AGREEING = 0.5, 0.15
 DAILY_UP_TO = timedelta(days=60)  # of work; beyond, a point is a week
 State = Assignment.State
-Seconds = NDArray[np.float64]
 
 # (unit, value) of each answer `a`: what two people can say equally or not. Strength counts by its sign.
 UNITS = {
@@ -41,25 +38,25 @@ UNITS = {
     "ranking": """CROSS JOIN LATERAL (SELECT '' AS unit, coalesce((SELECT string_agg(side, ',' ORDER BY side)
         FROM jsonb_array_elements_text(a.content->'tiers'->0) side), 'cannot_assess') AS value) u""",
 }
+# user, day (NULL: all together), answers, median seconds, fast ones of those timed, right ones of gold answers, the last
 SPEEDS = """
     SELECT s.user_id, date_trunc(%(step)s, a.submitted_at)::date AS at, count(*),
-        coalesce(string_agg(float8send(a.seconds), '') FILTER (WHERE a.seconds > 0), ''),
-        count(a.gold_right), count(*) FILTER (WHERE a.gold_right), max(a.submitted_at)
+        percentile_cont(0.5) WITHIN GROUP (ORDER BY a.seconds) FILTER (WHERE a.seconds > 0),
+        count(*) FILTER (WHERE a.seconds > 0 AND a.seconds < %(fast)s), count(*) FILTER (WHERE a.seconds > 0),
+        count(*) FILTER (WHERE a.gold_right), count(a.gold_right), max(a.submitted_at)
     FROM annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id
     WHERE a.project_id = %(project)s AND a.current
-    GROUP BY s.user_id, at
+    GROUP BY GROUPING SETS ((s.user_id, at), (s.user_id)) ORDER BY at
 """
 AGREEMENT = """
-    WITH newest AS (
-        SELECT id, assignment_id, content, submitted_at FROM annotation_answer
-        WHERE project_id = %(project)s AND current ORDER BY id DESC LIMIT %(recent)s
-    ), said AS MATERIALIZED (
+    WITH said AS MATERIALIZED (
         SELECT s.user_id, s.task_id, date_trunc(%(step)s, a.submitted_at)::date AS at, u.unit, u.value
-        FROM newest a JOIN annotation_assignment s ON s.id = a.assignment_id {units}
+        FROM annotation_answer a JOIN annotation_assignment s ON s.id = a.assignment_id {units}
+        WHERE a.project_id = %(project)s AND a.current
     )
-    SELECT x.user_id, x.at, count(*), count(*) FILTER (WHERE x.value = y.value)
+    SELECT x.user_id, x.at, count(*) FILTER (WHERE x.value = y.value), count(*)
     FROM said x JOIN said y ON x.task_id = y.task_id AND x.unit = y.unit AND x.user_id <> y.user_id
-    GROUP BY GROUPING SETS ((x.user_id, x.at), (x.user_id)) ORDER BY x.at
+    GROUP BY GROUPING SETS ((x.user_id, x.at), (x.user_id))
 """
 
 
@@ -88,6 +85,17 @@ class Figures:
     gold: Share = Share()
     agreement: Share = Share()
 
+    def packed(self) -> list[Any]:
+        """As `AgreementReport.people` keeps it."""
+        shares = (self.fast, self.gold, self.agreement)
+        return [self.done, self.median_seconds, *(part for share in shares for part in (share.part, share.whole))]
+
+    @classmethod
+    def unpacked(cls, kept: Sequence[Any], **more: Any) -> Self:
+        done, median, *parts = kept
+        fast, gold, agreement = (Share(*parts[place : place + 2]) for place in (0, 2, 4))
+        return cls(done, median, fast, gold, agreement, **more)
+
 
 @dataclass
 class Point(Figures):
@@ -112,25 +120,44 @@ class Person:
 
 
 def people(project: Project) -> list[Person]:
-    """Everybody who takes part or has worked, the busiest first; in six queries however many they are."""
-    found = _persons(project)
-    step = "day" if _span(project) <= DAILY_UP_TO else "week"
-    for user_id, at, figures, last in _speeds(project, step):
-        if user_id not in found:
-            continue
-        if at is None:
-            found[user_id].total, found[user_id].last_at = figures, last
-        else:
-            found[user_id].points.append(Point(**vars(figures), at=at))
-    for user_id, at, share in _agreements(project, step):
-        if user_id in found:
-            person = found[user_id]
-            target = person.total if at is None else next((p for p in person.points if p.at == at), None)
-            if target is not None:
-                target.agreement = share
+    """Everybody who takes part or has worked, the busiest first, with the figures as of the last measuring; in five
+    queries however many people and answers there are."""
+    kept = AgreementReport.objects.filter(project=project).values_list("people", flat=True).first() or {}
+    found = _persons(project, map(int, kept))
+    for user_id, figures in kept.items():
+        person = found[int(user_id)]
+        person.total = Figures.unpacked(figures["total"])
+        person.last_at = datetime.fromisoformat(figures["last_at"])
+        person.points = [Point.unpacked(point, at=date.fromisoformat(at)) for at, *point in figures["points"]]
     for person in found.values():
         person.warnings = warnings(person)
     return sorted(found.values(), key=lambda person: (-person.total.done, not person.takes_part, str(person.user)))
+
+
+def measure(project: Project) -> dict[str, Any]:
+    """{user id: {"total": figures, "last_at": time, "points": [[day, *figures], ...] in their order}}, from every answer
+    that stands; figures as `Figures.packed` has them."""
+    step = "day" if timezone.now() - project.created_at <= DAILY_UP_TO else "week"
+    values = {"project": project.pk, "step": step, "fast": project.settings.get("fast_seconds", 0)}
+    compared = {(user_id, at): Share(same, of) for user_id, at, same, of in _agreements(project, values)}
+    found: dict[str, Any] = defaultdict(lambda: {"points": []})
+    for user_id, at, done, median, fast, timed, right, gold, last in _rows(SPEEDS, values):
+        agreement = compared.get((user_id, at), Share())
+        packed = Figures(done, median, Share(fast, timed), Share(right, gold), agreement).packed()
+        if at is None:
+            found[str(user_id)] |= {"total": packed, "last_at": last.isoformat()}
+        else:
+            found[str(user_id)]["points"].append([at.isoformat(), *packed])
+    return dict(found)
+
+
+def compares(project: Project) -> bool:
+    """Whether answers of this kind can be equal; texts are matched by meaning, on the agreement page."""
+    return project.kind in UNITS
+
+
+def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return _rows(AGREEMENT.format(units=UNITS[project.kind]), values) if compares(project) else []
 
 
 def warnings(person: Person) -> list[str]:
@@ -172,11 +199,12 @@ def _together(points: Iterable[Point]) -> Figures:
     )
 
 
-def _persons(project: Project) -> dict[int, Person]:
+def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
+    """Who takes part, has skipped or holds something, or is among those who have `worked`."""
+    unfinished = Assignment.objects.filter(project=project, state__in=(State.SKIPPED, State.CLAIMED))
     counted = {
         user_id: (skipped, held)
-        for user_id, skipped, held in Assignment.objects.filter(project=project)
-        .values_list("user_id")
+        for user_id, skipped, held in unfinished.values_list("user_id")
         .annotate(
             skipped=Count("id", filter=Q(state=State.SKIPPED)),
             held=Count("id", filter=Q(state=State.CLAIMED, lease_until__gt=timezone.now())),
@@ -186,7 +214,7 @@ def _persons(project: Project) -> dict[int, Person]:
     parts = {row.user_id: row for row in Participant.objects.filter(project=project)}
     roles = dict(Membership.objects.filter(workspace_id=project.workspace_id).values_list("user_id", "role"))
     found = {}
-    for user in User.objects.filter(pk__in={*counted, *parts}):
+    for user in User.objects.filter(pk__in={*counted, *parts, *worked}):
         part = parts.get(user.pk)
         person = Person(user, takes_part=part is not None, role=roles.get(user.pk))
         if part:
@@ -194,46 +222,6 @@ def _persons(project: Project) -> dict[int, Person]:
         person.skipped, person.open = counted.get(user.pk, (0, 0))
         found[user.pk] = person
     return found
-
-
-def _span(project: Project) -> timedelta:
-    return timezone.now() - project.created_at
-
-
-def _speeds(project: Project, step: str) -> Iterable[tuple[int, date | None, Figures, datetime]]:
-    """(user, day or None for all together, figures, last answer), in the order of the days.
-
-    The seconds of a person's day come as one packed text: medians of a hundred thousand answers are quicker taken from
-    arrays than by sorting rows in the database, once for the days and once more for all together.
-    """
-    fast = project.settings.get("fast_seconds", 0)
-    together: dict[int, list[tuple[Figures, Seconds, datetime]]] = defaultdict(list)
-    rows = _rows(SPEEDS, {"project": project.pk, "step": step})
-    for user_id, at, done, packed, known, right, last in sorted(rows, key=lambda row: row[1]):
-        seconds = np.frombuffer(packed, ">f8")
-        figures = _figures(done, seconds, fast, Share(right, known))
-        together[user_id].append((figures, seconds, last))
-        yield user_id, at, figures, last
-    for user_id, days in together.items():
-        seconds = np.concatenate([each for _, each, _ in days])
-        done, gold = sum(day.done for day, _, _ in days), sum((day.gold for day, _, _ in days), Share())
-        yield user_id, None, _figures(done, seconds, fast, gold), max(last for _, _, last in days)
-
-
-def _figures(done: int, seconds: Seconds, fast: float, gold: Share) -> Figures:
-    median = float(np.median(seconds)) if len(seconds) else None
-    return Figures(done, median, Share(int((seconds < fast).sum()), len(seconds)), gold)
-
-
-def _agreements(project: Project, step: str) -> Iterable[tuple[int, date | None, Share]]:
-    """(user, day or None for all together, equal answers); nothing for kinds whose answers are texts."""
-    if project.kind not in UNITS:
-        return
-    sql = AGREEMENT.format(units=UNITS[project.kind])
-    for user_id, at, compared, same in _rows(
-        sql, {"project": project.pk, "step": step, "recent": RECENT[project.kind]}
-    ):
-        yield user_id, at, Share(same, compared)
 
 
 def _rows(sql: str, values: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from django.db.models import Exists, OuterRef
+
+from webapp.accounts.models import User
 from webapp.annotation.models import Assignment, Participant, Project
 
 
@@ -27,8 +30,9 @@ def raters(project: Project | int) -> dict[int, Rater]:
     project_id = project if isinstance(project, int) else project.pk
     people = Participant.objects.filter(project_id=project_id).order_by("id")
     found = dict(people.values_list("user_id", "user__name"))
-    # someone without a participation is rare (it was removed): they come after all others, by their first seat
-    others = Assignment.objects.filter(project_id=project_id).exclude(user_id__in=found).order_by("id")
-    for user, name in others.values_list("user_id", "user__name"):
-        found.setdefault(user, name)
+    # someone without a participation is rare (it was removed): they come after all others. Each other account is looked
+    # up in the index of submissions; to look through the seats would take as long as there are many
+    worked = Assignment.objects.filter(project_id=project_id, user=OuterRef("pk"), submitted_at__isnull=False)
+    others = User.objects.exclude(pk__in=found).filter(Exists(worked)).order_by("pk")
+    found |= dict(others.values_list("pk", "name"))
     return {user: Rater(user, number, name) for number, (user, name) in enumerate(found.items(), start=1)}

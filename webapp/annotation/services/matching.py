@@ -90,7 +90,7 @@ def match(job: Job, report: jobs.Report) -> None:
                 report.at(reviews + marks, total)
     finally:
         job.result = {"tasks": reviews, "gold": marks}
-        if reviews:
+        if reviews or marks:
             forget(project.pk)
             bring_up_to_date(project)
         else:

@@ -21,6 +21,7 @@ from webapp.webhooks.services import announce_all
 from .. import setup
 from ..models import Guidelines, Participant, Project, ProjectInvite, Task
 from .queue import release
+from .standing import forget
 
 State = Project.State
 # from where each state may be reached
@@ -85,6 +86,8 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
             Project.objects.filter(pk=project.pk).update(**checked)
             if checked.get("overlap", project.overlap) != project.overlap:
                 _reseat(project, checked["overlap"])
+            if "settings" in checked:
+                forget(project.pk)  # what counts as fast may have changed
             audit.record(membership, membership.user, "project.changed", project, fields=sorted(checked))
             _tell(membership, project)
     except IntegrityError as error:

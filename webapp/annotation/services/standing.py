@@ -1,4 +1,5 @@
-"""How far the answers to each task agree, and the project's coefficients: kept up to date as answers come in.
+"""How far the answers to each task agree, the project's coefficients and its people's figures: kept up to date as answers
+come in.
 
 Pages and the API call `freshen`. Where little is new the work is done at once; where there is much, a job does it and
 readers see the last result with its time. Nothing here is a judgement of a person, except that tasks all of whose
@@ -17,9 +18,12 @@ from django.utils import timezone
 from trainer.rewards.alignment import WORDS, WORDS_THRESHOLD, group, words_similarity
 from webapp.annotation import consensus
 from webapp.annotation.models import AgreementReport, Answer, Project, Resolution, Task, TaskReview
+from webapp.annotation.queries import people
 from webapp.annotation.queries.agreement import measure, newest_answer
 from webapp.core import broadcast
 from webapp.core.tasks import enqueue
+
+from .ranking import follows_disagreement, rank_anew
 
 AT_ONCE = 300  # answers a request may work through by itself
 BATCH = 500
@@ -48,6 +52,8 @@ def freshen(project: Project) -> AgreementReport:
 def bring_up_to_date(project: Project) -> AgreementReport:
     """Reviews what is new, then measures everything. Doing it twice at once is a waste, not a fault."""
     newest = newest_answer(project)
+    # people's figures take a moment, all else much longer: who looks meanwhile has them
+    AgreementReport.objects.update_or_create(project=project, defaults={"people": people.measure(project)})
     review_new(project)
     body = measure(project)
     found: AgreementReport = AgreementReport.objects.update_or_create(
@@ -95,6 +101,20 @@ def review_tasks(project: Project, task_ids: Iterable[int]) -> None:
     with transaction.atomic():
         _store(changed)
         _settle(project, [tasks[review.task_id] for review in changed], contents, changed)
+    if follows_disagreement(project):
+        moving = Task.objects.filter(pk__in=[review.task_id for review in changed], completed_at=None)
+        rank_anew(project, list(moving.select_related("example")))
+
+
+def review_where_the_order_follows() -> int:
+    """For beat: answers change what is served next, and nobody opens a page for that. Returns how many answers that were.
+
+    Only in projects that are open and served by disagreement with the judge; all others wait for a reader.
+    """
+    served = Project.objects.filter(state=Project.State.OPEN, strategy=Project.Strategy.DISAGREEMENT)
+    known = dict(AgreementReport.objects.filter(project__in=served).values_list("project_id", "reviewed"))
+    behind = [project for project in served if newest_answer(project) > known.get(project.pk, 0)]
+    return sum(map(review_new, behind))
 
 
 def _review(project: Project, task_id: int, answers: dict[int, Any]) -> TaskReview:

@@ -11,13 +11,12 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.accounts.models import Membership
-from webapp.annotation import subjects
-from webapp.annotation.models import Job, Project, Task
+from webapp.annotation.models import Job, Participant, Project, Task
 from webapp.annotation.services import jobs
 from webapp.core import audit
 from webapp.core.problems import Conflict
 
-SUGGESTED = frozenset({"pairwise", "grading"})  # kinds whose answers a judge can give
+from .ranking import follows_disagreement, rank_anew
 
 
 @transaction.atomic
@@ -27,16 +26,17 @@ def keep(project: Project, by: str, version: int, found: Mapping[int, Mapping[st
     Gold tasks take theirs as well, or people could tell them by its absence. Where tasks are served by their disagreement
     with the judge, they are ranked anew. Whoever has a task already goes on without: see `shown.offered`.
     """
+    if follows_disagreement(project):  # before the tasks, as in a claim: see `rank_anew`
+        list(Participant.objects.select_for_update(no_key=True).filter(project=project).order_by("pk"))
     rows = Task.objects.filter(project=project, pk__in=found).select_related("example").order_by("pk")
     tasks = list(rows.select_for_update(of=("self",), no_key=True))
     now = timezone.now().isoformat()
     for task in tasks:
         content = found[task.pk]
         task.suggestion = content and {"content": dict(content), "by": by[:200], "version": version, "at": now}
-        if content and project.strategy == Project.Strategy.DISAGREEMENT:
-            score = subjects.at_odds(project.kind, task.subject, content, task.example.content)
-            task.rank = subjects.ranked(task.rank, score)
-    Task.objects.bulk_update(tasks, ["suggestion", "rank"], batch_size=500)
+    Task.objects.bulk_update(tasks, ["suggestion"], batch_size=500)
+    if follows_disagreement(project):
+        rank_anew(project, tasks)
     return sum(task.suggestion is not None for task in tasks)
 
 

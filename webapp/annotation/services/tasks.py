@@ -21,6 +21,7 @@ from webapp.datasets.models import VersionMember
 
 from . import matching
 from .seats import as_json
+from .standing import forget
 
 logger = logging.getLogger(__name__)
 BATCH = 2_000  # tasks per statement and commit
@@ -126,6 +127,7 @@ def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None)
     row.gold = known
     row.save(update_fields=["gold", "overlap", "taken", "done", "completed_at"])
     _compare(row, project.kind, settings)
+    forget(project.pk)
     if project.kind in gold.MATCHED:
         matching.ask(project)
     Project.objects.filter(id=project.pk).update(tasks_total=_total(project))

@@ -1,4 +1,5 @@
-"""What beat starts every minute: jobs over a project's answers whose worker died, or whose task the broker lost."""
+"""What beat starts every minute: jobs over a project's answers whose worker died, or whose task the broker lost; and the
+order of tasks that follows the answers."""
 
 from django.db import transaction
 from django.utils import timezone
@@ -6,7 +7,7 @@ from django.utils import timezone
 from webapp.annotation.models import AgreementReport
 from webapp.core.tasks import enqueue
 
-from . import jobs, matching
+from . import jobs, matching, standing
 from .standing import GIVEN_UP
 
 
@@ -15,6 +16,7 @@ def take_up_lost() -> int:
 
     A measuring that is alive after all, only slow, runs twice then, which is a waste and not a fault.
     """
+    standing.review_where_the_order_follows()
     return _measuring() + jobs.take_up_lost() + matching.ask_where_gold_waits()
 
 

@@ -18,6 +18,7 @@ NAMES = {"agreement": "as others", "seconds": "median"}
 WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
 STRENGTHS = {1: "slightly better", 2: "better", 3: "much better"}
 BAR, GAP, HEIGHT = 16, 4, 96
+FEWEST_BARS = 24  # there is room for: the first hour of a project is a bar, not a wall
 
 
 @register.simple_tag
@@ -34,7 +35,7 @@ def picture(kind: str) -> SafeString:
 def bars(points: list[dict[str, Any]], unit: str) -> SafeString:
     """`[{"at", "count"}]` as bars over time; each tells its number when it is pointed at, the whole to a reader."""
     most = max((point["count"] for point in points), default=0)
-    width = max(len(points), 1) * (BAR + GAP)
+    width = max(len(points), FEWEST_BARS) * (BAR + GAP)
     hourly = len(points) > 1 and (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
     total = sum(point["count"] for point in points)
     label = f"{total} {unit} over {len(points)} {'hours' if hourly else 'days'}, at most {most} in one"
@@ -108,6 +109,13 @@ def at(mapping: dict[str, Any], key: str) -> Any:
 
 
 @register.filter
+def passage(reason: dict[str, Any], responses: list[Any]) -> str:
+    """The words of a response that a reason is tied to; "" where it is tied to none."""
+    text = next((each.text for each in responses or () if each.id == reason.get("response")), "")
+    return "" if reason.get("start") is None else text[reason["start"] : reason["end"]]
+
+
+@register.filter
 def under(path: str, index: int) -> bool:
     """Whether an error's path lies in the scale at `index`."""
     return path.startswith(f"settings.scales.{index}.") or path == f"settings.scales.{index}"
@@ -135,6 +143,12 @@ def preference_words(content: dict[str, Any], subject: dict[str, Any]) -> str:
     side = subject["b"] if strength > 0 else subject["a"]
     words = f"{side} is {STRENGTHS[abs(strength)]}"
     return f"Both bad; {words}" if content.get("verdict") == "both_bad" else words
+
+
+@register.filter
+def dimension_words(strength: int | None, subject: dict[str, Any]) -> str:
+    """A strength on one dimension, as `preference_words` has it."""
+    return "–" if strength is None else preference_words({"strength": strength}, subject)
 
 
 @register.filter

@@ -23,9 +23,11 @@ from webapp.core.problems import Problem
 from .. import access, pages
 from ..forms import JoinForm
 from ..models import Participant, Project
+from ..queries import agreement
 from ..queries import people as persons
 from ..queries import projects as queries
 from ..services import projects as services
+from ..services import standing
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
@@ -46,10 +48,12 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
             link = f"{public_url()}/join/{services.invite(membership, project, uses, days)[1]}"
         except Problem as problem:
             problems = problem.fields
-    people = persons.people(project)
+    report = standing.freshen(project)
     context = pages.context(membership, project, "people") | {
-        "people": people,
-        "compares": persons.RECENT.get(project.kind, 0),
+        "people": persons.people(project),
+        "report": report,
+        "fresh": agreement.fresh(report),
+        "compares": persons.compares(project),
         "fast_seconds": project.settings.get("fast_seconds"),
         "candidates": persons.candidates(project),
         "invites": list(queries.invites(project)[:50]),

@@ -20,6 +20,7 @@ from ..models import Project
 from ..queries import people as persons
 from ..queries import projects as queries
 from ..services import projects as services
+from ..services import standing
 
 PAGE = 50
 MAX_PREVIEW = 100_000
@@ -77,6 +78,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.project_read(membership, project_id)
     context = pages.context(membership, row, "overview")
+    standing.freshen(row)
     people = persons.people(row)
     pace = queries.pace(row, context["progress"])
     remarks = queries.open_comments(row)

@@ -18,7 +18,7 @@ from .. import access, pages
 from ..models import Project
 from ..queries import agreement, answers, review, review_page
 from ..queries.faces import Faces, faces, grid, matrix
-from ..queries.fields import fields, tasks_behind
+from ..queries.fields import cell, tasks_behind
 from ..queries.jobs import jobs
 from ..services import matching, publish, standing
 from ..services import review as services
@@ -46,7 +46,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
     context = pages.context(membership, project, "agreement") | {
         "report": report,
         "body": body,
-        "fresh": report.through == agreement.newest_answer(project) and bool(body),
+        "fresh": agreement.fresh(report),
         "people": people,
         "may_name": membership.may(Role.OWNER),
         "named": people.named,
@@ -94,36 +94,22 @@ def agreement_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
     project = access.project_read(membership, project_id)
     people = seen_as(request, membership, project)
     given = request.GET
-    field = next((each for each in fields(project) if each.key == given.get("field")), None)
-    users = [people.user(n) for text in given.get("pair", "").split("-") if (n := whole(text, 8)) is not None]
-    after = whole(given.get("after", "")) or 0
     values = (given.get("first", "")[:80].replace("\0", ""), given.get("second", "")[:80].replace("\0", ""))
-    if field is None or len(users) != 2 or users[0] is None or users[1] is None:
+    found = cell(project, people, given.get("field", ""), given.get("pair", ""), values)
+    if found is None:
         raise Http404("no such cell")
-    ids = tasks_behind(project, field, (users[0], users[1]), values, after, CELL_PAGE + 1)
+    ids = tasks_behind(project, found, whole(given.get("after", "")) or 0, CELL_PAGE + 1)
     rest = given.copy()
     rest["after"] = str(ids[CELL_PAGE - 1]) if len(ids) > CELL_PAGE else ""
     context = pages.context(membership, project, "agreement") | {
-        "field": field,
-        "says": [field.says(field.value(value)) if value else "" for value in _readable(field, values)],
-        "raters": [people.label(users[0]), people.label(users[1])],
+        "field": found.field,
+        "says": found.says(),
+        "raters": [people.label(user) for user in found.raters],
         "rows": review.listed(project, ids[:CELL_PAGE]),
         "next": rest.urlencode() if rest["after"] else "",
-        "back": f"?field={field.key}&pair={given.get('pair')}" + ("&names=1" if people.named else ""),
+        "back": f"?field={found.field.key}&pair={given.get('pair')}" + ("&names=1" if people.named else ""),
     }
     return render(request, "annotation/agreement_tasks.html", context)
-
-
-def _readable(field: Any, values: tuple[str, str]) -> list[str]:
-    """An address written by hand may hold what is no number: shown as nothing rather than refused loudly."""
-    found = []
-    for value in values:
-        try:
-            field.value(value)
-        except ValueError as error:
-            raise Http404("no such value") from error
-        found.append(value)
-    return found
 
 
 @member(access.READER)

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
+from unicodedata import bidirectional
 
 import nh3
 from django import template
@@ -16,7 +17,10 @@ register = template.Library()
 
 MAX_CHARACTERS = 200_000  # beyond this a browser chokes on the HTML; such text is shown as it is
 MAX_FORMULA = 4_000  # of one between brackets: without an end it is not searched for through a whole book
-BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "blockquote_open", "th_open", "td_open")
+BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "th_open", "td_open")
+# these hold blocks with a direction of their own, which `dir="auto"` would not look into
+AROUND = ("bullet_list_open", "ordered_list_open", "blockquote_open")
+RIGHT_TO_LEFT, STRONG = {"R", "AL"}, {"L", "R", "AL"}
 TAGS = {
     *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code"),
     *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td", "span", "div"),
@@ -63,6 +67,13 @@ def _parser() -> MarkdownIt:
     return parser
 
 
+def _right_to_left(tokens: Sequence[Token]) -> bool:
+    """Whether the first text in these begins from the right: then numbers and lines beside it stand there as well."""
+    text = next((token.content for token in tokens if token.type == "inline"), "")
+    strong = (kind for kind in map(bidirectional, text) if kind in STRONG)
+    return next(strong, "L") in RIGHT_TO_LEFT
+
+
 @register.filter
 def markdown(text: str | None) -> SafeString:
     """Markdown as HTML. Each block finds its own direction, so Arabic and Hebrew read from the right.
@@ -75,9 +86,11 @@ def markdown(text: str | None) -> SafeString:
         return mark_safe(f'<p dir="auto">{escape(text)}</p>')  # noqa: S308  escaped
     parser = _parser()
     tokens: Sequence[Token] = parser.parse(text)
-    for token in tokens:
+    for index, token in enumerate(tokens):
         if token.type in BLOCKS:
             token.attrSet("dir", "auto")
+        elif token.type in AROUND and _right_to_left(tokens[index:]):
+            token.attrSet("dir", "rtl")
     html = parser.renderer.render(tokens, parser.options, {})
     clean = nh3.clean(
         html,

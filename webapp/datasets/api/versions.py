@@ -11,6 +11,7 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Role
 
 from .. import access, differences, queries, services
+from ..changes import MISSING, Change
 from ..filters import parse
 from ..models import CurationJob
 from .datasets import Id, Number
@@ -118,8 +119,8 @@ def diff(
     return {"counts": differences.counts(before, after), "items": items, "next": page.next}
 
 
-def _change(change: differences.Change) -> dict[str, Any]:
-    gone, come = change.before is differences.MISSING, change.after is differences.MISSING
+def _change(change: Change) -> dict[str, Any]:
+    gone, come = change.before is MISSING, change.after is MISSING
     return {
         "path": change.path,
         "before": None if gone else change.before,

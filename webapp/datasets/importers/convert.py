@@ -6,8 +6,8 @@ from pydantic import ValidationError
 
 from trainer.contracts import Example, Rubric
 from trainer.rewards.verifiers import VerifierError, check_spec
-from webapp.datasets.models import MAX_LABEL
 
+from ..derived import MAX_LABEL
 from . import plain
 from .base import BadRow, Convert, Mapping, Row, RowProblem
 

@@ -8,8 +8,8 @@ our work.
 from json.encoder import encode_basestring
 from typing import Any, TypeVar, get_args
 
-from pydantic import BaseModel
-from pydantic_core import to_json
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json, to_json
 
 from trainer.contracts import Example, Message, Preference, Response
 from trainer.contracts.example import Role
@@ -58,6 +58,16 @@ def pair(data: dict[str, Any]) -> Example | None:
     values |= {"key": key, "prompt": prompt, "preferences": PREFERENCES, "meta": meta}
     values["responses"] = (_response("a", chosen), _response("b", rejected))
     return _made(Example, values, set(data))
+
+
+def read_back(data: Any) -> dict[str, Any]:
+    """An importer's data in the canonical form, as JSON has it; empty where it makes no example."""
+    try:
+        example = pair(data) or Example.model_validate(data)
+        found: dict[str, Any] = from_json(canonical(example) or example.canonical())
+    except (ValidationError, ValueError):
+        return {}
+    return found
 
 
 def canonical(example: Example) -> str | None:

@@ -4,7 +4,9 @@ import codecs
 import csv
 import io
 import json
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
+from datetime import date, time
 from typing import Any, BinaryIO
 
 from pydantic_core import from_json
@@ -196,10 +198,18 @@ def csv_rows(stream: BinaryIO, delimiter: str) -> Rows:
     text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
     reader = csv.DictReader(text, delimiter=delimiter, strict=True)
     try:
+        if twice := _twice(reader.fieldnames or ()):
+            yield 1, RowProblem(1, twice, "the header names this column twice, and only one could be read")
+            return
         for row in reader:
             yield reader.line_num, _cells(reader.line_num, row)
     except csv.Error as error:
         yield reader.line_num, RowProblem(reader.line_num, "", f"not CSV from here on: {error}")
+
+
+def _twice(names: Sequence[str]) -> str:
+    """The first name that comes again; columns without a name may."""
+    return next((name for i, name in enumerate(names) if name and name in names[:i]), "")
 
 
 def _cells(line: int, row: dict[Any, Any]) -> Row | RowProblem:
@@ -215,14 +225,56 @@ def _cells(line: int, row: dict[Any, Any]) -> Row | RowProblem:
 
 
 def parquet_rows(stream: BinaryIO) -> Rows:
-    """Rows of a Parquet file; `line` is the row's number from 1."""
+    """Rows of a Parquet file; `line` is the row's number from 1.
+
+    Moments, days and decimals become text, NaN null (as pandas writes what is missing); bytes are refused by column.
+    """
     import pyarrow.parquet as parquet  # heavy: only who reads Parquet pays for it
 
     number = 0
     try:
-        for batch in parquet.ParquetFile(stream).iter_batches(batch_size=500):
+        file = parquet.ParquetFile(stream)
+        typed = [column.name for column in file.schema_arrow if not _is_json(column.type)]
+        for batch in file.iter_batches(batch_size=500):
             for row in batch.to_pylist():
                 number += 1
-                yield number, row
+                yield number, _told(number, row, typed) if typed else row
     except (OSError, ValueError) as error:
         yield number + 1, RowProblem(number + 1, "", f"not Parquet from here on: {error}")
+
+
+def _is_json(kind: Any) -> bool:
+    """Whether every value of this Arrow type is one of JSON as it comes; columns that are cost nothing."""
+    from pyarrow import types
+
+    if types.is_nested(kind):
+        return all(_is_json(kind.field(i).type) for i in range(kind.num_fields))
+    if types.is_dictionary(kind):
+        return _is_json(kind.value_type)
+    return bool(
+        types.is_string(kind) or types.is_large_string(kind) or types.is_integer(kind) or types.is_boolean(kind)
+    )
+
+
+def _told(number: int, row: Row, columns: list[str]) -> Row | RowProblem:
+    for name in columns:
+        try:
+            row[name] = _plain(row[name])
+        except TypeError:
+            return RowProblem(number, name, "holds bytes, which an example cannot hold; leave the column out")
+    return row
+
+
+def _plain(value: Any) -> Any:
+    """A Python value of Parquet as one of JSON. Raises TypeError for bytes."""
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, bytes):
+        raise TypeError("bytes")
+    return value.isoformat() if isinstance(value, date | time) else str(value)

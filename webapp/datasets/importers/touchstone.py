@@ -5,6 +5,7 @@ import json
 from typing import Any
 
 from .. import patches
+from . import plain
 from .base import Alone, BadRow, Importer, Mapping, Row, Skip
 from .convert import with_ids
 from .shapes import messages
@@ -55,7 +56,7 @@ def _restored(row: Row) -> dict[str, Any]:
         if "format" not in told:
             return dict(told)
         convert = REGISTRY[told["format"]].converter(Alone(""))
-        return patches.applied(patches.plain_of(convert(own, {})), told["changes"])
+        return patches.applied(plain.read_back(convert(own, {})), told["changes"])
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, BadRow):
             raise

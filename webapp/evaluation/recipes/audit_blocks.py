@@ -1,5 +1,6 @@
 """The tables and charts of a judge audit."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -106,18 +107,23 @@ def judges(measured: Mapping[str, Audit]) -> r.Table:
 
 
 def groups(by_judge: Audits) -> Iterator[r.Table]:
-    names = sorted({each.case.group for rows in by_judge.values() for each in rows} - {""})
+    """Groups down, judges across: there may be a hundred groups, but not so many judges."""
+    mine: dict[tuple[str, str], list[Audited]] = defaultdict(list)
+    for judge, audited in by_judge.items():
+        for each in audited:
+            mine[each.case.group, judge].append(each)
+    names = sorted({group for group, _ in mine} - {""})
     if len(names) < 2:
         return
     rows = []
-    for judge, audited in sorted(by_judge.items()):
-        cells = [r.text(judge, tag("judge", judge))]
-        for group in names:
-            mine = [each for each in audited if each.case.group == group]
-            found = measured(mine).accuracy_net if mine else undefined("no pair of this group")
+    for group in names:
+        cells = [r.text(group, tag("group", group))]
+        for judge in sorted(by_judge):
+            listed = mine[group, judge]
+            found = measured(listed).accuracy_net if listed else undefined("no pair of this group")
             cells.append(accuracy(found, judge, tag("group", group)))
         rows.append(cells)
-    yield r.table("Accuracy by group", ["Judge", *names], rows)
+    yield r.table("Accuracy by group", ["Group", *sorted(by_judge)], rows)
 
 
 def comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
@@ -131,7 +137,7 @@ def comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
             continue
         test = mcnemar([first[key] for key in common], [second[key] for key in common])
         difference = keyed_difference({key: first[key] for key in common}, {key: second[key] for key in common})
-        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference), r.number(test.p)]
+        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference, unit="gap"), r.number(test.p, "p")]
         rows.append([*cells, r.count(test.only_first), r.count(test.only_second)])
     if rows:
         columns = ["Judge", "Difference", "p (McNemar)", f"Only {best} right", "Only this one right"]
@@ -173,7 +179,7 @@ def human_tables(found: Mapping[str, HumanRange], items: str) -> Iterator[r.Tabl
     for judge, each in found.items():
         mine = [tag("judge", judge), SEVERAL]
         cells = [r.text(judge, *mine), r.estimate(each.judge, *mine), r.estimate(each.humans, *mine)]
-        rows.append([*cells, r.estimate(each.difference, *mine), r.text(PLACES[each.place])])
+        rows.append([*cells, r.estimate(each.difference, *mine, unit="gap"), r.text(PLACES[each.place])])
     if not rows:
         return
     columns = ["Judge", "With a person", "Two people", "Difference", "In the human range?"]
@@ -260,9 +266,10 @@ def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
 
 
 def spending(ids_by_judge: Mapping[str, Sequence[int]], context: Context) -> Iterator[r.Table]:
-    """`ids_by_judge`: the stored verdicts of each judge."""
+    """`ids_by_judge`: the stored verdicts of each judge. One verdict may answer for several pairs of the same content."""
     rows = []
-    for judge, ids in sorted(ids_by_judge.items()):
+    for judge, given in sorted(ids_by_judge.items()):
+        ids = list(dict.fromkeys(given))
         if not ids:
             continue
         spent = context.spent(ids)

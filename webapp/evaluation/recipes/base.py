@@ -156,6 +156,9 @@ class Context(Protocol):
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
 
+    def trained(self, run: int, step: int | None) -> Iterator[Rollout]:
+        """What a run sampled to learn from since the evaluation before `step`: the newest first, with its scaffold."""
+
     def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
         """Mean cosine distance of the texts under each key; None for fewer than two. Raises NotMeasured."""
 

@@ -190,7 +190,7 @@ def _table(found: Mapping[str, Agreement]) -> r.Table:
             r.estimate(each.precision, mine, "people: not met", "judge: met"),
             r.estimate(each.recall, mine, "people: met", "wrong"),
         ]
-        rows.append([*cells, r.estimate(each.lean, mine), r.count(each.table.missing, mine, "missing")])
+        rows.append([*cells, r.estimate(each.lean, mine, unit="gap"), r.count(each.table.missing, mine, "missing")])
     columns = [
         ("Judge", ""),
         ("Agreement", "verdicts that are those of most people; a missing one is wrong"),
@@ -271,7 +271,7 @@ def _comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
             continue
         right, other = [each.right for each in first], [each.right for each in second]
         test, difference = mcnemar(right, other), paired_difference(right, other, _clusters(first))
-        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference), r.number(test.p)]
+        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference, unit="gap"), r.number(test.p, "p")]
         rows.append([*cells, r.count(test.only_first), r.count(test.only_second)])
     if rows:
         columns = ["Judge", "Difference", "p (McNemar)", f"Only {best} right", "Only this one right"]

@@ -1,7 +1,7 @@
 """Policy evaluation (METHODS 1, 6 and 12): how good are a model's responses, and what changed between two checkpoints?"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -17,6 +17,8 @@ from .. import report as r
 from . import policy_blocks as blocks
 from . import variety
 from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Rollout, tag
+
+MOST_NAMED = 12  # origins in a message
 
 
 class ResponseChoice(Section):
@@ -105,18 +107,22 @@ class Answered:
     def domain(self) -> str:
         return self.example.domain if self.example else ""
 
+    @property
+    def axes(self) -> list[str]:
+        return sorted({name for criterion in (self.rubric.criteria if self.rubric else ()) for name in criterion.tags})
+
+    @property
+    def split(self) -> str:
+        """A run evaluates itself on what it holds out."""
+        return (self.example.split or "") if self.example else "heldout"
+
 
 def run(context: Context) -> Outcome:
-    examples = {example.key: example for example in context.examples()}
-    answered: list[Answered] = []
-    for number, choice in enumerate(context.config.responses):
-        answered += _answered(context, choice, number, examples)
-    answered = _limited(answered, context.config.max_prompts)
-    if not answered:
-        raise NothingToScore("none of the models has a response to score")
+    answered, trained = _collected(context)
     if context.config.judge:
         _judge(context, answered)
-    for each in answered:
+    learnt_from = [each for rows in trained.values() for each in rows]
+    for each in [*answered, *learnt_from]:
         if each.rubric:
             each.score = report_score(each.rubric, each.verdicts)
     names = [choice.title for choice in context.config.responses]
@@ -134,19 +140,38 @@ def run(context: Context) -> Outcome:
             *variety.table(context, by_model, reasons),
             *_wins(context, by_model),
             *blocks.split("By domain", by_model, lambda each: each.domain, "domain"),
-            *blocks.split(
-                "Held out and training",
-                by_model,
-                lambda each: each.example.split or "" if each.example else "",
-                "split",
-            ),
+            *blocks.splits(by_model, trained),
             *blocks.axes(by_model),
             *blocks.criteria(by_model),
             *blocks.curves(by_model, context.config.threshold),
         ],
         entries=[r.Entry(name, r.estimate(scores[name]["clipped"], tag("model", name))) for name in names],
     )
-    return Outcome(found, [_case(each) for each in answered])
+    return Outcome(found, [*map(_case, answered), *map(_training_case, learnt_from)])
+
+
+def _collected(context: Context) -> tuple[list[Answered], dict[str, list[Answered]]]:
+    """The responses to score, and by model what its run learnt from. Raises NothingToScore for a model without any."""
+    examples = {example.key: example for example in context.examples()}
+    answered: list[Answered] = []
+    trained: dict[str, list[Answered]] = {}
+    for number, choice in enumerate(context.config.responses):
+        mine = list(_answered(context, choice, number, examples))
+        if not mine:
+            raise NothingToScore(_nothing(choice, examples))
+        answered += mine
+        if choice.run is not None:
+            sampled = context.trained(choice.run, choice.step)
+            trained[choice.title] = _of_run(sampled, f"{choice.title} in training", f"{number}.t", examples)
+    return _limited(answered, context.config.max_prompts), trained
+
+
+def _nothing(choice: ResponseChoice, examples: dict[str, Example]) -> str:
+    if choice.run is not None:
+        return f"{choice.title}: the run has sampled nothing in an evaluation at this step"
+    origins = sorted({response.origin or "" for example in examples.values() for response in example.responses})
+    known = ", ".join(origin or "nobody named" for origin in origins[:MOST_NAMED])
+    return f"{choice.title}: the dataset has no such responses; it has those of {known or 'nobody'}"
 
 
 def _answered(
@@ -170,22 +195,19 @@ def _answered(
                         response=response.id,
                     )
         return
-    for at, rollout in enumerate(context.rollouts(choice.run, choice.step)):
-        found = examples.get(rollout.example)
-        prompt = found.prompt if found else (Message(role="user", content=rollout.prompt),)
+    yield from _of_run(context.rollouts(choice.run, choice.step), choice.title, f"{number}.", examples)
+
+
+def _of_run(rollouts: Iterable[Rollout], model: str, place: str, examples: dict[str, Example]) -> list[Answered]:
+    found = []
+    for at, rollout in enumerate(rollouts):
+        example = examples.get(rollout.example)
+        prompt = example.prompt if example else (Message(role="user", content=rollout.prompt),)
         rubric, verdicts = _of_rollout(rollout)
-        yield Answered(
-            choice.title,
-            rollout.example,
-            f"{number}.{at}",
-            rollout.text,
-            prompt,
-            found,
-            rubric,
-            verdicts,
-            tokens=rollout.tokens,
-            place=at,
-        )
+        each = Answered(model, rollout.example, f"{place}{at}", rollout.text, prompt, example, rubric, verdicts)
+        each.tokens, each.place = rollout.tokens, at
+        found.append(each)
+    return found
 
 
 def _of_rollout(rollout: Rollout) -> tuple[Rubric | None, list[Verdict]]:
@@ -257,6 +279,7 @@ def _case(each: Answered) -> Found:
     tags = [tag("model", each.model), tag("example", each.key)]
     tags += [tag("domain", each.domain)] if each.domain else []
     tags += [tag("split", each.example.split)] if each.example and each.example.split else []
+    tags += [tag("axis", name) for name in each.axes]
     tags += ["no score"] if each.value is None else ["partial"] if each.score and each.score.partial else []
     by_id = {criterion.id: criterion for criterion in each.rubric.criteria} if each.rubric else {}
     shown = []
@@ -274,6 +297,12 @@ def _case(each: Answered) -> Found:
     if not each.response:
         values |= {"prompt": each.prompt[-1].content, "text": each.text}
     return Found(subject, values, tags)
+
+
+def _training_case(each: Answered) -> Found:
+    """Only its own number leads here: the others, and what counts them, rest on the evaluation's responses."""
+    found = _case(each)
+    return Found(found.subject, found.values, [tag("model", each.model), tag("example", each.key)])
 
 
 def check(config: PolicyConfig, dataset: bool, recording: bool) -> Iterator[FieldProblem]:

@@ -54,7 +54,10 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
         length = bench.mean_length(lengths, [each.key for each in answered])
         cells = [r.text(name, mine), r.count(len(answered), mine)]
         cells += [r.estimate(found[name][kind], mine) for kind in ("raw", "clipped")]
-        cells.append(r.text("first") if name == first else r.estimate(_difference(by_model[first], answered)))
+        if name == first:
+            cells.append(r.number(None, why="the first model"))
+        else:
+            cells.append(r.estimate(_difference(by_model[first], answered), unit="gap"))
         rows.append([*cells, r.estimate(length, mine, unit="count")])
     columns = [
         ("Model", ""),
@@ -97,9 +100,12 @@ def changed(by_model: Models) -> Iterator[r.Table]:
     yield r.table(CHANGED, ["Prompt", names[0], names[-1], "Change"], rows, note)
 
 
-def split(title: str, by_model: Models, of: Callable[["Answered"], str], kind: str) -> Iterator[r.Table]:
+def split(
+    title: str, by_model: Models, of: Callable[["Answered"], str], kind: str, least: int = 2
+) -> Iterator[r.Table]:
+    """The scores by a property of the prompts; nothing where these have fewer than `least` different values."""
     values = sorted({of(each) for rows in by_model.values() for each in rows} - {""})
-    if len(values) < 2:
+    if len(values) < least:
         return
     rows = []
     for value in values:
@@ -111,15 +117,32 @@ def split(title: str, by_model: Models, of: Callable[["Answered"], str], kind: s
     yield r.table(title, [kind.capitalize(), *by_model], rows, "Clipped scores.")
 
 
+def splits(by_model: Models, trained: Models) -> Iterator[r.Table]:
+    """`trained`: what the runs among the models sampled to learn from, which no other number counts."""
+    tables = list(split("Held out and training", by_model, lambda each: each.split, "split", least=1 if trained else 2))
+    if any(trained.values()):
+        cells = []
+        for name in by_model:
+            rows = trained.get(name, [])
+            why = "not responses of a run" if name not in trained else "it had not learnt from any response yet"
+            mine = tag("model", rows[0].model) if rows else ""
+            cells.append(r.estimate(scores(rows)["clipped"], mine) if rows else r.number(None, why=why))
+        for each in tables:
+            each.rows.append([r.text("in training"), *cells])
+            each.note += (
+                " In training: what a run sampled to learn from since its evaluation before, at most the newest 1,000 "
+                "responses, with its scaffold and temperature, and as the run scored it."
+            )
+    yield from tables
+
+
 def axes(by_model: Models) -> Iterator[r.Table]:
     """The score on the criteria of one tag alone, as HealthBench's axes; needs the rubrics of the dataset."""
-    names = sorted(
-        {t for rows in by_model.values() for e in rows if e.rubric for c in e.rubric.criteria for t in c.tags}
-    )
+    names = sorted({name for rows in by_model.values() for each in rows for name in each.axes})
     rows = []
     for axis in names[:MOST_CRITERIA]:
-        cells = [r.text(axis)]
-        for answered in by_model.values():
+        cells = [r.text(axis, tag("axis", axis))]
+        for name, answered in by_model.items():
             values, keys = [], []
             for each in answered:
                 part = _part(each, axis)
@@ -130,7 +153,8 @@ def axes(by_model: Models) -> Iterator[r.Table]:
                         ).score
                     )
                     keys.append(each.key)
-            cells.append(r.estimate(bench.rubric_scores(values, keys)["clipped"]))
+            found = bench.rubric_scores(values, keys)["clipped"]
+            cells.append(r.estimate(found, tag("model", name), tag("axis", axis)))
         rows.append(cells)
     if rows:
         yield r.table("By axis", ["Axis", *by_model], rows, "Clipped score on the criteria that carry the tag.")

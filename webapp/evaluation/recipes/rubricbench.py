@@ -198,7 +198,7 @@ def _report(context: Context, seen: Sequence[Seen], blocks: list[Any]) -> r.Repo
     shown = r.headline("Accuracy with the human rubric", human)
     if config.generator:
         gap = bench.rubric_gap(judged(seen, HUMAN), judged(seen, SELF))
-        shown = r.headline("Rubric gap: human minus own", r.estimate(gap, "helped"))
+        shown = r.headline("Rubric gap: human minus own", r.estimate(gap, "helped", unit="gap"))
     coverage = [("Pairs", r.count(len(seen)))]
     if config.generator:
         lost = sum(each.own is None for each in seen)

@@ -53,7 +53,7 @@ def run(context: Context) -> Outcome:
     by_arm = {arm: [each for each in judged if each.given.arm == arm] for arm in ARMS}
     difference = _difference(by_arm)
     report = r.Report(
-        headline=r.headline("Human rubric minus the model's", r.estimate(difference, "both arms")),
+        headline=r.headline("Human rubric minus the model's", r.estimate(difference, "both arms", unit="gap")),
         coverage=_coverage(judged, pairs, unknown),
         blocks=[_arms(by_arm), *_split("domain", by_arm, _domain), *_people(by_arm)],
     )
@@ -124,7 +124,7 @@ def _arms(by_arm: Mapping[str, Rows]) -> r.Table:
         seconds = [each.given.seconds for each in answers if each.given.seconds > 0]
         spent = bootstrap_mean(seconds, len(answers) - len(seconds), "no time was measured")
         rows.append([*cells, r.estimate(_same(answers), mine), r.estimate(spent, mine, unit="seconds")])
-    difference = r.estimate(_difference(by_arm), "both arms")
+    difference = r.estimate(_difference(by_arm), "both arms", unit="gap")
     nothing = r.number(None, why="of two arms")
     rows.append([r.text("Difference, pair by pair", "both arms"), nothing, difference, *[nothing] * 4])
     columns = [
@@ -171,7 +171,7 @@ def _people(by_arm: Mapping[str, Rows]) -> Iterator[r.Table]:
 def _row(value: str, mine: str, by_arm: Mapping[str, Rows], of: Callable[[Judged], str]) -> list[r.Cell]:
     kept = {arm: [each for each in rows if of(each) == value] for arm, rows in by_arm.items()}
     cells = [r.estimate(_accuracy(rows), mine, tag("arm", arm), "wrong") for arm, rows in kept.items()]
-    return [r.text(value, mine), *cells, r.estimate(_difference(kept), mine, "both arms")]
+    return [r.text(value, mine), *cells, r.estimate(_difference(kept), mine, "both arms", unit="gap")]
 
 
 def _case(each: Judged, both: set[str]) -> Found:

@@ -40,13 +40,14 @@ def measure_novelty(context: Context, by_model: Models) -> dict[str, str]:
 
 def table(context: Context, by_model: Models, reasons: Mapping[str, str]) -> Iterator[r.Table]:
     texts = {name: _texts(answered) for name, answered in by_model.items()}
+    meaning = _meaning(context, texts)
     if all(len(listed) < 2 for found in texts.values() for listed in found.values()) and not context.config.novelty:
         return
     rows = [
         [
             r.text(name, tag("model", name)),
             r.estimate(bench.diversity(list(texts[name].values())), tag("model", name), unit="points"),
-            r.estimate(_meaning(context, texts[name]), tag("model", name), unit="points"),
+            r.estimate(meaning[name], tag("model", name), unit="points"),
             *(
                 r.estimate(each, tag("model", name), unit=unit)
                 for each, unit in _novelty(answered, reasons.get(name, ""))
@@ -79,13 +80,19 @@ def _texts(answered: Sequence["Answered"]) -> dict[str, list[str]]:
     return dict(list(found.items())[:MOST_PROMPTS])
 
 
-def _meaning(context: Context, texts: dict[str, list[str]]) -> Estimate:
+def _meaning(context: Context, texts: dict[str, dict[str, list[str]]]) -> dict[str, Estimate]:
+    """By model. All are measured at once: what measures them takes long to start."""
     if not context.config.embeddings:
-        return undefined("not asked for")
+        return dict.fromkeys(texts, undefined("not asked for"))
+    places = [(name, key) for name, found in texts.items() for key in found]
     try:
-        return bench.meaning_diversity(list(context.embedding_diversity(texts).values()))
+        measured = context.embedding_diversity({str(at): texts[name][key] for at, (name, key) in enumerate(places)})
     except NotMeasured as why:
-        return undefined(str(why), missing=len(texts))
+        return {name: undefined(str(why), missing=len(found)) for name, found in texts.items()}
+    by_model: dict[str, list[float | None]] = {name: [] for name in texts}
+    for at, (name, _) in enumerate(places):
+        by_model[name].append(measured[str(at)])
+    return {name: bench.meaning_diversity(found) for name, found in by_model.items()}
 
 
 def _novelty(answered: Sequence["Answered"], reason: str) -> Iterator[tuple[Estimate, r.Unit]]:
@@ -112,5 +119,7 @@ def _gain(by_model: Models, name: str, reason: str) -> r.Cell:
             rho[each.key].append(each.rho)
     means = {key: mean(values) for key, values in rho.items()}
     return r.estimate(
-        bench.gain_at_novelty(means, by_prompt(by_model[name]), by_prompt(by_model[first])), tag("model", name)
+        bench.gain_at_novelty(means, by_prompt(by_model[name]), by_prompt(by_model[first])),
+        tag("model", name),
+        unit="gap",
     )

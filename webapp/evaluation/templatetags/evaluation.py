@@ -14,13 +14,14 @@ from ..models import Evaluation
 
 register = template.Library()
 DASH = "–"
+LEAST_P = 0.001
 
 
 @register.simple_tag
 def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
     """A number with its interval, n and missing cases, linked to the cases behind it where there is an evaluation."""
     if shown["kind"] == "text":
-        leads = shown.get("tags") or shown.get("compare")
+        leads = shown.get("tags") or shown.get("compare") or shown.get("href")
         return _linked(shown["text"], shown, evaluation, "row-link" if leads else "")
     value = amount(shown.get("value"), shown.get("unit", "count"))
     if shown.get("value") is None:
@@ -79,6 +80,10 @@ def amount(value: float | None, unit: str = "number") -> str:
         return DASH
     if unit == "share":
         return f"{value:.1%}"
+    if unit == "gap":  # of percentages: "%" would read as a share of the first of them
+        return f"{value * 100:+.1f} pp"
+    if unit == "p":
+        return f"{value:.3f}" if value >= LEAST_P else f"< {LEAST_P}"
     if unit == "count":
         return f"{value:,.0f}"
     if unit == "weight":
@@ -91,7 +96,7 @@ def amount(value: float | None, unit: str = "number") -> str:
 
 
 def _bare(value: float, unit: str) -> str:
-    return f"{value * 100:.1f}" if unit == "share" else amount(value, unit).removesuffix(" s")
+    return f"{value * 100:.1f}" if unit in ("share", "gap") else amount(value, unit).removesuffix(" s")
 
 
 @register.simple_tag
@@ -120,7 +125,7 @@ def legend(block: Mapping[str, Any]) -> SafeString:
 def heads(block: Mapping[str, Any]) -> list[tuple[str, str, bool]]:
     """The columns of a table: (words, help, whether they hold numbers, which stand at the right)."""
     first = block["rows"][0] if block["rows"] else []
-    kinds = [cell["kind"] for cell in first] + ["number"] * len(block["columns"])
+    kinds = [cell["kind"] for cell in first] or ["text"] + ["number"] * len(block["columns"])
     return [(words, about, kind != "text") for (words, about), kind in zip(block["columns"], kinds, strict=False)]
 
 

@@ -63,6 +63,17 @@ class Counts:
                 self.cached_tokens += reply.cached_tokens or 0
                 self.completion_tokens += reply.completion_tokens or 0
 
+    def merge(self, other: "Counts") -> None:
+        """Adds what became of another run of calls of the same judge; a question that both asked counts in both."""
+        for name in ("total", "stored", "done", "missing", "failed"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.unusable += other.unusable
+        self.halted = self.halted or other.halted
+        for name in ("prompt_tokens", "cached_tokens", "completion_tokens"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        if other.cost is not None:
+            self.cost = (self.cost or Decimal(0)) + other.cost
+
 
 def judge_calls(
     version: JudgeVersion,

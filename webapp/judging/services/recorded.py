@@ -3,8 +3,8 @@
 import io
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from itertools import islice
 
 from trainer.contracts import Example
@@ -12,10 +12,11 @@ from trainer.judges.calls import expand
 from trainer.judges.inputs import InputProblem, JudgeInput, of_example
 from webapp.accounts.models import Membership
 from webapp.datasets.models import DatasetVersion
-from webapp.datasets.queries import stream_canonical
 from webapp.inference.models import Endpoint
+from webapp.inference.queries import newest_recorded, recorded_texts
 from webapp.inference.services import add_recorded, create_endpoint
 from webapp.judging.models import MAX_NAME, Judge, JudgeVersion
+from webapp.judging.queries import examples_by_key
 from webapp.judging.recorded import Pairwise
 
 from .calls import Counts, judge_calls
@@ -23,59 +24,97 @@ from .judges import create_judge, new_version
 
 WORDS = {-1: "A", 0: "tie", 1: "B"}
 NOTE = "Verdicts recorded elsewhere"
-LINES = 10_000  # added to an endpoint at a time
+BATCH = 1_000  # records in memory
 NOTHING = "null"  # what stands for a verdict that was never given: read as missing
 
 
-@dataclass(frozen=True)
+@dataclass
 class Kept:
-    """`version` is None where no pair is matched: such a judge is not made.
+    """What became of one judge's records. `version` is None where no pair is matched: such a judge is not made.
 
-    `unmatched`: pairs without an example of that key, or whose example lacks what a pairwise judge is shown. `doubled`: verdicts on a question whose content another pair has as well; the first stands.
+    `unmatched`: pairs without an example of that key, or whose example lacks what a pairwise judge is shown. `doubled`:
+    verdicts on a question whose content another pair has as well; the first stands.
     """
 
     judge: str
-    version: JudgeVersion | None
-    pairs: int
-    unmatched: int
-    doubled: int
-    counts: Counts
+    version: JudgeVersion | None = None
+    pairs: int = 0
+    unmatched: int = 0
+    doubled: int = 0
+    counts: Counts = field(default_factory=Counts)
+    before: int = 0  # outputs of the endpoint up to this id were there before
 
 
-def keep_recorded(membership: Membership, data: DatasetVersion, records: Iterable[Pairwise]) -> list[Kept]:
+def keep_recorded(
+    membership: Membership, data: DatasetVersion, records: Iterable[Pairwise], both: Container[str]
+) -> list[Kept]:
     """A pairwise judge on a recorded endpoint for each judge of the records, with a stored verdict per order asked.
 
-    Pairs are found by the keys of the version's examples; label and texts are the examples'. The same records again
-    change nothing. Raises Invalid where a name is taken by a judge that is called, or where a record says something
-    else than the one that is kept.
+    `both` names the judges that were asked in both orders. Records are read once, and so many as `BATCH` are in memory,
+    with the examples they are about. Pairs are found by the keys of the version's examples; label and texts are the
+    examples'. The same records again change nothing. Raises Invalid where a name is taken by a judge that is called, or
+    where a record says something else than the one that is kept.
     """
-    by_judge: dict[str, dict[str, Pairwise]] = defaultdict(dict)
+    found: dict[str, Kept] = {}
+    remaining = iter(records)
+    while batch := list(islice(remaining, BATCH)):
+        examples = examples_by_key(data, [record.pair for record in batch])
+        for judge, mine in _by_judge(batch).items():
+            kept = found.setdefault(judge, Kept(judge))
+            known = [record for record in mine if _is_pair(examples.get(record.pair))]
+            kept.pairs += len(mine)
+            kept.unmatched += len(mine) - len(known)
+            if known:
+                _keep(membership, kept, known, examples, "both" if judge in both else "given")
+    return [found[judge] for judge in sorted(found)]
+
+
+def _by_judge(records: Iterable[Pairwise]) -> dict[str, list[Pairwise]]:
+    found: dict[str, list[Pairwise]] = defaultdict(list)
     for record in records:
-        by_judge[record.judge][record.pair] = record
-    return [_keep(membership, data, judge, pairs) for judge, pairs in sorted(by_judge.items())]
+        found[record.judge].append(record)
+    return found
 
 
-def _keep(membership: Membership, data: DatasetVersion, judge: str, pairs: dict[str, Pairwise]) -> Kept:
-    found = list(_inputs(data, pairs))
-    if not found:
-        return Kept(judge, None, len(pairs), len(pairs), 0, Counts())
-    both = any(record.orders == "both" for record in pairs.values())
-    version = _version(membership, judge[:MAX_NAME], "both" if both else "given")
+def _is_pair(example: Example | None) -> bool:
+    return example is not None and len(example.responses) > 1
+
+
+def _keep(
+    membership: Membership, kept: Kept, records: Iterable[Pairwise], examples: Mapping[str, Example], order: str
+) -> None:
+    if kept.version is None:
+        kept.version = _version(membership, kept.judge[:MAX_NAME], order)
+        kept.before = newest_recorded(kept.version.endpoint_id)
+    version = kept.version
     outputs: dict[str, str] = {}
     inputs: list[JudgeInput] = []
-    doubled = 0
-    for given in found:
+    for record in records:
+        given = of_example(examples[record.pair], pair=True)
         try:
             calls = expand(version.resolved, version.digest, given)
         except InputProblem:
+            kept.unmatched += 1
             continue
         inputs.append(given)
         for call in calls:
-            text = _said(pairs[given.example], call.subject["order"])
-            doubled += outputs.setdefault(call.key, text) != text
+            text = _said(record, call.subject["order"])
+            kept.doubled += outputs.setdefault(call.key, text) != text
+    kept.doubled += _without_said(version.endpoint, outputs, kept.before)
     _add(membership, version.endpoint, outputs)
-    counts = judge_calls(version, inputs)
-    return Kept(judge, version, len(pairs), len(pairs) - len(inputs), doubled, counts)
+    kept.counts.merge(judge_calls(version, inputs))
+
+
+def _without_said(endpoint: Endpoint, outputs: dict[str, str], before: int) -> int:
+    """Takes out, and counts, what an earlier batch of these records has said otherwise; of two verdicts the first stands.
+
+    What was recorded `before` stays in: who contradicts that is refused.
+    """
+    told = recorded_texts(endpoint.pk, outputs, after=before)
+    other = [key for key, text in told.items() if outputs[key] != text]
+    for key in other:
+        del outputs[key]
+    return len(other)
 
 
 def _version(membership: Membership, name: str, order: str) -> JudgeVersion:
@@ -89,13 +128,6 @@ def _version(membership: Membership, name: str, order: str) -> JudgeVersion:
     return create_judge(membership, name=name, spec=spec, endpoint=endpoint, note=NOTE)
 
 
-def _inputs(data: DatasetVersion, pairs: dict[str, Pairwise]) -> Iterator[JudgeInput]:
-    for _, line in stream_canonical(data):
-        example = Example.model_validate_json(line)
-        if example.key in pairs and len(example.responses) > 1:
-            yield of_example(example, pair=True)
-
-
 def _said(record: Pairwise, order: str) -> str:
     """What the judge answered, as a pairwise judge here would have; what could not be read, to the letter."""
     given = order == "given"
@@ -106,8 +138,7 @@ def _said(record: Pairwise, order: str) -> str:
     return json.dumps({"reasons": reasons, "verdict": WORDS[side]}, ensure_ascii=False)
 
 
-def _add(membership: Membership, endpoint: Endpoint, outputs: dict[str, str]) -> None:
-    remaining = iter(outputs.items())
-    while chunk := list(islice(remaining, LINES)):
-        lines = "".join(json.dumps({"key": key, "text": text}) + "\n" for key, text in chunk)
+def _add(membership: Membership, endpoint: Endpoint, outputs: Mapping[str, str]) -> None:
+    lines = "".join(json.dumps({"key": key, "text": text}) + "\n" for key, text in outputs.items())
+    if lines:
         add_recorded(membership, endpoint, io.BytesIO(lines.encode()))

@@ -15,7 +15,8 @@ from trainer.rewards.verifiers import VerifierError, verify
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Job, Project, Task
 from webapp.annotation.services import jobs
-from webapp.annotation.services.suggestions import SUGGESTED, keep
+from webapp.annotation.services.ranking import SUGGESTED
+from webapp.annotation.services.suggestions import keep
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.judging import queries

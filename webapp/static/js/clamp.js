@@ -1,8 +1,10 @@
 // .clamp: long text fades out after its lines; a click on it or Enter opens it in place. Text that fits is left alone.
 
+const SLACK = 8; // px; less than half a line: the boxes of a formula reach a little below its line
+
 function measure(element) {
   if (element.classList.contains("is-open")) return;
-  const long = element.scrollHeight > element.clientHeight + 2;
+  const long = element.scrollHeight > element.clientHeight + SLACK;
   element.classList.toggle("is-long", long);
   if (long && !element.hasAttribute("tabindex")) {
     element.tabIndex = 0;

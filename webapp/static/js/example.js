@@ -1,8 +1,5 @@
 // One example after the other: j and k, or the arrows, as in a list.
 import { register } from "./keys.js";
-import { renderMath } from "./math.js";
-
-renderMath(document.body);
 
 for (const [step, label, keys] of [["after", "Next example", ["j", "ArrowRight"]], ["before", "Previous example", ["k", "ArrowLeft"]]]) {
   const link = document.querySelector(`[data-step="${step}"]`);

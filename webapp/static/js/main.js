@@ -12,3 +12,8 @@ import "./table.js";
 import "./columns.js";
 import "./keys.js";
 import "./palette.js";
+import { renderMath } from "./math.js";
+
+// formulas in whatever the server has made of Markdown, here and in what htmx brings
+renderMath(document.body);
+document.addEventListener("htmx:load", (event) => renderMath(event.target));

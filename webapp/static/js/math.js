@@ -1,15 +1,23 @@
 // Formulas that the server left as their source in span.math become readable. KaTeX is fetched when the first one appears.
 let library = null;
 
+function fetched() {
+  if (!document.querySelector('link[href*="katex.css"]')) {
+    const href = new URL("../vendor/katex/katex.css", import.meta.url).href;
+    document.head.append(Object.assign(document.createElement("link"), { rel: "stylesheet", href }));
+  }
+  return import("../vendor/katex/katex.js");
+}
+
 /** Draws every `.math` below `root` that is not drawn yet; a formula that cannot be read stays as its source. */
 export async function renderMath(root) {
   const found = [...root.querySelectorAll(".math:not([data-drawn], :has(.math))")];
   if (!found.length) return;
-  library ??= import("../vendor/katex/katex.js");
+  for (const element of found) element.dataset.drawn = ""; // at once: while the library comes, nobody else takes them
+  library ??= fetched();
   const { default: katex } = await library;
   for (const element of found) {
     const source = element.textContent;
-    element.dataset.drawn = "";
     try {
       katex.render(source, element, { displayMode: element.classList.contains("display"), throwOnError: true });
     } catch {

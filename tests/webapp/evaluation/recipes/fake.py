@@ -33,6 +33,7 @@ class FakeContext:
     judges: dict[int, Judge] = field(default_factory=dict)
     recorded: Sequence[dict[str, Any]] = ()
     sampled: dict[int, list[Rollout]] = field(default_factory=dict)
+    learnt_from: dict[int, list[Rollout]] = field(default_factory=dict)
     asked: dict[int, int] = field(default_factory=dict)
     judgements: Sequence[Judgement] = ()
     rho: dict[int, list[float | None]] = field(default_factory=dict)
@@ -79,6 +80,9 @@ class FakeContext:
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         return iter(self.sampled[run])
+
+    def trained(self, run: int, step: int | None) -> Iterator[Rollout]:
+        return iter(self.learnt_from.get(run, []))
 
     def embedding_diversity(self, texts: dict[str, list[str]]) -> dict[str, float | None]:
         """Texts are as far apart as they are long."""

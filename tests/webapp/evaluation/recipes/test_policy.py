@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from trainer.contracts import Criterion, CriterionResult, Example, Message, Response, Rubric, Verdict, VerifierSpec
-from webapp.evaluation.recipes.base import Rollout
+from webapp.evaluation.recipes.base import NothingToScore, Rollout
 
 from .fake import FakeContext, Judge, block, carrying, row
 
@@ -73,7 +73,8 @@ def test_by_criterion_axis_and_domain():
     yes = row(report, "By criterion", "Says yes")
     assert (yes["old"]["value"], yes["new"]["value"]) == (0.5, 1.0)
     assert {case.subject["model"] for case in carrying(cases, yes["old"]["tags"])} == {"old"}
-    assert row(report, "By axis", "tone")["new"]["value"] == 0.5
+    tone = row(report, "By axis", "tone")["new"]
+    assert tone["value"] == 0.5 and len(carrying(cases, tone["tags"])) == 4
     assert row(report, "By domain", "d0")["new"]["value"] == 0.75
     assert row(report, "Held out and training", "heldout")["old"]["value"] == 0.25
 
@@ -117,6 +118,28 @@ def test_two_checkpoints_of_runs_without_any_dataset():
     assert row(report, "Rubric scores", "run 8")["Clipped"]["missing"] == 1
     assert row(report, "Rubric scores", "run 7")["Length"]["value"] == 3
     assert len(carrying(cases, ["no score"])) == 1
+
+
+def test_held_out_beside_what_a_run_learnt_from():
+    """Its training responses enter no other number, and are cases of their own."""
+    made = FakeContext("policy", {"responses": [{"run": 7, "name": "before"}, {"run": 8, "name": "after"}]})
+    made.sampled = {7: [rollout("no", False)], 8: [rollout("yes", True), rollout("no", False)]}
+    made.learnt_from = {8: [rollout("yes", True), rollout("yes!", True)]}
+    report, cases = made.run()
+    held, learnt = (row(report, "Held out and training", name) for name in ("heldout", "in training"))
+    assert (held["before"]["value"], held["after"]["value"], learnt["after"]["value"]) == (0.0, 0.5, 1.0)
+    assert learnt["before"]["undefined"] == "it had not learnt from any response yet"
+    assert len(carrying(cases, learnt["after"]["tags"])) == 2
+    scores = row(report, "Rubric scores", "after")
+    assert (scores["Clipped"]["value"], scores["Responses"]["value"]) == (0.5, 2)
+    assert len(carrying(cases, scores["Clipped"]["tags"])) == 2
+
+
+def test_a_model_without_responses_is_named_with_those_there_are():
+    with pytest.raises(NothingToScore, match=r"llama: the dataset has no such responses; it has those of new, old"):
+        context(responses=[{"origin": "old"}, {"origin": "llama"}]).run()
+    with pytest.raises(NothingToScore, match="run 7 step 3: the run has sampled nothing"):
+        FakeContext("policy", {"responses": [{"run": 7, "step": 3}]}, sampled={7: []}).run()
 
 
 def sampled(*texts: str) -> list[Rollout]:

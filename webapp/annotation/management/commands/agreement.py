@@ -1,14 +1,14 @@
 """`manage.py agreement FILE.jsonl --level ordinal`: every agreement coefficient of a file of ratings, as JSON."""
 
-import json
 from argparse import ArgumentParser
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
-from trainer.benchmarks.agreement import Level, RatingProblem, parse_rating, report, tabulate
-from webapp.core.jsonlines import parsed
+from trainer.benchmarks.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
+from webapp.core.jsonlines import Lines, printed
 
 
 class Command(BaseCommand):
@@ -20,12 +20,21 @@ class Command(BaseCommand):
         parser.add_argument("--level", choices=get_args(Level), default="nominal")
 
     def handle(self, *args: Any, file: Path, level: Level, **options: Any) -> None:
-        lines = parsed(file, lambda row: parse_rating(row, level), RatingProblem)
-        ratings = [rating for _, rating in lines if rating is not None]
-        try:
-            table = tabulate(ratings)
-        except RatingProblem as problem:
-            raise CommandError(f"{file}: {problem}") from problem
-        self.stdout.write(
-            json.dumps({**report(table, level), "missing": len(lines) - len(ratings)}, ensure_ascii=False)
-        )
+        lines = Lines(file, lambda row: (parse_rating(row, level),), RatingProblem)
+        ratings = list(_once(lines))
+        lines.problems.settle()
+        told = {**report(tabulate(ratings), level), "missing": lines.good - len(ratings)}
+        self.stdout.write(printed(told))
+
+
+def _once(lines: Lines[tuple[Rating | None]]) -> Iterator[Rating]:
+    """The ratings that are not missing; a rater's second one of a unit is a problem of its line."""
+    seen: dict[tuple[str, str], int] = {}
+    for number, (rating,) in lines:
+        if rating is None:
+            continue
+        before = seen.setdefault((rating.unit, rating.rater), number)
+        if before == number:
+            yield rating
+        else:
+            lines.bad(number, f"field 'rater': {rating.rater!r} rated unit {rating.unit!r} already on line {before}")

@@ -1,6 +1,5 @@
 """`manage.py rubric_check FILE`: what looks wrong in the structure of a file's rubrics, as one JSON object."""
 
-import json
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from trainer.contracts import Example
 from trainer.rewards.structure import lines, structural_hints
+from webapp.core.jsonlines import printed
 from webapp.datasets.importers import REGISTRY, RowProblem, detect, head_of, opened
 
 AUTO = "auto"
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         with opened(file) as (stream, _):
             rows = importer.read(stream, file.name, importer.guess(head))
             report = self._report(rows, show)
-        self.stdout.write(json.dumps({"file": file.name, "format": importer.name, **report}, ensure_ascii=False))
+        self.stdout.write(printed({"file": file.name, "format": importer.name, **report}))
 
     def _report(self, rows: Iterator[tuple[int, Example | RowProblem]], show: int) -> dict[str, Any]:
         counts: Counter[str] = Counter()

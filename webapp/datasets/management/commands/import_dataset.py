@@ -1,6 +1,5 @@
 """`manage.py import_dataset FILE --name NAME`: imports a file here and now, and prints one JSON object."""
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.accounts.owners import acting_owner
+from webapp.core.jsonlines import printed
 from webapp.core.problems import Invalid
 from webapp.datasets import queries, services
 from webapp.datasets.importers import REGISTRY
@@ -42,10 +42,12 @@ class Command(BaseCommand):
             )
         except Invalid as problem:
             fields = "; ".join(f"{field}: {reason}" for field, reason in problem.fields.items())
-            raise CommandError(f"{problem.message} {fields}") from problem
+            error = f"{problem.message} {fields}"
+            self.stdout.write(printed(queries.never_begun(options["name"], options["format"], error)))
+            raise CommandError(error) from problem
         services.run_import(job.pk)
         job = ImportJob.objects.select_related("version").get(pk=job.pk)
-        self.stdout.write(json.dumps(queries.import_report(job), ensure_ascii=False))
+        self.stdout.write(printed(queries.import_report(job)))
         if job.state != ImportJob.State.FINISHED:
             sys.exit(1)
 

@@ -1,6 +1,5 @@
 """`manage.py audit FILE.jsonl`: accuracy, consistency and position bias of recorded pairwise verdicts, as JSON."""
 
-import json
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any, ClassVar
 from django.core.management.base import BaseCommand
 
 from trainer.benchmarks.audit import Case
-from webapp.core.jsonlines import Lines
+from webapp.core.jsonlines import Lines, printed
 from webapp.judging.audit import Seen, parse_case, report
 from webapp.judging.lines import LineProblem
 
@@ -31,7 +30,7 @@ class Command(BaseCommand):
         lines.problems.settle(self.stderr if keep_good else None)
         bad = {"bad_lines": lines.problems.count} if keep_good else {}
         told = {"cases": lines.good, **bad, "audits": audits}
-        self.stdout.write(json.dumps(told, ensure_ascii=False, allow_nan=False))
+        self.stdout.write(printed(told))
 
 
 def _first(lines: Lines[Case]) -> Iterator[Case]:

@@ -1,6 +1,5 @@
 """`manage.py rationale FILE.jsonl`: rationale consistency of recorded judgements, as JSON."""
 
-import json
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, ClassVar
@@ -8,7 +7,7 @@ from typing import Any, ClassVar
 from django.core.management.base import BaseCommand
 
 from trainer.benchmarks.rationale import consistency
-from webapp.core.jsonlines import Lines
+from webapp.core.jsonlines import Lines, printed
 from webapp.judging.lines import LineProblem
 from webapp.judging.rationales import parse_sample
 
@@ -28,4 +27,5 @@ class Command(BaseCommand):
         lines = Lines(file, parse_sample, LineProblem)
         found = consistency(sample for _, sample in lines)
         lines.problems.settle(self.stderr if keep_good else None)
-        self.stdout.write(json.dumps(found.json(), ensure_ascii=False, allow_nan=False))
+        bad = {"bad_lines": lines.problems.count} if keep_good else {}
+        self.stdout.write(printed(bad | found.json()))

@@ -1,7 +1,11 @@
-// Draws the agreement page again once the job that counts newer answers is done.
+// Tells that the job which counts newer answers is done; a page that had nothing to show before is drawn at once.
 import { connect } from "../socket.js";
 
 const { project } = document.querySelector("script[data-project]").dataset;
 connect("/ws/workspace", (message) => {
-  if (message.type === "agreement" && String(message.project) === project) location.reload();
+  if (message.type !== "agreement" || String(message.project) !== project) return;
+  const chip = document.querySelector("[data-computing]");
+  if (!chip) return location.reload();
+  const link = Object.assign(document.createElement("a"), { href: location.href, textContent: "Newer figures are there: show them" });
+  chip.replaceChildren(link);
 });

@@ -1,7 +1,6 @@
 // Selecting a passage without a pointer: word by word with the arrows, a sentence with up and down, longer with Shift.
 import { toast } from "../toast.js";
 import { el } from "./dom.js";
-import { isFormatted, setFormatted } from "./text.js";
 
 const HOW = "Choose a passage: ← → by word, ↑ ↓ by sentence, with Shift longer. Enter takes it, Esc leaves.";
 
@@ -23,12 +22,16 @@ function neighbour(list, [from, to], unit, forward) {
 }
 
 /**
- * Lets the person choose a passage of `panel`, a TextPanel in its plain view. `say` tells a screen reader what is chosen;
+ * Lets the person choose a passage of `panel`, a TextPanel, among what it shows. `say` tells a screen reader what is chosen;
  * `done(span or null)` is called once: Enter or `key` takes the passage, Escape and leaving do not.
  */
 export function pick(panel, { key = "", say, done }) {
-  const lists = { word: units(panel.text, "word"), sentence: units(panel.text, "sentence") };
-  if (!panel.plain || !lists.word.length) return done(null);
+  const words = units(panel.text, "word").map((each) => panel.seen(each));
+  const lists = {
+    word: words.filter((each, index) => each && each[0] !== words[index - 1]?.[0]), // a formula is one word
+    sentence: units(panel.text, "sentence").filter((each) => panel.seen(each)),
+  };
+  if (!lists.word.length) return done(null);
   const place = panel.element.closest("[tabindex]") ?? panel.element;
   const rtl = getComputedStyle(panel.element).direction === "rtl";
   const arrows = {
@@ -88,8 +91,8 @@ export function pick(panel, { key = "", say, done }) {
 /** The first word in view: nobody wants to walk through what they have scrolled past. */
 function firstSeen(panel, words) {
   const box = panel.element.closest(".work-scroll")?.getBoundingClientRect();
-  const seen = words.find(([from, to]) => box && panel.rangeOf(panel.span(from, to)).getBoundingClientRect().top >= box.top);
-  return seen ?? words[0];
+  const visible = words.find(([from, to]) => box && panel.rangeOf(panel.span(from, to)).getBoundingClientRect().top >= box.top);
+  return visible ?? words[0];
 }
 
 /**
@@ -98,13 +101,11 @@ function firstSeen(panel, words) {
  */
 export function passageOf({ panel, scroller }, { key, say, take, pointer = false }) {
   const span = panel.selection();
-  if (span && !span.ambiguous) {
+  if (span) {
     getSelection().removeAllRanges();
     return take(span);
   }
-  if (pointer && !span) return toast("Select some words in the text first.");
-  if (span) say("That passage is there more than once; choose it in the text as it was written.");
-  if (isFormatted()) setFormatted(false); // places are certain in the text as it was written
+  if (pointer) return toast("Select some words in the text first.");
   pick(panel, {
     key, say,
     done(chosen) {

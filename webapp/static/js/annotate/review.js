@@ -69,7 +69,7 @@ function drawAll() {
   draft.keep(data, decisions, began);
   drawSheet(part("sheet"), { data, decisions, focus, editing, act, onEdit: finishEdit, onFocus: select, sendBack });
   const open = left().length;
-  part("undecided").textContent = open ? `${open} of ${rows().length} rows to decide` : `All ${rows().length} rows decided`;
+  part("undecided").textContent = open ? `${open} of ${rows().length} rows to decide` : rows().length === 1 ? "The row is decided" : `All ${rows().length} rows decided`;
   part("save").dataset.ready = String(!open);
   const row = part("sheet").querySelector('[aria-current="true"]');
   row?.scrollIntoView({ block: "nearest" });

@@ -1,6 +1,7 @@
 // How a task under review is drawn: the prompt and responses, and the table of what each person said with the result.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
+import { cut, TextPanel } from "./text.js";
 
 export const words = {
   sources: {
@@ -15,20 +16,25 @@ const IMPORTANCE = ["essential", "important", "optional", "pitfall"];
 
 /** The prompt, reference and responses; drawn once. */
 export function drawTask(place, data) {
-  const turns = data.prompt.map((turn) => el("div", { class: "turn" }, data.prompt.length > 1 ? el("span", { class: "label" }, turn.role) : null, el("div", { class: "prose verbatim", dir: "auto" }, turn.content)));
+  const turns = data.prompt.map((turn) => el("div", { class: "turn" }, data.prompt.length > 1 ? el("span", { class: "label" }, turn.role) : null, body(turn.content)));
   const parts = [el("div", { class: "card" }, el("div", { class: "card-body stack gap-2" }, ...turns))];
   if (data.rationale) parts.push(text("Rationale to cut into reasons", data.rationale));
   if (data.reference) parts.push(text("Reference", data.reference));
   if (data.responses.length) {
-    const cards = data.responses.map((each) => el("article", { class: "card response" }, el("div", { class: "card-head" }, el("h3", {}, data.responses.length > 1 || data.kind === "pairwise" ? `Response ${each.letter}` : "Response")), el("div", { class: "card-body prose verbatim", dir: "auto" }, each.text)));
+    const cards = data.responses.map((each) => el("article", { class: "card response" }, el("div", { class: "card-head" }, el("h3", {}, data.responses.length > 1 || data.kind === "pairwise" ? `Response ${each.letter}` : "Response")), el("div", { class: "card-body" }, body(each.text))));
     const block = el("div", { class: "responses", "data-count": String(Math.min(cards.length, 3)) }, ...cards);
     parts.push(data.kind === "rubric" ? el("details", { class: "fold" }, el("summary", { class: "small" }, `${cards.length} responses (their authors did not see them)`), block) : block);
   }
   place.replaceChildren(...parts);
 }
 
+/** As people saw it at the workbench: formatted, or as it was written where they chose that. */
+function body(content) {
+  return new TextPanel(content).element;
+}
+
 function text(title, content) {
-  return el("details", { class: "fold", open: true }, el("summary", { class: "small" }, title), el("div", { class: "prose verbatim", dir: "auto" }, content));
+  return el("details", { class: "fold", open: true }, el("summary", { class: "small" }, title), body(content));
 }
 
 /** The table; drawn again at every decision. */
@@ -91,14 +97,23 @@ function given(row, person, place, view, index) {
   }
   const mine = row.items.find((each) => each.answer === person.answer);
   if (!mine) return el("span", { class: "missing" }, "–");
-  return el("button", { type: "button", class: "said item", title: `Take it (${place + 1})`, onclick: () => view.act("take", place, index) }, ...itemParts(mine.item));
+  return el("button", { type: "button", class: "said item", title: `Take it (${place + 1})`, onclick: () => view.act("take", place, index) }, ...itemParts(mine.item, view.data.responses));
 }
 
-function itemParts(item) {
+/** Which response a reason is about, by its letter, and the passage it is tied to. */
+function about({ response, start, end }, responses) {
+  const found = responses.find((each) => each.id === response);
+  if (!found) return [`about ${response}`];
+  const told = [`about ${found.letter}`];
+  if (start !== null && start !== undefined) told.push(el("q", { class: "passage", dir: "auto" }, cut(found.text, start, end)));
+  return told;
+}
+
+function itemParts(item, responses) {
   const parts = [el("span", { class: "item-text", dir: "auto" }, item.text)];
   const facts = [];
   if (item.points !== undefined) facts.push(el("span", { class: `points num ${item.points < 0 ? "bad" : "good"}` }, `${item.points > 0 ? "+" : "−"}${Math.abs(item.points)}`), item.kind === "hard" ? "hard rule" : "principle", item.importance);
-  if (item.response) facts.push(`about ${item.response}`);
+  if (item.response) facts.push(...about(item, responses));
   if (facts.length) parts.push(el("small", { class: "item-facts muted" }, ...facts.flatMap((fact, index) => (index ? [" · ", fact] : [fact]))));
   return parts;
 }
@@ -118,7 +133,7 @@ function result(row, index, decision, view, current) {
   if (!decision) parts.push(el("span", { class: "open-mark" }, icon("circle-dashed"), "to decide"));
   else if (decision.action === "drop") parts.push(el("span", { class: "dropped" }, icon("x"), row.type === "choice" ? labelOf(row, row.drop) : "dropped"));
   else if (row.type === "choice") parts.push(el("strong", {}, labelOf(row, valueOf(row, decision))));
-  else parts.push(el("div", { class: "item" }, ...itemParts(stands(row, decision))));
+  else parts.push(el("div", { class: "item" }, ...itemParts(stands(row, decision), view.data.responses)));
   if (current) parts.push(buttons(row, index, view));
   return el("div", { class: "stack gap-2" }, ...parts);
 }

@@ -1,14 +1,17 @@
-// A text as it was written, to be read, selected and marked to the character. Places count code points of the text, as the
-// server does. The formatted view is made by the server; marks are exact in the plain one.
+// A text to be read, selected and marked to the character: formatted, or as it was written. Places count code points of the
+// text as it was written, as the server does. The formatted view is made by the server.
 import { json } from "../http.js";
 import { toast } from "../toast.js";
+import { align, toRange, toSource } from "./aligned.js";
 import { el, recall, remember } from "./dom.js";
 import { renderMath } from "../math.js";
 
 const panels = new Set();
 const pages = new Map(); // text -> promise of its HTML
 const MAX_KEPT = 200;
-let formatted = recall("formatted", false);
+// what formatting would change; a text without any of it stays one piece, as it was written
+const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s/m;
+let formatted = recall("formatted", true);
 let batch = null;
 
 const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
@@ -35,7 +38,7 @@ export function setFormatted(on) {
 
 /** Has texts ready before they are shown, when the formatted view is on. */
 export function warm(texts) {
-  if (formatted) for (const text of texts) htmlOf(text).catch(() => {});
+  if (formatted) for (const text of texts) if (MARKED.test(text)) htmlOf(text).catch(() => {});
 }
 
 function htmlOf(text) {
@@ -62,7 +65,7 @@ async function asked(text) {
 export class TextPanel {
   /** `label` is how a screen reader calls it; `side` a letter, or "" for a text that takes no marks. */
   constructor(text, { label = "", side = "" } = {}) {
-    Object.assign(this, { text, side, spans: [], current: -1 });
+    Object.assign(this, { text, side, spans: [], current: -1, pieces: [] });
     this.element = el("div.work-text", { data: { side } });
     if (label) this.element.setAttribute("aria-label", label);
     panels.add(this);
@@ -70,25 +73,25 @@ export class TextPanel {
   }
 
   draw() {
-    if (formatted) this.drawFormatted();
+    if (formatted && MARKED.test(this.text)) this.drawFormatted();
     else this.drawPlain();
   }
 
   drawPlain() {
-    this.plain = true;
     this.element.className = "work-text prose verbatim";
     this.element.textContent = this.text;
+    this.pieces = [{ node: this.element.firstChild, offset: 0, length: this.text.length, at: 0 }].filter(({ node }) => node);
     paintSpans();
   }
 
   async drawFormatted() {
-    if (this.plain === undefined) this.drawPlain(); // something to read until it is there
+    if (!this.pieces.length) this.drawPlain(); // something to read until it is there
     try {
       const html = await htmlOf(this.text);
       if (!formatted || !panels.has(this)) return;
-      this.plain = false;
       this.element.className = "work-text prose";
       this.element.innerHTML = html; // through the server's allow-list
+      this.pieces = align(this.element, this.text);
       renderMath(this.element);
       paintSpans();
     } catch (error) {
@@ -102,36 +105,24 @@ export class TextPanel {
     paintSpans();
   }
 
-  /** What is selected in this text: {start, end, quote}; null for nothing; `{ambiguous}` where the place is not certain. */
+  /** What is selected in this text: {start, end, quote}; null for nothing. */
   selection() {
     const selection = getSelection();
     if (!selection.rangeCount || selection.isCollapsed) return null;
     const range = selection.getRangeAt(0);
-    if (!range.intersectsNode(this.element)) return null;
-    const whole = document.createRange();
-    whole.selectNodeContents(this.element);
-    const part = range.cloneRange();
-    if (part.compareBoundaryPoints(Range.START_TO_START, whole) < 0) part.setStart(whole.startContainer, whole.startOffset);
-    if (part.compareBoundaryPoints(Range.END_TO_END, whole) > 0) part.setEnd(whole.endContainer, whole.endOffset);
-    return this.plain ? this.placed(part) : this.searched(part.toString().trim());
+    const places = range.intersectsNode(this.element) && toSource(this.pieces, range);
+    if (!places) return null;
+    const quote = this.text.slice(...places).trim();
+    if (!quote) return null;
+    const from = this.text.indexOf(quote, places[0]);
+    return this.span(from, from + quote.length);
   }
 
-  placed(range) {
-    const before = document.createRange();
-    before.selectNodeContents(this.element);
-    before.setEnd(range.startContainer, range.startOffset);
-    const raw = range.toString();
-    const quote = raw.trim();
-    if (!quote) return null;
-    const at = before.toString().length + raw.indexOf(quote);
-    return this.span(at, at + quote.length);
-  }
-
-  searched(quote) {
-    if (!quote) return null;
-    const at = this.text.indexOf(quote);
-    if (at < 0 || this.text.indexOf(quote, at + 1) >= 0) return { ambiguous: true };
-    return this.span(at, at + quote.length);
+  /** [from, to] (UTF-16) as it can be pointed at: a part of a formula is all of it; null for what is not to be seen. */
+  seen([from, to]) {
+    const piece = this.pieces.find(({ at, length }) => at < to && at + length > from);
+    if (!piece) return null;
+    return piece.offset === null ? [piece.at, piece.at + piece.length] : [from, to];
   }
 
   /** From UTF-16 places to what is stored. */
@@ -141,17 +132,13 @@ export class TextPanel {
   }
 
   rangeOf({ start, end }) {
-    const node = this.element.firstChild;
-    if (!this.plain || !node) return null;
-    const range = document.createRange();
-    range.setStart(node, Math.min(unitsOf(this.text, start), node.length));
-    range.setEnd(node, Math.min(unitsOf(this.text, end), node.length));
-    return range;
+    return toRange(this.pieces, unitsOf(this.text, start), unitsOf(this.text, end));
   }
 
   reveal(span) {
     const range = this.rangeOf(span);
-    range?.startContainer.parentElement.scrollIntoView({ block: "nearest" });
+    const place = range?.startContainer;
+    (place?.nodeType === Node.TEXT_NODE ? place.parentElement : place)?.scrollIntoView({ block: "nearest" });
     const box = range?.getBoundingClientRect();
     const scroller = this.element.closest(".work-scroll");
     if (!box || !scroller) return;

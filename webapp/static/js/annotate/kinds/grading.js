@@ -2,7 +2,7 @@
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { pick } from "../picker.js";
-import { cut, isFormatted, setFormatted } from "../text.js";
+import { cut } from "../text.js";
 import { clamp, excerpt, keyed, makeCurrent, pointsChip, scrollKeys, soleCard, VERDICTS } from "./parts.js";
 
 export default function mount(root, given) {
@@ -101,9 +101,7 @@ class Grading {
     const { at } = this;
     const { panel, scroller } = this.card;
     const span = panel.selection();
-    if (span?.ambiguous) return this.say("That passage is there more than once; choose it as it is written.");
     if (span) return this.attach(at, span);
-    if (isFormatted()) setFormatted(false); // places are certain in the text as it was written
     pick(panel, {
       key: "e", say: this.say,
       done: (chosen) => {

@@ -1,0 +1,126 @@
+"""A large file is read by a process of its own: the same batches in the same order, and no waiting for the dead."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from webapp.datasets import elsewhere, imports, services
+from webapp.datasets.models import Example, ImportJob, VersionMember
+from webapp.datasets.reading import ROWS, Reader
+from webapp.datasets.sides import Rule
+from webapp.datasets.splits import Splits
+from webapp.datasets.taken import Taken
+
+from .conftest import ROOT, row
+
+
+@pytest.fixture
+def reader(tmp_path):
+    def make(lines):
+        path = tmp_path / "rows.jsonl"
+        path.write_text("".join(line + "\n" for line in lines))
+        return Reader(path, path.name, (path.name,), "touchstone", {}, Rule(0.5), Taken(1, "", None))
+
+    return make
+
+
+@pytest.fixture
+def children(monkeypatch):
+    """The processes that are started from now on."""
+    started = []
+    start = elsewhere.subprocess.Popen
+
+    def remembered(*args, **kwargs):
+        started.append(start(*args, **kwargs))
+        return started[-1]
+
+    monkeypatch.setattr(elsewhere.subprocess, "Popen", remembered)
+    return started
+
+
+def told(ready):
+    columns = {name: (column.numbers.tobytes(), column.values) for name, column in ready.columns.items()}
+    group = ready.group and (
+        ready.group.size,
+        ready.group.words,
+        ready.group.ends.tolist(),
+        ready.group.places.tolist(),
+    )
+    return ready.place, ready.lines, ready.keys, ready.digests, ready.wide, ready.narrow, columns, group, ready.problems
+
+
+def test_another_process_reads_what_this_one_would(reader):
+    lines = [json.dumps(row(f"e{i}", domain=f"d{i % 3}")) for i in range(2 * ROWS + 5)]
+    lines[7] = lines[ROWS + 1] = "{oops"
+    asked = reader(lines)
+    here, there = list(asked.ready(None)), list(elsewhere.ready(asked, None))
+    assert [ready.place.count for ready in here] == [ROWS, ROWS, 5, 0]  # the last one only brings the words
+    assert list(map(told, there)) == list(map(told, here))
+    assert [problem.line for ready in there for problem in ready.problems] == [8, ROWS + 2]
+
+
+def test_earlier_sides_are_asked_of_the_parent(reader):
+    asked = []
+
+    def before(keys):
+        asked.append(keys)
+        return {"e1": "heldout"}
+
+    lines = [json.dumps(row(f"e{i}", split="train")) for i in range(3)]
+    (first, _) = elsewhere.ready(reader(lines), before)
+    assert asked == [["e0", "e1", "e2"]]
+    assert first.keys == ["e0", "e2"] and first.problems[0].line == 2
+
+
+def test_what_it_cannot_read_is_raised_here(reader):
+    asked = reader([json.dumps(row())])
+    asked.path.unlink()
+    with pytest.raises(FileNotFoundError) as caught:
+        list(elsewhere.ready(asked, None))
+    assert "in _batches" in caught.value.__notes__[0]  # where it was raised
+
+
+def test_it_ends_when_its_parent_is_gone(reader):
+    with elsewhere._process() as process:
+        elsewhere._send(process.stdin, (reader([json.dumps(row())]), True))
+        elsewhere._received(process.stdout)  # it has asked, and waits for the answer
+        process.stdin.close()
+        assert process.wait(120) == 0
+
+
+def test_it_needs_no_django():
+    code = "import sys, webapp.datasets.elsewhere; sys.exit('django.db' in sys.modules)"
+    env = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env).returncode == 0
+
+
+def test_its_death_ends_the_import_which_goes_on_from_there(importing, children, monkeypatch):
+    monkeypatch.setattr(imports, "SMALL", 0)
+    importing([row("old")])
+    content = [row(f"e{i}") for i in range(3 * ROWS)]
+    before, asked = Splits.before, []
+
+    def deadly(self, keys):
+        asked.append(keys)
+        if len(asked) == 3:  # it has sent one batch, and waits for what it needs for the second
+            children[-1].send_signal(signal.SIGKILL)
+            children[-1].wait()
+        return before(self, keys)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Splits, "before", deadly)
+        with pytest.raises(elsewhere.Died, match="killed by signal 9"):
+            importing(content)
+    job = ImportJob.objects.latest("id")
+    assert job.state == ImportJob.State.RUNNING and "killed by signal 9" in job.error
+    assert job.rows_done == ROWS and job.taken["stored"] == ROWS
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED and not job.error and job.rows_done == 3 * ROWS
+    listed = VersionMember.objects.filter(version=job.version).order_by("position")
+    assert list(listed.values_list("example__key", flat=True)) == [f"e{i}" for i in range(3 * ROWS)]
+    assert Example.objects.count() == 3 * ROWS + 1

@@ -1,0 +1,28 @@
+"""How numbers of a report are written."""
+
+import pytest
+
+from webapp.evaluation import report as r
+from webapp.evaluation.templatetags.evaluation import amount, cell
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "words"),
+    [
+        (0.5, "share", "50.0%"),
+        (0.05, "gap", "+5.0 pp"),
+        (-0.1, "gap", "-10.0 pp"),
+        (0.128, "p", "0.128"),
+        (0.0000004, "p", "< 0.001"),
+        (1234, "count", "1,234"),
+        (None, "gap", "–"),
+    ],
+)
+def test_a_value_is_written_in_its_unit(value, unit, words):
+    assert amount(value, unit) == words
+
+
+def test_a_difference_of_percentages_is_not_a_percentage():
+    found = {"value": 0.05, "low": -0.033, "high": 0.133, "n": 60, "missing": 0}
+    shown = cell(r.estimate(found, unit="gap"))
+    assert "+5.0 pp" in shown and "-3.3 to 13.3" in shown and "%" not in shown

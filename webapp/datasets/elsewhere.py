@@ -1,0 +1,123 @@
+"""The reading of a large file in a process of its own, beside the one that feeds the database: two cores share the work.
+
+The two speak over the pipes of the child: pickles, each behind its length. Where one of them dies the other sees its pipe
+close, so that neither outlives or waits for a dead one. It works from any thread of any worker, for the child is an
+ordinary program rather than a fork.
+"""
+
+import gc
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from struct import Struct
+from typing import IO, Any
+
+from .reading import Reader, Ready, Sides
+
+AHEAD = 3  # pickles read before they are wanted; 2 at least, lest each waits for the other while an answer is written
+COLLECT = 16  # batches after which cycles are looked for: left to itself, the collector takes a seventh of the time
+ROOT = Path(__file__).resolve().parents[2]
+_length = Struct(">Q")
+
+
+class Died(RuntimeError):
+    """The process that reads the file ended before the file did."""
+
+
+def ready(reader: Reader, before: Callable[[list[str]], Sides] | None) -> Generator[Ready, None, None]:
+    """What `reader.ready` gives, made by another process. Raises what that one raises, and Died where it ended early."""
+    with _process() as process, ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
+        try:
+            assert process.stdin and process.stdout  # noqa: S101  pipes
+            _send(process.stdin, (reader, before is not None))
+            coming = deque(thread.submit(_received, process.stdout) for _ in range(AHEAD))
+            while (said := pickle.loads(coming.popleft().result())) is not None:  # noqa: S301  our own process
+                coming.append(thread.submit(_received, process.stdout))
+                if isinstance(said, Ready):
+                    yield said
+                elif isinstance(said, list) and before:
+                    _send(process.stdin, before(said))
+                else:
+                    raise said
+        except (EOFError, BrokenPipeError) as error:
+            raise Died(_why(process.wait())) from error
+        finally:
+            process.kill()  # a thread that still reads comes to the end then
+            thread.shutdown(cancel_futures=True)
+
+
+def _why(code: int) -> str:
+    told = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+    return f"The process that reads the file {told} before it was done; what it had read is kept, and the import goes on from there."
+
+
+@contextmanager
+def _process() -> Iterator[subprocess.Popen[bytes]]:
+    """The child; it is over when the block is, however that ends."""
+    command = [sys.executable, "-c", f"from {__name__} import main; main()"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, bufsize=0) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def _send(to: IO[bytes], what: Any) -> None:
+    data = pickle.dumps(what, pickle.HIGHEST_PROTOCOL)
+    rest = memoryview(_length.pack(len(data)) + data)
+    while rest:
+        rest = rest[to.write(rest) :]
+
+
+def _received(source: IO[bytes]) -> bytearray:
+    """The next pickle. Raises EOFError where the other end is closed."""
+    (size,) = _length.unpack(_exactly(source, _length.size))
+    return _exactly(source, size)
+
+
+def _exactly(source: IO[bytes], size: int) -> bytearray:
+    data = bytearray(size)
+    rest = memoryview(data)
+    while rest:
+        count = source.readinto(rest)  # type: ignore[attr-defined]
+        if not count:
+            raise EOFError
+        rest = rest[count:]
+    return data
+
+
+def main() -> None:
+    """The child: reads what it is asked to, until it is done or nobody listens any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # from a terminal it goes to both; the parent says when to end
+    gc.freeze()
+    gc.disable()
+    source, to = os.fdopen(0, "rb", 0), os.fdopen(os.dup(1), "wb", 0)
+    os.dup2(2, 1)  # what anything prints must not come between the pickles
+
+    def before(keys: list[str]) -> Callable[[], Sides]:
+        _send(to, keys)
+        return lambda: pickle.loads(_received(source))  # noqa: S301  from our parent
+
+    try:
+        reader, asks = pickle.loads(_received(source))  # noqa: S301
+        try:
+            for number, each in enumerate(reader.ready(before if asks else None), 1):
+                _send(to, each)
+                if number % COLLECT == 0:
+                    gc.collect()
+            end = None
+        except Exception as error:  # whatever it is, the parent raises it
+            error.add_note("".join(traceback.format_exception(error)))
+            end = error
+        _send(to, end)
+    except (EOFError, BrokenPipeError):
+        """The parent is gone; so is the import."""
