@@ -3,6 +3,7 @@
 import os
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.cast import browser
 from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
@@ -46,6 +47,7 @@ def test_a_judge_is_tried_and_saved(page, endpoint, examples, chat_server, eager
 
     page.get_by_role("button", name="Run on the chosen examples").click()
     page.locator("#trial [data-state=finished]").wait_for()
+    expect(page.locator("#trial")).to_be_in_viewport()
     call = page.locator("#trial article").first
     assert "e0 · response x · criterion a" in call.inner_text()
     sides = call.locator(".sides > div")

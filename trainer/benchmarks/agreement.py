@@ -10,9 +10,10 @@ Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
 """
 
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations
 from math import comb
 from typing import Any, Literal
@@ -181,7 +182,14 @@ def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
     """Cohen's kappa of two raters from their values on the same units: `(p_o - p_e) / (1 - p_e)`."""
     if not pairs:
         return undefined("the two raters share no unit")
-    array = np.asarray(pairs)
+    return _cohen(tuple(sorted(Counter(pairs).items())))
+
+
+@lru_cache(maxsize=10_000)
+def _cohen(table: tuple[tuple[tuple[int, int], int], ...]) -> Estimate:
+    """The same from how often each pair of values occurs: in a crowd, thousands of rater pairs share a small table."""
+    cells, times = zip(*table, strict=True)
+    array = np.repeat(np.asarray(cells), times, axis=0)
     values, indices = np.unique(array, return_inverse=True)
     cells_PS, n_P = kinds(indices.reshape(array.shape).astype(np.float64))  # the cells of the confusion matrix
     first_P, second_P = cells_PS.astype(int).T

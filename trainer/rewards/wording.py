@@ -24,10 +24,16 @@ _OBJECT_NEEDED = (
     "|matches|fits|calls?|starts?|stops?|plans?|sets?|puts?|takes?|leaves?|supports?|reports?|outlines?|covers?"
 )
 _OBJECT = r"(?:the|an?|at|how|why|that|what|which|it|its|their|only|no|exactly|each|every|all|both|one|two|three|\d+)\b"
+# "is clear and concise": two qualities said of one thing. Pairs that are one notion, and names, are left in peace
+_QUALITIES = (
+    r"(?-i:\b(?:[Ii]s|[Aa]re|[Rr]emains?|[Ss]tays?|[Ss]ounds?)\s+(?:both\s+)?+"
+    r"(?!(?:right|wrong|true|false|black|white|one|two|three|four|given)\b)\p{Ll}{3,}(?<!ly)\s+and\s+(?:also\s+)?+\p{Ll}{4,}"
+    r"(?=\s*(?:[.,;:]|and\b|$)))"
+)
 COMPOUND = regex.compile(
     r"(?<!ly\s)\b(?:and|as\s+well\s+as|but(?:\s+also)?|while)\s+(?:also\s+|then\s+|it\s+|that\s+it\s+)?+(?:\p{L}+ly\s+)?+"
     rf"(?:(?:{_PLAIN})\b|(?:{_OBJECT_NEEDED})(?=\s+{_OBJECT}))"
-    r"|\band/or\b"
+    rf"|{_QUALITIES}|\band/or\b"
     r"|并且|而且|同时(?!间)|此外|以及(?=[说给解提避包列指])|[，,]并(?=\p{Han})",
     regex.IGNORECASE,
 )

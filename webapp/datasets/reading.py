@@ -4,6 +4,7 @@ It needs neither Django nor a connection, so that it can be a process of its own
 what was read before.
 """
 
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
@@ -93,16 +94,15 @@ class Reader:
         """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
         while the one before that is still to be written. Raises OSError for a file that cannot be read."""
         gatherer = Gatherer()
-        waiting: tuple[Batch, Callable[[], Sides]] | None = None
+        waiting: deque[tuple[Batch, Callable[[], Sides]]] = deque()
         place: Place | None = None
         for batch in self._batches():
             place = batch.place
-            answer = before(batch.keys) if before else dict
-            if waiting:
-                yield self._write(*waiting, gatherer)
-            waiting = (batch, answer)
+            waiting.append((batch, before(batch.keys) if before else dict))
+            if len(waiting) > (1 if before else 0):
+                yield self._write(*waiting.popleft(), gatherer)
         if waiting:
-            yield self._write(*waiting, gatherer)
+            yield self._write(*waiting.popleft(), gatherer)
         if place and (group := gatherer.rest()):
             yield Ready(replace(place, count=0), group=group)
 
@@ -141,6 +141,7 @@ class Reader:
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
             spoken.append(search.words(searched(given)))
+        batch.rows.clear()  # they take as much memory as all else, and whoever reads on still holds the batch
         ready.columns, ready.group = arrays.of(small), gatherer.add(spoken)
         return ready
 

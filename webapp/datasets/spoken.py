@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from . import search
 
-TEXTS = 1 << 14  # of a group, from which on it is complete; with one more batch, their places take two bytes
-BYTES = 1 << 24  # of its words, likewise
+TEXTS = 1 << 13  # of a group, from which on it is complete; with one more batch, their places take two bytes
+BYTES = 1 << 23  # of its words, likewise
 
 
 @dataclass(frozen=True)

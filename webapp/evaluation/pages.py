@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.core.formtree import Tree, shown
+from webapp.core.formtree import Input, Tree, shown
 from webapp.judging.queries import examples_by_key
 
-from . import judges
+from . import judges, sources
 from .models import Case, Evaluation
 from .recipes import RECIPES
 
@@ -95,6 +95,7 @@ class ConfigRow:
     value: str
     default: str
     changed: bool
+    name: str = ""  # of the row whose id the value is
 
 
 def asks_judges(evaluation: Evaluation) -> bool:
@@ -111,5 +112,9 @@ def config_rows(evaluation: Evaluation) -> list[ConfigRow]:
     recipe = RECIPES.get(evaluation.recipe)
     if recipe is None:
         return [ConfigRow(path, shown(value), "", False) for path, value in evaluation.config.items()]
-    group = Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {})
-    return [ConfigRow(each.path, each.value, each.default, each.changed) for each in group.every_input()]
+    group = sources.fill(evaluation.workspace_id, Tree(recipe.schema.model_json_schema()).draw(evaluation.config, {}))
+    return [ConfigRow(each.path, each.value, each.default, each.changed, _name(each)) for each in group.every_input()]
+
+
+def _name(given: Input) -> str:
+    return dict(given.options).get(str(given.value), "") if given.source else ""

@@ -67,8 +67,8 @@ def _carry_out(evaluation: Evaluation) -> None:
         outcome = RECIPES[evaluation.recipe].run(work)
         work.questions.note(outcome.report, outcome.cases)
         _finish(evaluation, outcome)
-    except Stopped:
-        return
+    except Stopped:  # how far it came is what a paused one has to show
+        Evaluation.objects.filter(pk=evaluation.pk, state=State.PAUSED).update(progress=evaluation.progress)
     except judges.Halted as halted:
         _pause(evaluation, str(halted))
     except DATABASE_AWAY:
@@ -114,7 +114,8 @@ def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
 def _pause(evaluation: Evaluation, why: str) -> None:
     """By itself: what was asked is kept, and resuming goes on behind it."""
     told = f"{why} What was answered is kept; resume it, or run it again with other settings."
-    if Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(state=State.PAUSED, problem=told):
+    rows = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING)
+    if rows.update(state=State.PAUSED, problem=told, progress=evaluation.progress):
         evaluation.state, evaluation.problem = State.PAUSED, told
         audit.record(evaluation.workspace, None, "evaluation.paused", evaluation, reason=why)
         services.tell(evaluation)

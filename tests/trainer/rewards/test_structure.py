@@ -31,6 +31,8 @@ def test_a_sound_rubric_gets_no_hint():
     [
         "Names the cause and gives an example.",
         "Names the cause and then explains it.",
+        "Is clear and concise.",
+        "The tone is both warm and respectful",
         "Is written in French, and it has three stanzas.",
         "Mentions the fee as well as explains who pays it.",
         "Uses a table and/or a list.",
@@ -51,6 +53,9 @@ def test_two_checks_in_one_criterion_are_pointed_at(text):
     "text",
     [
         "Names the pros and cons.",
+        "Says what is right and wrong.",
+        "Says that the capitals are Paris and Rome.",
+        "Says how salt and pepper are used.",
         "Mentions side effects and uses of the drug.",
         "States the date and the names of both parties.",
         "Mentions one of: fever, cough, or fatigue.",

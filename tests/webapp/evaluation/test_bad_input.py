@@ -206,9 +206,13 @@ def test_pairs_without_a_label_are_counted_and_not_asked_about(judged, chat_serv
     assert dict(row.results["coverage"])["Without a label"]["value"] == 2
 
 
-def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged):
+def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged, as_researcher):
     row = judged([example(i, preferences=()) for i in range(2)])
     assert row.state == "failed" and "no pair has a label" in row.problem
+    page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
+    assert row.problem in page and 'id="evaluation-state"' not in page  # said once
+    config = as_researcher.get(f"/evaluations/{row.pk}/config").content.decode()
+    assert '<span class="config-name">Judge v1' in config  # an id says nothing to people
 
 
 def test_a_rubric_without_criteria_cannot_be_asked_about_and_is_counted(cast, chat_server, endpoint):  # noqa: F811
@@ -267,3 +271,4 @@ def test_a_budget_stops_it_and_what_was_answered_stays(cast, endpoint, chat_serv
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == "paused" and "budget" in row.problem and 0 < Verdict.objects.count() < 30
+    assert (row.progress["done"], row.progress["total"]) == (Verdict.objects.count(), 30)  # how far it came is seen

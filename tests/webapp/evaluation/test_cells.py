@@ -26,3 +26,9 @@ def test_a_difference_of_percentages_is_not_a_percentage():
     found = {"value": 0.05, "low": -0.033, "high": 0.133, "n": 60, "missing": 0}
     shown = cell(r.estimate(found, unit="gap"))
     assert "+5.0 pp" in shown and "-3.3 to 13.3" in shown and "%" not in shown
+
+
+def test_words_in_place_of_an_interval_may_break_and_its_numbers_may_not():
+    alone = {"value": 1.0, "low": None, "high": None, "interval": "one case has no spread", "n": 1, "missing": 0}
+    assert '<span class="why">one case has no spread</span>' in cell(r.estimate(alone))
+    assert "why" not in cell(r.estimate({**alone, "low": 0.2, "high": 1.0}))

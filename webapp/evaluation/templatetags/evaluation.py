@@ -37,11 +37,11 @@ def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None =
 def _interval(shown: Mapping[str, Any]) -> SafeString:
     unit = shown.get("unit", "share")
     low, high = shown.get("low"), shown.get("high")
-    between = shown.get("interval") or "no interval"
+    between = format_html('<span class="why">{}</span>', shown.get("interval") or "no interval")
     if low is not None and high is not None:
-        between = f"{_bare(low, unit)} to {_bare(high, unit)}"
+        between = format_html("<span>{} to {}</span>", _bare(low, unit), _bare(high, unit))
     n = f"n {shown.get('n', 0):,}"
-    return format_html('<small class="muted"><span>{}</span> <span>{}</span> {}</small>', between, n, _lost(shown))
+    return format_html('<small class="muted">{} <span>{}</span> {}</small>', between, n, _lost(shown))
 
 
 def _lost(shown: Mapping[str, Any]) -> SafeString | str:

@@ -1,4 +1,4 @@
-// The editor of a judge: a variable goes where the cursor was last in a template.
+// The editor of a judge: a variable goes where the cursor was last in a template, and a trial comes into view.
 
 /** Puts `text` in place of what is selected in `area`, so that one undo takes it out again. */
 function insert(area, text) {
@@ -16,5 +16,10 @@ if (form) {
   form.addEventListener("click", (event) => {
     const button = event.target.closest("[data-variable]");
     if (button && last) insert(last, `{{${button.dataset.variable}}}`);
+  });
+  // it starts below the whole form, a page away from the button
+  const place = document.getElementById("trial");
+  place?.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.requestConfig?.verb === "post") place.scrollIntoView({ block: "start" });
   });
 }

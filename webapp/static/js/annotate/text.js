@@ -11,8 +11,12 @@ const pages = new Map(); // text -> promise of its HTML
 const MAX_KEPT = 200;
 // what formatting would change; a text without any of it stays one piece, as it was written
 const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s/m;
+const MOST_TEXTS = 64;
+const MOST_CHARACTERS = 200_000; // of one text, or of several together; a longer one stays as it was written
+const drawable = (text) => text.length <= MOST_CHARACTERS && MARKED.test(text);
 let formatted = recall("formatted", true);
 let batch = null;
+let missed = false; // said once, not for each text while the network is away
 
 const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
 
@@ -38,7 +42,7 @@ export function setFormatted(on) {
 
 /** Has texts ready before they are shown, when the formatted view is on. */
 export function warm(texts) {
-  if (formatted) for (const text of texts) if (MARKED.test(text)) htmlOf(text).catch(() => {});
+  if (formatted) for (const text of texts) if (drawable(text)) htmlOf(text).catch(() => {});
 }
 
 function htmlOf(text) {
@@ -50,16 +54,22 @@ function htmlOf(text) {
   return pages.get(text);
 }
 
-/** Texts asked for in the same moment travel together. */
+/** Texts asked for in the same moment travel together, as many as the server takes at once. */
 async function asked(text) {
-  batch ??= { texts: [], answer: Promise.resolve().then(() => {
-    const { texts } = batch;
-    batch = null;
-    return json("/api/v1/render", { body: { texts } });
-  }) };
+  if (!batch || batch.texts.length === MOST_TEXTS || batch.size + text.length > MOST_CHARACTERS) batch = opened();
   const mine = batch;
+  mine.size += text.length;
   const place = mine.texts.push(text) - 1;
   return (await mine.answer).html[place];
+}
+
+function opened() {
+  const mine = { texts: [], size: 0 };
+  mine.answer = Promise.resolve().then(() => {
+    if (batch === mine) batch = null;
+    return json("/api/v1/render", { body: { texts: mine.texts } });
+  });
+  return mine;
 }
 
 export class TextPanel {
@@ -73,7 +83,7 @@ export class TextPanel {
   }
 
   draw() {
-    if (formatted && MARKED.test(this.text)) this.drawFormatted();
+    if (formatted && drawable(this.text)) this.drawFormatted();
     else this.drawPlain();
   }
 
@@ -94,8 +104,10 @@ export class TextPanel {
       this.pieces = align(this.element, this.text);
       renderMath(this.element);
       paintSpans();
+      missed = false;
     } catch (error) {
-      toast(`The formatted view is not there: ${error.message}`, { tone: "warn" });
+      if (!missed) toast(`Shown as written; the formatted view is not there: ${error.message}`, { tone: "warn" });
+      missed = true;
     }
   }
 
