@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -226,7 +227,9 @@ class ServerEngine:
             self._post("/update_weights", {"update_info": {"path": str(path)}})
             self._post("/finish_weight_update", {"weight_version": str(version)})
         else:
-            self._post("/v1/load_lora_adapter", {"lora_name": ADAPTER, "lora_path": str(path), "load_inplace": True})
+            # not in place: the server would read such an adapter from its folder, which is gone by then, at every step
+            self._post("/v1/unload_lora_adapter", {"lora_name": ADAPTER}, absent=HTTPStatus.NOT_FOUND)
+            self._post("/v1/load_lora_adapter", {"lora_name": ADAPTER, "lora_path": str(path)})
             self._adapter = ADAPTER
             self._post("/update_weight_version", {"new_version": str(version)})
         self._post("/reset_prefix_cache", {})
@@ -246,14 +249,15 @@ class ServerEngine:
     def _rpc(self, method: str, args: list[str]) -> Any:
         return self._post("/collective_rpc", {"method": method, "args": args})["results"][0]
 
-    def _post(self, path: str, body: dict[str, Any]) -> Any:
+    def _post(self, path: str, body: dict[str, Any], absent: int = HTTPStatus.OK) -> Any:
+        """The answer; `absent` is a status that is as good as 200."""
         try:
             response = self._client.post(path, json=body)
         except httpx.HTTPError as error:
             _lost(
                 f"the vLLM server at {self._client.base_url} does not answer {path} ({type(error).__name__}: {error})"
             )
-        if response.status_code != 200:
+        if response.status_code not in (HTTPStatus.OK, absent):
             _lost(
                 f"the vLLM server at {self._client.base_url} answers {path} with {response.status_code}: {response.text[:300]}"
             )
