@@ -8,8 +8,6 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12)
 VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
-# Files with tests of a marker: others need not be imported, and some import torch
-MARKED = $(shell grep -rl --include='*.py' 'mark\.$(1)' tests)
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
 
 .DEFAULT_GOAL := help
@@ -37,8 +35,8 @@ run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops 
 
 test: setup  ## Run the whole test suite
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
-	$(PYTEST) -m stack $(call MARKED,stack)
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack"
+	$(PYTEST) -m stack
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 

@@ -1,5 +1,6 @@
 """The loop: what it reports, how it ends, that it learns, and that it comes back from a kill."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 import torch
 
 from trainer import checkpoints
-from trainer.config import PolicyConfig, resolve
+from trainer.config import PolicyConfig
 from trainer.inference.checksum import digest_of
 from trainer.loops.errors import AttemptAbandoned, RunFailed, StopRequested
 from trainer.loops.policy import learning_rate
@@ -94,23 +95,20 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(
     assert again == {place: value for place, value in expected.items() if place[0] >= 3}
 
 
-def test_a_killed_run_resumes_to_the_same_metrics(
-    examples_file: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_killed_run_resumes_to_the_same_metrics(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     import json
 
-    settings = SMALL | {"steps": 12, "evaluation": {"every": 0}}
     config = tmp_path / "config.json"
-    config.write_text(json.dumps(settings))
+    config.write_text(json.dumps(SMALL | {"steps": 12, "evaluation": {"every": 0}}))
 
     def command(out: Path) -> list[str]:
         files = ["--config", str(config), "--data", str(examples_file), "--model", str(tiny_dir), "--out", str(out)]
         return [sys.executable, "-m", "trainer", "run", *files]
 
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")  # the same sums in every process
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert run(resolve("policy", settings), examples_file, tiny_dir, whole)
-    process = subprocess.Popen(command(broken), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    subprocess.run(command(whole), check=True, env=environment, capture_output=True, timeout=120)
+    process = subprocess.Popen(command(broken), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 100
     while not checkpoints.steps(broken / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.002)
@@ -118,7 +116,7 @@ def test_a_killed_run_resumes_to_the_same_metrics(
     process.wait()
     assert 0 < checkpoints.steps(broken / "checkpoints")[-1] < 12
     resumed = [*command(broken), "--resume"]
-    subprocess.run(resumed, check=True, capture_output=True, timeout=120)
+    subprocess.run(resumed, check=True, env=environment, capture_output=True, timeout=120)
     assert metrics_of(broken) == metrics_of(whole)
     numbers = [event.seq for event in events_of(broken)]
     assert numbers == list(range(1, len(numbers) + 1))
