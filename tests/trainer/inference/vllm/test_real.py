@@ -6,12 +6,16 @@ from typing import Any
 import pytest
 import torch
 
+from trainer.inference.build import build_sampler
 from trainer.inference.checksum import Checksum
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SamplerInvalid
 from trainer.loops.learner import Learner
 
+from .conftest import SERVERS, vllm_config
+
+pytestmark = pytest.mark.vllm
 TOLERANCE = 2e-5
 """Of a log-probability in float32: kernels add in different orders."""
 PROMPTS = ((5, 6, 7, 8), (5, 6, 7, 9, 10, 11), (70, 71))
@@ -42,25 +46,31 @@ def learner(setting: Any, small_dir: Path) -> Learner:
     return Learner(load_model(small_dir), setting[1])
 
 
+@pytest.fixture
+def local(small_dir: Path) -> LocalSampler:
+    return LocalSampler(load_model(small_dir), load_tokenizer(small_dir))
+
+
 @pytest.mark.parametrize("top_p", [1.0, 0.7])
-def test_log_probs_are_those_of_the_distribution_that_was_drawn_from(
-    setting: Any, learner: Learner, top_p: float
+def test_log_probs_are_those_of_the_distribution_that_was_drawn_from_as_with_the_local_sampler(
+    setting: Any, learner: Learner, local: LocalSampler, top_p: float
 ) -> None:
     sampler, config = setting
     push(sampler, learner, config, 0)
     asked = requests(0.8, top_p)
-    for request, result in zip(asked, sampler.sample(asked), strict=True):
-        expected = learner.sampled_log_probs((request.prompt_tokens, result.tokens), 0.8, top_p).detach()
-        torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
-        assert (result.version, len(result.tokens)) == (0, 12) or result.finish_reason == "stop"
-    assert len({result.tokens for result in sampler.sample(asked)}) == len(asked), "seeds make them differ"
+    for who in (sampler, local):
+        results = who.sample(asked)
+        for request, result in zip(asked, results, strict=True):
+            expected = learner.sampled_log_probs((request.prompt_tokens, result.tokens), 0.8, top_p).detach()
+            torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
+            assert (result.version, len(result.tokens)) == (0, 12) or result.finish_reason == "stop"
+        assert len({result.tokens for result in results}) == len(asked), "seeds make them differ"
 
 
 def test_a_push_changes_what_is_sampled_into_what_the_local_sampler_says(
-    setting: Any, learner: Learner, small_dir: Path
+    setting: Any, learner: Learner, local: LocalSampler
 ) -> None:
     sampler, config = setting
-    local = LocalSampler(load_model(small_dir), load_tokenizer(small_dir))
     greedy = requests(0.0)[::3]
     push(sampler, learner, config, 0)
     before = [result.tokens for result in sampler.sample(greedy)]
@@ -101,10 +111,9 @@ def test_a_push_that_is_lost_shows_in_the_checksum(
     sampler.version = 0
 
 
-def test_stop_tokens_and_stop_texts_end_a_response(setting: Any, learner: Learner, small_dir: Path) -> None:
+def test_stop_tokens_and_stop_texts_end_a_response(setting: Any, learner: Learner, local: LocalSampler) -> None:
     sampler, config = setting
     push(sampler, learner, config, 0)
-    local = LocalSampler(load_model(small_dir), load_tokenizer(small_dir))
     free = SampleRequest(PROMPTS[0], 12, 0.0)
     said = local.sample([free])[0]
     stop = said.text[3:5]
@@ -132,12 +141,13 @@ def test_progress_is_told_and_may_end_the_sampling(setting: Any, learner: Learne
     assert len(sampler.sample(requests(1.0))) == 9
 
 
+@pytest.mark.parametrize("setting", SERVERS, indirect=True, ids="-".join)
 def test_a_server_is_refused_where_it_cannot_serve_the_run(setting: Any, small_dir: Path) -> None:
-    from trainer.inference.build import build_sampler
-
     _, config = setting
-    if config.sampler.kind == "vllm":
-        pytest.skip("an engine of the run's own always fits")
     other = config.model_copy(update={"model": config.model.model_copy(update={"dtype": "bfloat16"})})
     with pytest.raises(SamplerInvalid, match="dtype 'float32', this run needs 'bfloat16'"):
+        build_sampler(other, small_dir, load_tokenizer(small_dir))
+    swapped, why = ("adapters", "takes adapters of rank 0") if config.sampler.push == "merged" else ("merged", "--rank")
+    other = vllm_config("vllm_server", swapped, config.sampler.url)
+    with pytest.raises(SamplerInvalid, match=why):
         build_sampler(other, small_dir, load_tokenizer(small_dir))

@@ -1,11 +1,10 @@
-"""Whole runs that sample with vLLM: resumed after a kill, and with an engine that is killed under them."""
+"""Whole runs that sample with vLLM, whose engine, worker or whole process is killed under them."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,12 +21,28 @@ from trainer.loops.run import run_policy
 from trainer.monitors import RunMonitor, Spool
 from trainer.runners import loop_for
 
+pytestmark = pytest.mark.vllm
 CONFIG: dict[str, Any] = SMALL | {
-    "sampler": {"kind": "vllm", "kv_cache_gb": 0.25, "max_batch": 16},
+    "sampler": {"kind": "vllm", "push": "adapters", "kv_cache_gb": 0.25, "max_batch": 16},
     "scaffold": None,
-    "steps": 4,
+    "steps": 5,
     "evaluation": {"every": 0},
 }
+_PATIENCE_S = 600.0
+
+
+class Watching(RunMonitor):
+    """Does something once, as soon as the metrics of a step are there and before the next step begins."""
+
+    def __init__(self, out: Path, step: int = 0, act: Callable[[], Any] = lambda: None) -> None:
+        super().__init__(Spool(out / "events.jsonl"))
+        self._when, self._act = step, act
+
+    def metrics(self, step: int, *values: Any) -> None:
+        super().metrics(step, *values)
+        if step == self._when:
+            self._when = 0
+            self._act()
 
 
 def engines(pid: int) -> list[psutil.Process]:
@@ -45,60 +60,52 @@ def said(out: Path, kind: str) -> list[str]:
     return [item.message if kind == "log" else item.reason for item in data if item.kind == kind]
 
 
-def kill_an_engine(when: Callable[[], bool], pid: Callable[[], int]) -> None:
-    def wait_and_kill() -> None:
-        while not (when() and engines(pid())):
-            time.sleep(0.05)
-        engines(pid())[0].send_signal(signal.SIGKILL)
-
-    threading.Thread(target=wait_and_kill, daemon=True).start()
+def until(true: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + _PATIENCE_S
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
-@pytest.mark.parametrize("push", ["merged", "adapters"])
-def test_a_killed_run_resumes_to_the_same_metrics(
-    push: str, examples_file: Path, small_dir: Path, tmp_path: Path
+def test_a_run_whose_engine_and_then_whose_process_is_killed_resumes_to_the_same_metrics(
+    examples_file: Path, small_dir: Path, tmp_path: Path
 ) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(CONFIG | {"sampler": CONFIG["sampler"] | {"push": push}}))
-
-    def command(out: Path, *more: str) -> list[str]:
-        files = ["--config", str(config), "--data", str(examples_file), "--model", str(small_dir), "--out", str(out)]
-        return [sys.executable, "-m", "trainer", "run", *files, *more]
-
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    config = resolve("policy", CONFIG)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(whole), check=True, env=environment)
+    assert run_policy(config, examples_file, small_dir, whole, Watching(whole), resume=False)
     assert any("sampler and trainer agree" in line for line in said(whole, "log"))
-    process = subprocess.Popen(command(broken), env=environment)
-    while not checkpoints.steps(broken / "checkpoints"):
-        assert process.poll() is None
-        time.sleep(0.002)
-    process.send_signal(signal.SIGKILL)
+
+    monitor = Watching(broken, 2, lambda: [engine.kill() for engine in engines(os.getpid())])
+    assert not run_policy(config, examples_file, small_dir, broken, monitor, resume=False)
+    assert said(broken, "state")[-1] == (
+        "vLLM's engine process has ended; its log says why. Nothing is lost: resume the run from its last checkpoint."
+    )
+    assert 1 <= checkpoints.steps(broken / "checkpoints")[-1] <= 2
+
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    files = ["--config", str(tmp_path / "config.json"), "--data", str(examples_file), "--model", str(small_dir)]
+    command = [sys.executable, "-m", "trainer", "run", *files, "--out", str(broken), "--resume"]
+    process = subprocess.Popen(command)
+    until(lambda: process.poll() is not None or checkpoints.steps(broken / "checkpoints")[-1] >= 3)
+    left = engines(process.pid) if process.poll() is None else []
+    process.kill()
     process.wait()
-    subprocess.run(command(broken, "--resume"), check=True, env=environment)
+    assert not psutil.wait_procs(left, timeout=_PATIENCE_S)[1], "engines end with the run"
+    subprocess.run(command, check=True)
     assert metrics_of(broken) == metrics_of(whole)
 
 
-def test_an_engine_that_is_killed_ends_a_synchronous_run_with_the_reason(
-    examples_file: Path, small_dir: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "run"
-    kill_an_engine(lambda: bool(checkpoints.steps(out / "checkpoints")), os.getpid)
-    config = resolve("policy", CONFIG | {"steps": 1000})
-    assert not run_policy(config, examples_file, small_dir, out, RunMonitor(Spool(out / "events.jsonl")), resume=False)
-    assert said(out, "state")[-1] == (
-        "vLLM's engine process has ended; its log says why. Nothing is lost: resume the run from its last checkpoint."
-    )
-
-
-def test_an_asynchronous_run_replaces_a_worker_whose_engine_is_killed(
+def test_an_asynchronous_run_replaces_workers_whose_engine_is_killed_or_who_are_killed_themselves(
     examples_file: Path, small_dir: Path, tmp_path: Path
 ) -> None:
     import ray
 
     out = tmp_path / "run"
-    config = resolve("policy", CONFIG | {"steps": 6, "runner": {"kind": "async", "workers": 1, "heartbeat_s": 600.0}})
+    runner = {"kind": "async", "workers": 1, "heartbeat_s": 600.0}
+    sampler = CONFIG["sampler"] | {"push": "merged"}
+    config = resolve("policy", CONFIG | {"steps": 8, "sampler": sampler, "runner": runner})
     loops: list[Any] = []
+    left: list[psutil.Process] = []
 
     def loop_of(parts: Any) -> Any:
         loops.append(loop_for(config, small_dir)(parts))
@@ -108,12 +115,21 @@ def test_an_asynchronous_run_replaces_a_worker_whose_engine_is_killed(
         pids = loops[0]._conductor._fleet.pids()
         return next(pid for name, pid in sorted(pids.items()) if name.startswith("rollout"))
 
-    kill_an_engine(lambda: bool(loops) and loops[0].step >= 1, worker)
+    def kill_the_engine() -> None:
+        engines(worker())[0].kill()
+        monitor._when, monitor._act = 5, kill_the_worker
+
+    def kill_the_worker() -> None:
+        left.extend(engines(worker()))
+        os.kill(worker(), signal.SIGKILL)
+
+    monitor = Watching(out, 1, kill_the_engine)
     try:
-        monitor = RunMonitor(Spool(out / "events.jsonl"))
         assert run_policy(config, examples_file, small_dir, out, monitor, resume=False, loop_of=loop_of)
     finally:
         ray.shutdown()
-    lost = [line for line in said(out, "log") if "was lost and is replaced" in line]
-    assert lost and lost[0].startswith("rollout-") and "vLLM's engine process has ended" in lost[0]
-    assert checkpoints.steps(out / "checkpoints")[-1] == 6
+    first, second = [line for line in said(out, "log") if "was lost and is replaced" in line]
+    assert first.startswith("rollout-") and "vLLM's engine process has ended" in first
+    assert second.startswith("rollout-") and second.split()[0] != first.split()[0]
+    assert left and not psutil.wait_procs(left, timeout=_PATIENCE_S)[1], "engines end with their worker"
+    assert checkpoints.steps(out / "checkpoints")[-1] == 8
