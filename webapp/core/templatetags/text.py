@@ -67,9 +67,20 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-def _right_to_left(tokens: Sequence[Token]) -> bool:
-    """Whether the first text in these begins from the right: then numbers and lines beside it stand there as well."""
-    text = next((token.content for token in tokens if token.type == "inline"), "")
+def _direct(tokens: Sequence[Token]) -> None:
+    """Gives blocks their direction. What holds blocks begins from the right where its first text does: then numbers and
+    lines beside it stand there as well. From the end, so that the text that follows is known."""
+    rtl = False
+    for token in reversed(tokens):
+        if token.type == "inline":
+            rtl = _right_to_left(token.content)
+        elif token.type in BLOCKS:
+            token.attrSet("dir", "auto")
+        elif token.type in AROUND and rtl:
+            token.attrSet("dir", "rtl")
+
+
+def _right_to_left(text: str) -> bool:
     strong = (kind for kind in map(bidirectional, text) if kind in STRONG)
     return next(strong, "L") in RIGHT_TO_LEFT
 
@@ -86,11 +97,7 @@ def markdown(text: str | None) -> SafeString:
         return mark_safe(f'<p dir="auto">{escape(text)}</p>')  # noqa: S308  escaped
     parser = _parser()
     tokens: Sequence[Token] = parser.parse(text)
-    for index, token in enumerate(tokens):
-        if token.type in BLOCKS:
-            token.attrSet("dir", "auto")
-        elif token.type in AROUND and _right_to_left(tokens[index:]):
-            token.attrSet("dir", "rtl")
+    _direct(tokens)
     html = parser.renderer.render(tokens, parser.options, {})
     clean = nh3.clean(
         html,
