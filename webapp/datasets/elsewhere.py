@@ -13,9 +13,8 @@ import subprocess
 import sys
 import traceback
 from collections import deque
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 from struct import Struct
 from typing import IO, Any
@@ -59,16 +58,9 @@ def _why(code: int) -> str:
     return f"The process that reads the file {told} before it was done; what it had read is kept, and the import goes on from there."
 
 
-@contextmanager
-def _process() -> Iterator[subprocess.Popen[bytes]]:
-    """The child; it is over when the block is, however that ends."""
+def _process() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, bufsize=0) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    return subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
 
 def _send(to: IO[bytes], what: Any) -> None:
