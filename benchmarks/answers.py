@@ -87,9 +87,8 @@ def measure(answers: int, exported: int) -> dict[str, tuple[float, str, float | 
     )
     job, job_cpu = timed(partial(standing.bring_up_to_date, large))
     standing.bring_up_to_date(tenth)
-    TaskReview.objects.update(
-        matcher="nobody"
-    )  # no worker is here to match reasons: pages are not to queue a job for it
+    # no worker is here to match reasons: pages are not to queue a job for it
+    TaskReview.objects.update(matcher="nobody")
     return {
         "answers_export": (lines, "s", LABEL_STUDIO),
         "answers_export_processor": (cpu, "s", None),
