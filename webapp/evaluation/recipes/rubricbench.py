@@ -156,7 +156,12 @@ def _alignment(seen: Sequence[Seen]) -> r.Table:
         "hallucination": "generated items that match nothing",
         "f1": "structural F1, the harmonic mean of precision and recall",
     }
-    leads = {"recall": "misses human items", "precision": "hallucinates", "hallucination": "hallucinates", "f1": "matched"}
+    leads = {
+        "recall": "misses human items",
+        "precision": "hallucinates",
+        "hallucination": "hallucinates",
+        "f1": "matched",
+    }
     rows = [
         [r.text(name.capitalize()), r.estimate(found[name], leads[name]), r.text(meaning)]
         for name, meaning in words.items()
