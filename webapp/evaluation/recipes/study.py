@@ -107,9 +107,9 @@ def _coverage(judged: Rows, pairs: Mapping[str, Pair], unknown: int) -> list[tup
         ("People", r.count(len({each.given.rater for each in judged}))),
         ("Pairs in both arms", r.count(len(both[HUMAN] & both[OWN]), "both arms")),
         ("In one arm only", r.count(len(one), "one arm", tone="warn" if one else "")),
-        ("Not judged yet", r.count(len(pairs.keys() - both[HUMAN] - both[OWN]))),
+        ("Not judged yet", r.number(len(pairs.keys() - both[HUMAN] - both[OWN]), "count")),
         ("Could not be assessed", r.count(silent, "no verdict", tone="warn" if silent else "")),
-        *([("About other pairs", r.count(unknown, tone="warn"))] if unknown else []),
+        *([("About other pairs", r.number(unknown, "count"))] if unknown else []),
     ]
 
 

@@ -115,8 +115,12 @@ def test_beside_people_on_the_same_criteria():
 
 
 def test_two_judges_are_compared_on_the_same_criteria():
-    report, _, _ = run(MILD, CLOSE)
+    report, cases, _ = run(MILD, CLOSE)
     found = row(report, "Against judge 2", "judge 1")
+    for words in ("Only judge 2 right", "Only this one right"):
+        assert len(carrying(cases, found[words]["tags"])) == found[words]["value"]
+    counted = dict(report["coverage"])["Judges disagree"]
+    assert len(carrying(cases, counted["tags"])) == counted["value"] >= 2 * 3
     assert found["Difference"]["value"] == pytest.approx(3 / 5 - 4 / 5)
     assert (found["Only judge 2 right"]["value"], found["Only this one right"]["value"]) == (2, 1)
     assert found["p (McNemar)"]["value"] == 1.0  # 2 against 1
