@@ -14,7 +14,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.annotation import _people, _project, _version, _workspace
+from benchmarks.annotation import ELSEWHERE, _people, _project, _version, _workspace
 from benchmarks.datasets import database, quantile
 from benchmarks.machine import describe
 
@@ -90,7 +90,7 @@ def measure(answers: int, exported: int) -> dict[str, tuple[float, str, float | 
     # no worker is here to match reasons: pages are not to queue a job for it
     TaskReview.objects.update(matcher="nobody")
     return {
-        "answers_export": (lines, "s", LABEL_STUDIO),
+        "answers_export": (lines, f"s, {ELSEWHERE}", LABEL_STUDIO),
         "answers_export_processor": (cpu, "s", None),
         "answers_export_csv": (table, "s", None),
         "answers_export_csv_processor": (table_cpu, "s", None),

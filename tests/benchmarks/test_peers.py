@@ -1,6 +1,7 @@
 """Peers of annotation: what is said where one is away, and how its people work, without installing anything."""
 
 import asyncio
+import json
 
 import httpx
 import pytest
@@ -60,5 +61,15 @@ def test_a_peer_that_is_away_stands_with_the_number_measured_elsewhere(monkeypat
         raise peers.PeerAway("it did not start")
 
     monkeypatch.setattr(peers, "potato", away)
-    assert annotation._potato(1) == annotation.POTATO
+    assert annotation._potato(1) is None
     assert "it did not start" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("potato", "peer", "elsewhere"), [(None, annotation.POTATO, True), (21.5, 21.5, False)])
+def test_a_number_from_elsewhere_is_never_shown_as_measured_here(capsys, potato, peer, elsewhere):
+    names = ("submit+next per second, 50 people", "p95 ms, 200 people thinking 20 s", "tasks made per second")
+    annotation.report(dict.fromkeys(names, 250.0), potato)
+    rows = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert rows["annotation_vs_potato"]["peer"] == peer
+    assert ("elsewhere" in rows["annotation_vs_potato"]["unit"]) is elsewhere
+    assert "elsewhere" in rows["annotation_vs_label_studio"]["unit"]

@@ -5,6 +5,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from webapp.accounts import services
+from webapp.accounts.models import Membership, User
 
 pytestmark = pytest.mark.django_db
 
@@ -36,9 +37,26 @@ def test_signin_prints_a_link_that_works(cast, capsys, client):
     assert client.post(path).status_code == 302
 
 
-def test_the_demos_owner_is_made_once(db, capsys):
-    from webapp.accounts.models import Membership
+def test_the_first_person_of_an_empty_installation_is_made_with_a_workspace(db, capsys, client):
+    with pytest.raises(CommandError, match="--new WORKSPACE"):
+        call_command("signin", "zoe@example.org")
+    call_command("signin", "Zoe@example.org", "--new", "Lab")
+    assert client.post("/" + capsys.readouterr().out.strip().split("/", 3)[3]).status_code == 302
+    made = Membership.objects.get(user__email="zoe@example.org")
+    assert (made.role, made.workspace.name) == ("owner", "Lab")
 
+
+@pytest.mark.parametrize(
+    ("email", "name", "why"),
+    [("ada@example.org", "Lab", "already"), ("zoe", "Lab", "no e-mail"), ("zoe@example.org", " ", "needs a name")],
+)
+def test_nobody_is_made_twice_or_without_address_and_workspace(cast, email, name, why):
+    with pytest.raises(CommandError, match=why):
+        call_command("signin", email, "--new", name)
+    assert not User.objects.filter(email__startswith="zoe").exists()
+
+
+def test_the_demos_owner_is_made_once(db, capsys):
     call_command("demo", "--link")
     call_command("demo", "--link")
     assert Membership.objects.filter(user__email="demo@localhost", role="owner").count() == 1

@@ -305,6 +305,7 @@ def test_remarks_and_wishes_for_the_guidelines(pairs, cast):
     page = browser(cast.researcher).get(f"/projects/{pairs.pk}/review").content.decode()
     assert "Say what a tie is." in page and "New guideline version" in page
     [listed] = api.get(f"/projects/{pairs.pk}/comments", kind="guidelines").json()["items"]
+    assert listed["by"] == str(cast.reviewer.user) and f"{listed['by']}, <time" in page
     assert api.post(f"/comments/{listed['id']}/settle").json()["resolved_at"]
     assert Comment.objects.get().resolved_at and api.get(f"/projects/{pairs.pk}/comments").json()["items"] == []
 

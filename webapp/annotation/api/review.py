@@ -11,8 +11,9 @@ from pydantic import Field
 from webapp.accounts.access import require
 
 from .. import access
-from ..models import Comment, Project, Task
+from ..models import Project, Task
 from ..queries import agreement, review, review_page
+from ..queries.faces import comment as told
 from ..queries.faces import faces, published
 from ..queries.fields import cell, tasks_behind
 from ..services import matching, standing
@@ -96,10 +97,13 @@ class SendBackIn(Schema):
 
 
 class CommentOut(Schema):
+    """`by`: who answers in the project under a pseudonym, others by their names."""
+
     id: int
     task_id: int
     kind: str
     text: str
+    by: str
     created_at: datetime
     resolved_at: datetime | None
 
@@ -182,7 +186,8 @@ def withdraw_majority(request: HttpRequest, project_id: Id) -> dict[str, Any]:
 @router.get("/projects/{int:project_id}/comments", response=CommentList, summary="Open remarks about its tasks")
 def list_comments(request: HttpRequest, project_id: Id, kind: Literal["", "remark", "guidelines"] = "") -> object:
     project = access.project_read(require(request), project_id)
-    return {"items": list(review.comments(project, kind)[:200])}
+    people = faces(project)
+    return {"items": [told(row, people) for row in review.comments(project, kind)[:200]]}
 
 
 @router.get("/tasks/{int:task_id}/review", summary="A task with everything said about it")
@@ -227,16 +232,18 @@ def regroup(request: HttpRequest, task_id: Id, payload: GroupsIn) -> dict[str, A
 
 
 @router.post("/tasks/{int:task_id}/comments", response={201: CommentOut}, summary="Remark on a task")
-def comment(request: HttpRequest, task_id: Id, payload: CommentIn) -> Status[Comment]:
+def comment(request: HttpRequest, task_id: Id, payload: CommentIn) -> Status[dict[str, Any]]:
     membership = require(request)
     task = access.task_read(membership, task_id)
-    return Status(201, services.comment(membership, task, payload.kind, payload.text))
+    made = services.comment(membership, task, payload.kind, payload.text)
+    return Status(201, told(made, faces(task.project)))
 
 
 @router.post("/comments/{int:comment_id}/settle", response=CommentOut, summary="Mark a remark as dealt with")
-def settle(request: HttpRequest, comment_id: Id, payload: SettleIn) -> Comment:
+def settle(request: HttpRequest, comment_id: Id, payload: SettleIn) -> dict[str, Any]:
     membership = require(request)
-    return services.settle_comment(membership, access.comment_read(membership, comment_id), payload.settled)
+    row = services.settle_comment(membership, access.comment_read(membership, comment_id), payload.settled)
+    return told(row, faces(row.project))
 
 
 @router.post("/assignments/{int:assignment_id}/send-back", summary="Give an answer back to its author")

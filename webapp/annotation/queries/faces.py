@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from webapp.annotation.models import AgreementReport, Project
+from webapp.accounts.models import User
+from webapp.annotation.models import AgreementReport, Comment, Project
 
 from .raters import Rater, raters
 
@@ -28,12 +29,31 @@ class Faces:
         rater = self.by_user.get(user)
         return rater.number if rater else 0
 
+    def author(self, user: User | None) -> str:
+        """Of a remark: whoever answers in the project under a pseudonym, others by their names."""
+        if user is None:
+            return "Somebody who left"
+        return self.label(user.pk) if user.pk in self.by_user else str(user)
+
     def user(self, number: int) -> int | None:
         return next((rater.user for rater in self.by_user.values() if rater.number == number), None)
 
 
 def faces(project: Project, named: bool = False) -> Faces:
     return Faces(raters(project), named)
+
+
+def comment(row: Comment, people: Faces) -> dict[str, Any]:
+    """A remark as the API and the reviewer's pages tell it."""
+    return {
+        "id": row.pk,
+        "task_id": row.task_id,
+        "kind": row.kind,
+        "text": row.text,
+        "by": people.author(row.author),
+        "created_at": row.created_at,
+        "resolved_at": row.resolved_at,
+    }
 
 
 def published(report: AgreementReport, people: Faces, newest: int) -> dict[str, Any]:

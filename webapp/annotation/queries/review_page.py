@@ -5,10 +5,10 @@ from typing import Any
 
 from webapp.annotation import kinds
 from webapp.annotation.consolidation import Row, agreed
-from webapp.annotation.models import Answer, Comment, Resolution
+from webapp.annotation.models import Answer, Resolution
 from webapp.annotation.shown import rationale
 
-from .faces import Faces
+from .faces import Faces, comment
 from .review import Opened, beside, comments
 
 
@@ -32,7 +32,7 @@ def task(opened: Opened, people: Faces) -> dict[str, Any]:
         "groups": opened.groups,
         "complete": row.overlap is not None and len(opened.answers) >= row.overlap,
         "resolution": resolution and _resolution(resolution, opened),
-        "comments": [_comment(each) for each in comments(row.project, task=row)],
+        "comments": [_comment(comment(each, people)) for each in comments(row.project, task=row)],
         "previous": before,
         "next": following,
     }
@@ -107,11 +107,7 @@ def _resolution(row: Resolution, opened: Opened) -> dict[str, Any]:
     }
 
 
-def _comment(row: Comment) -> dict[str, Any]:
-    return {
-        "id": row.pk,
-        "kind": row.kind,
-        "text": row.text,
-        "created_at": row.created_at.isoformat(),
-        "settled": row.resolved_at is not None,
-    }
+def _comment(told: dict[str, Any]) -> dict[str, Any]:
+    """As JSON, which has no times."""
+    told["settled"] = told.pop("resolved_at") is not None
+    return {**told, "created_at": told["created_at"].isoformat()}

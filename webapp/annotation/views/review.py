@@ -17,13 +17,14 @@ from webapp.core.problems import Conflict, Invalid, Problem
 from .. import access, pages
 from ..models import Project
 from ..queries import agreement, answers, review, review_page
-from ..queries.faces import Faces, faces, grid, matrix
+from ..queries.faces import Faces, comment, faces, grid, matrix
 from ..queries.fields import cell, tasks_behind
 from ..queries.jobs import jobs
 from ..services import matching, publish, standing
 from ..services import review as services
 
 CELL_PAGE = ANSWERS_PAGE = 50
+REMARKS = 20  # open ones on the list; the others follow as these are dealt with
 
 
 def seen_as(request: HttpRequest, membership: Membership, project: Project) -> Faces:
@@ -123,6 +124,7 @@ def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
     matching.ask(project)
     show = request.GET.get("show", "open")
     show = show if show in review.SHOWN else "open"
+    people, remarks = faces(project), review.comments(project)
     ids, following = review.least_agreement(project, show, request.GET.get("after", "")[:60])
     context = pages.context(membership, project, "review") | {
         "far": review.far(project),
@@ -130,7 +132,8 @@ def project_review(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "rows": review.listed(project, ids),
         "next": f"?show={show}&after={following}" if following else "",
         "first": ids[0] if ids else None,
-        "comments": review.comments(project)[:20],
+        "comments": [comment(each, people) for each in remarks[:REMARKS]],
+        "more_remarks": max(0, remarks.count() - REMARKS),
         "job": jobs(project).get("majority"),
     }
     return render(request, "annotation/review.html", context)

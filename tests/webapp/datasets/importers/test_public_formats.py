@@ -240,6 +240,21 @@ def test_rubricbench_label_is_the_place_of_the_better_response():
 
 
 @pytest.mark.parametrize(
+    ("found", "domain"), [("precise IF", "IF"), ("mmlu-pro", "STEM"), ("human-preference", "Chat"), ("mbpp", "Coding")]
+)
+def test_rubricbench_pairs_are_in_the_five_domains_of_the_paper(found, domain):
+    example = read({**RUBRICBENCH, "domain": found})
+    assert (example.domain, example.meta["subdomain"]) == (domain, found)
+    again = read({**RUBRICBENCH, "domain": domain, "subdomain": found})  # as the export writes it
+    assert (again.domain, again.meta["subdomain"]) == (domain, found)
+
+
+def test_a_rubricbench_domain_of_ones_own_stays():
+    example = read({**RUBRICBENCH, "domain": "Cooking"})
+    assert example.domain == "Cooking" and "subdomain" not in example.meta
+
+
+@pytest.mark.parametrize(
     "rubrics", ["1. Names a colour\n2. Is one word", ["Names a colour", {"criterion": "Is one word"}]]
 )
 def test_rubricbench_items_come_as_lines_or_lists(rubrics):

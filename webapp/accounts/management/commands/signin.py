@@ -1,12 +1,16 @@
-"""`manage.py signin EMAIL`: prints a link that signs this person in once."""
+"""`manage.py signin EMAIL`: prints a link that signs this person in once; with `--new WORKSPACE` it makes the person."""
 
 from typing import Any
 
+from django.core.exceptions import ValidationError
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.validators import validate_email
+from django.db import transaction
 
 from webapp.accounts import services
 from webapp.accounts.models import User
 from webapp.core.addresses import public_url
+from webapp.core.problems import Invalid
 
 
 class Command(BaseCommand):
@@ -14,9 +18,27 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
+        parser.add_argument("--new", metavar="WORKSPACE", help="make the account, as the owner of a new workspace")
 
-    def handle(self, *args: Any, **options: Any) -> None:
-        user = User.objects.filter(email=options["email"].strip().lower(), is_active=True).first()
+    def handle(self, *args: Any, email: str, new: str | None, **options: Any) -> None:
+        user = User.objects.filter(email=email.strip().lower()).first()
+        if new is not None:
+            user = _made(email, new, user)
         if user is None:
-            raise CommandError(f"There is no account {options['email']}.")
+            raise CommandError(f"There is no account {email}. With --new WORKSPACE it is made.")
+        if not user.is_active:
+            raise CommandError(f"The account {email} is closed.")
         self.stdout.write(f"{public_url()}/sign-in/link/{services.create_sign_in_link(user)}")
+
+
+@transaction.atomic
+def _made(email: str, workspace: str, before: User | None) -> User:
+    if before:
+        raise CommandError(f"There is an account {email} already: leave --new out.")
+    try:
+        validate_email(email.strip())
+        return services.create_workspace(workspace, services.get_or_create_user(email)).user
+    except ValidationError as problem:
+        raise CommandError(f"{email} is no e-mail address.") from problem
+    except Invalid as problem:
+        raise CommandError(problem.message) from problem

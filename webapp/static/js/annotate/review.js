@@ -314,8 +314,8 @@ function drawRemarks() {
   const list = part("remarks");
   list.replaceChildren(...data.comments.map((each) => el("li", { class: "remark" },
     el("span", { class: "chip", "data-tone": each.kind === "guidelines" ? "warn" : "info" }, icon(each.kind === "guidelines" ? "flag" : "message-square"), each.kind === "guidelines" ? "Guidelines" : "Remark"),
-    el("span", { class: "grow" }, each.text),
-    each.settled ? el("span", { class: "small muted" }, "dealt with") : null)));
+    el("span", { class: "grow", dir: "auto" }, each.text),
+    el("span", { class: "small muted" }, each.by, each.settled ? ", dealt with" : ""))));
   if (!data.comments.length) list.append(el("li", { class: "small muted" }, "None so far."));
 }
 
