@@ -108,7 +108,7 @@ def _change(by_model: Models, first: str, last: str, key: str) -> list[r.Cell]:
     cells = [r.compared(key)]
     for name, found in values.items():
         known = [value for value in found if value is not None]
-        mean = bootstrap_mean(known, len(found) - len(known), "no response has a score")
+        mean = bootstrap_mean(known, len(found) - len(known), "no response has a score", share=True)
         cells.append(r.estimate(mean, tag("model", name), here))
     return [*cells, r.estimate(unpaired_difference(values[first], values[last]), here, unit="gap")]
 
@@ -269,5 +269,7 @@ def ranking(outcomes: Outcomes, how: str) -> r.Table:
         f"Prompts compared {how}; a number leads to the responses compared. Strengths are Bradley-Terry log odds with "
         f"mean 0.{missing} {found.problem}"
     )
+    if not outcomes:
+        note = "No prompt has responses of two models: examples are compared by their keys."
     columns = ["Model", "Won", "Tied", "Lost", "No outcome", "Win rate", "Strength"]
     return r.table("Who wins", columns, rows, note.strip())

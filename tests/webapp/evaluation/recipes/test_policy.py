@@ -112,6 +112,18 @@ def test_among_three_models_a_case_says_against_whom_it_won():
     assert len(carrying(cases, [*old["Tied"]["tags"], "tied:again"])) == 4
 
 
+def test_models_without_a_prompt_in_common_are_told_apart_from_models_that_tie():
+    apart = [
+        each.model_copy(update={"responses": tuple(r for r in each.responses if r.origin == origin)})
+        for each, origin in ((example(0), "old"), (example(1), "new"))
+    ]
+    made = context()
+    made.listed = apart
+    report, _ = made.run()
+    assert block(report, "Who wins")["rows"] == []
+    assert "No prompt has responses of two models" in block(report, "Who wins")["note"]
+
+
 def test_a_comparison_without_an_outcome_is_counted_and_leads_to_its_responses():
     made = context(pairwise=2)
     spec = {"kind": "pairwise", "order": "given"}
