@@ -108,7 +108,8 @@ def test_among_three_models_a_case_says_against_whom_it_won():
     report, cases = context(responses=[*MODELS, {"name": "again", "origin": "old"}]).run()
     new, old = row(report, "Who wins", "new"), row(report, "Who wins", "old")
     assert (new["Won"]["value"], old["Tied"]["value"], old["Lost"]["value"]) == (4, 2, 2)
-    assert {"won:old", "won:again"} <= set(carrying(cases, new["Won"]["tags"])[0].tags)
+    behind = carrying(cases, new["Won"]["tags"])
+    assert {"won:old", "won:again"} <= set(behind[0].tags) and behind[0].values["won against"] == "old, again"
     assert len(carrying(cases, [*old["Tied"]["tags"], "tied:again"])) == 4
 
 
