@@ -7,8 +7,9 @@ responses, in both columns; prompts are work that neither gets credit for.
 
 Each side and precision is measured in a process of its own, in turns. A process's first step warms up and is not counted.
 Peak memory is that of the whole process while it samples and while it trains; on a GPU, what torch allocated there. In
-bfloat16 both have bfloat16 weights; what else is cast is each side's own affair. The log-probability pass is set against the
-machine's own matrix products, measured in the same process.
+bfloat16 both have bfloat16 weights; what else is cast is each side's own affair; a processor that has no bfloat16 arithmetic
+computes it by software, many times slower than float32, and gets fewer and shorter responses. The log-probability pass is
+set against the machine's own matrix products, measured in the same process.
 """
 
 import argparse
@@ -25,7 +26,7 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.machine import describe
-from benchmarks.trainer_side import DEVICE, Side, Taken, matmul_flops, pass_flops
+from benchmarks.trainer_side import DEVICE, Side, Taken, has_bfloat16, matmul_flops, pass_flops
 from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
@@ -45,6 +46,8 @@ QUESTIONS = (
 )
 RANK = 16
 DTYPES = ("float32", "bfloat16")
+GROUP, TOKENS = 8, 48
+FEW, SHORT = 2, 8  # where bfloat16 is computed by software
 
 
 def main() -> None:
@@ -61,10 +64,9 @@ def main() -> None:
             for side in ("ours", "trl"):
                 taken.setdefault((side, dtype), []).append(_in_own_process(options, side, dtype))
     print(f"{machine}, torch {torch.__version__} on {DEVICE}")
-    print(f"{len(QUESTIONS)} prompts x {options.group} responses x {options.tokens} tokens, {options.model.name}")
     results: dict[str, Any] = {}
     for dtype in options.dtypes:
-        results |= _report(dtype, taken["ours", dtype], taken["trl", dtype], _tokens(options))
+        results |= _report(dtype, taken["ours", dtype], taken["trl", dtype], _sized(options, dtype))
     print(json.dumps(results))
 
 
@@ -74,11 +76,20 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=2, help="measured steps of each process")
     parser.add_argument("--rounds", type=int, default=1, help="processes of each side and precision, in turns")
     parser.add_argument("--dtypes", nargs="+", default=DTYPES, choices=DTYPES)
-    parser.add_argument("--group", type=int, default=8, help="responses per prompt")
-    parser.add_argument("--tokens", type=int, default=48, help="tokens per response")
+    parser.add_argument("--group", type=int, help=f"responses per prompt, {GROUP} or, in bfloat16 by software, {FEW}")
+    parser.add_argument(
+        "--tokens", type=int, help=f"tokens per response, {TOKENS} or, in bfloat16 by software, {SHORT}"
+    )
     parser.add_argument("--budget", type=int, default=1024, help="our optim.micro_batch_tokens")
     parser.add_argument("--side", choices=("ours", "trl"), help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _sized(options: argparse.Namespace, dtype: str) -> argparse.Namespace:
+    """The options with the sizes that were left to the processor."""
+    slow = DEVICE == "cpu" and dtype == "bfloat16" and not has_bfloat16()
+    group, tokens = (FEW, SHORT) if slow else (GROUP, TOKENS)
+    return argparse.Namespace(**vars(options) | {"group": options.group or group, "tokens": options.tokens or tokens})
 
 
 def _tokens(options: argparse.Namespace) -> int:
@@ -87,8 +98,9 @@ def _tokens(options: argparse.Namespace) -> int:
 
 def _in_own_process(options: argparse.Namespace, side: str, dtype: str) -> Taken:
     command = [sys.executable, "-m", "benchmarks.trainer", "--side", side, "--dtypes", dtype]
+    sized = vars(_sized(options, dtype))
     for name in ("model", "steps", "group", "tokens", "budget"):
-        command += [f"--{name}", str(getattr(options, name))]
+        command += [f"--{name}", str(sized[name])]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
     taken: Taken = json.loads(done.stdout.splitlines()[-1])
     return taken
@@ -223,9 +235,11 @@ def _trajectory(place: int, request: SampleRequest, size: int, result: Any) -> T
     )
 
 
-def _report(dtype: str, ours: list[Taken], peer: list[Taken], tokens: int) -> dict[str, Any]:
+def _report(dtype: str, ours: list[Taken], peer: list[Taken], options: argparse.Namespace) -> dict[str, Any]:
     """Prints the table of one precision; rates from all counted steps, peaks the largest of all processes."""
-    print(f"\n{dtype:28}{'ours':>12}{'TRL':>12}{'ratio':>8}")
+    tokens = _tokens(options)
+    print(f"\n{len(QUESTIONS)} prompts x {options.group} responses x {options.tokens} tokens, {options.model.name}")
+    print(f"{dtype:28}{'ours':>12}{'TRL':>12}{'ratio':>8}")
     entries: dict[str, Any] = {}
     for name, phases in {
         "step": ("sampling", "training"),

@@ -97,14 +97,21 @@ def pass_flops(model: Any, nodes: int, predicted: int) -> float:
     return 2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary
 
 
+def has_bfloat16() -> bool:
+    """Whether this processor computes in bfloat16 itself."""
+    found = torch.cpu.get_capabilities()
+    return bool(found.get("avx512_bf16") or found.get("amx_bf16") or found.get("bf16"))
+
+
 def matmul_flops(dtype: torch.dtype) -> float:
-    """The best rate of products of square matrices, doubled in size until one takes 50 ms: some have no fast kernel."""
+    """The best rate of products of square matrices as layers take them, doubled in size until one takes 50 ms: some have no
+    fast kernel."""
     best, size, took = 0.0, 256, 0.0
     while took < 0.05 and size <= 16384:
         a, b = (torch.randn(size, size, device=DEVICE, dtype=dtype) for _ in range(2))
         for _ in range(3):
             started = time.perf_counter()
-            a @ b
+            torch.nn.functional.linear(a, b)
             if DEVICE == "cuda":
                 torch.cuda.synchronize()
             took = time.perf_counter() - started

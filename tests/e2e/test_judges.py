@@ -84,7 +84,7 @@ def test_the_effect_of_a_change_is_seen_down_to_the_raw_text(page, endpoint, exa
     page.get_by_role("button", name="Compare").click()
     page.locator(".line.added", has_text="Be harsh.").wait_for()
     page.get_by_role("button", name="Run on 2 examples").click()
-    page.get_by_text("8 of 8 verdicts changed.").wait_for()
+    page.get_by_text("8 of 8 verdicts changed (95% interval").wait_for()
     look(page, "compare")
     page.get_by_role("link", name="not met").first.click()
     page.get_by_text('"met": false').first.wait_for()

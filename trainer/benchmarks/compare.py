@@ -7,7 +7,7 @@ from typing import TypeVar
 import numpy as np
 from scipy.stats import binomtest
 
-from .estimate import Estimate, bootstrap_ratio, numbers
+from .estimate import BOOTSTRAP_DRAWS, SEED, Estimate, bootstrap_ratio, bootstrapped, numbers, undefined
 
 Key = TypeVar("Key", bound=Hashable)
 
@@ -37,6 +37,22 @@ def keyed_difference(first: Mapping[Key, float | bool | None], second: Mapping[K
     """`paired_difference` of values by case; cases that only one of them holds are counted in `missing`."""
     keys = sorted(first.keys() | second.keys(), key=str)
     return paired_difference([first.get(key) for key in keys], [second.get(key) for key in keys])
+
+
+def unpaired_difference(first_C: Sequence[float | None], second_C: Sequence[float | None]) -> Estimate:
+    """Mean of second minus mean of first, of cases that have nothing to do with each other: each side is resampled by
+    itself (Efron, 1979). n counts both sides."""
+    known = [values[~np.isnan(values)] for values in (numbers(first_C), numbers(second_C))]
+    n = sum(map(len, known))
+    missing = len(first_C) + len(second_C) - n
+    if not all(map(len, known)):
+        return undefined("a side has no value", n, missing)
+    value = float(known[1].mean() - known[0].mean())
+    if min(map(len, known)) == 1:
+        return Estimate(value, n, missing=missing, interval="one case on a side has no spread")
+    generator = np.random.default_rng(SEED)
+    first_D, second_D = (generator.choice(each, (BOOTSTRAP_DRAWS, len(each))).mean(1) for each in known)
+    return bootstrapped(value, n, second_D - first_D, missing)
 
 
 @dataclass(frozen=True)

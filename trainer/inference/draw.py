@@ -59,4 +59,7 @@ def _invert(probabilities_BN: Tensor, uniforms_B: Tensor) -> Tensor:
     # a token of positive probability, whatever the uniform.
     totals_B = cumulative_BN[:, -1]
     targets_B = torch.minimum(uniforms_B * totals_B, torch.nextafter(totals_B, torch.zeros_like(totals_B)))
-    return torch.searchsorted(cumulative_BN, targets_B[:, None], right=True)[:, 0]
+    found_B = torch.searchsorted(cumulative_BN, targets_B[:, None], right=True)[:, 0]
+    # Weights that have diverged give NaN, which no place is found for. The token then has the log-probability NaN, and
+    # the update says what happened; an index out of bounds would not, and on a GPU takes the process along.
+    return found_B.clamp(max=probabilities_BN.shape[-1] - 1)

@@ -27,8 +27,13 @@ def check_engine(learner: Learner, trajectories: Sequence[Trajectory], rollout: 
         sequence = (trajectory.plan.sampled_prompt_tokens, trajectory.tokens)
         logp_T = learner.sampled_log_probs(sequence, rollout.temperature, rollout.top_p)
         ratio_T = (logp_T - torch.tensor(trajectory.logprobs)).exp()
+        if ratio_T.isnan().any():
+            raise RunFailed(
+                "the model gives probabilities that are not numbers before the first update: its weights are damaged, or "
+                f"too large for {dtype}. Check the model, or set model.dtype to float32."
+            )
         worst = max(worst, float((ratio_T - 1.0).abs().max()))
-    if not worst <= TOLERANCE[dtype]:
+    if worst > TOLERANCE[dtype]:
         raise RunFailed(
             f"sampler and trainer disagree: a token's probability differs by a factor of {1 + worst:.4g} before the first "
             f"update (allowed: 1 +- {TOLERANCE[dtype]:g}). The sampler does not run the weights that are trained."

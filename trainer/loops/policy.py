@@ -285,12 +285,20 @@ class PolicyLoop:
         rows = [(trajectories[row], float(advantages_B[row])) for row in error.rows]
         artifact = save_offending(self.parts.run_dir, step, rows)
         self._monitor.artifact(artifact, step)
-        kept = checkpoints.steps(self._checkpoint_dir)
-        last = f"the checkpoint of step {kept[-1]} is good" if kept else "there is no checkpoint yet"
         return RunFailed(
-            f"{error} at step {step}, so the weights were not touched; {last}. The responses are in {artifact.path}. "
-            f"Lower optim.lr (now {self._config.optim.lr:g}) or optim.grad_clip and run again."
+            f"{error} at step {step}, so the weights were not touched; {self._last_good(step)}. The responses are in "
+            f"{artifact.path}. Lower optim.lr (now {self._config.optim.lr:g}) or optim.grad_clip and run again."
         )
+
+    def _last_good(self, step: int) -> str:
+        """Which checkpoint to trust after `step` has failed: one whose weights have been through a step since."""
+        kept = checkpoints.steps(self._checkpoint_dir)
+        if not kept:
+            return "there is no checkpoint yet"
+        if kept[-1] < step - 1:
+            return f"the checkpoint of step {kept[-1]} is good"
+        older = f", that of step {kept[-2]} is good" if kept[1:] else ""
+        return f"the checkpoint of step {kept[-1]} holds these very weights{older}"
 
     def _watch(self, step: int, phase: str) -> Callable[[int, int], None]:
         """Progress of a phase that can be given up half way."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
+from trainer.config.memory import is_shortage, what_to_lower
 from trainer.inference.sampling import EngineLost
 from trainer.monitors import RunMonitor
 
@@ -61,28 +62,12 @@ def run_policy(
 def explain(error: BaseException, config: PolicyConfig) -> str:
     """What a person can do about it; for memory, what to lower."""
     text = str(error) or type(error).__name__
-    if isinstance(error, MemoryError) or "allocate memory" in text or "out of memory" in text.lower():
-        return _lower(config)
+    if isinstance(error, MemoryError) or is_shortage(text):
+        return f"Out of memory. What helps: {what_to_lower(config)}."
     if isinstance(error, EngineLost):
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
     known = isinstance(error, RunFailed | ValueError | OSError)
     return text if known else f"{type(error).__name__}: {text}"
-
-
-def _lower(config: PolicyConfig) -> str:
-    """Which knobs give memory back, those that cost nothing but time first."""
-    optim, rollout = config.optim, config.rollout
-    knobs = [f"lower optim.micro_batch_tokens (now {optim.micro_batch_tokens})"]
-    if not optim.recompute_activations:
-        knobs.append("set optim.recompute_activations")
-    if config.model.dtype == "float32":
-        knobs.append("set model.dtype to bfloat16")
-    if config.model.lora is None:
-        knobs.append("train adapters (model.lora) instead of all weights")
-    return (
-        f"Out of memory. If it happened in the update: {', '.join(knobs)}. If it happened while sampling: lower "
-        f"rollout.group_size x prompts_per_step (now {config.batch_size}) or rollout.max_new_tokens (now {rollout.max_new_tokens})."
-    )
 
 
 def _build(

@@ -109,6 +109,8 @@ class Updater:
                 continue
             micro = mine.places
             scored = step.score(micro)
+            if not all(part.logp_T.isfinite().all() for part in scored):
+                raise NotFinite("a log-probability", micro)  # the loss may hide it: where no advantage pulls, it is 0
             step.fill_old(micro, scored)
             step.fill_teacher(micro)
             if refer:

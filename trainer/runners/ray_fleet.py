@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
 from trainer.config import PolicyConfig
+from trainer.config.memory import is_shortage
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost
 from trainer.loops.errors import RunFailed
@@ -214,13 +215,15 @@ class RayFleet:
         try:
             result = ray.get(ref)
         except RayTaskError as error:
-            message = str(error.cause or error).strip().splitlines()[-1]
             if isinstance(error.cause, EngineLost):
-                self._lost(member, message)  # the actor lives, but what it samples with does not
+                self._lost(member, str(error.cause))  # the actor lives, but what it samples with does not
             else:
-                self._raised(call, message)
+                self._raised(call, _what_was_raised(error))
             return
-        except RayActorError as error:
+        except (
+            RayActorError,
+            OutOfMemoryError,
+        ) as error:  # the latter where Ray's monitor ended it for its node's sake
             self._lost(member, _first_line(error))
             return
         match call.kind:
@@ -240,8 +243,10 @@ class RayFleet:
                 member.progress = result
 
     def _raised(self, call: _Call, message: str) -> None:
-        """The work failed, the worker lives."""
+        """The work failed, the worker lives. Raises RunFailed where it would fail everywhere, for want of memory."""
         match call.kind:
+            case "sample" if is_shortage(message):
+                raise RunFailed(f"{call.member.name}: {message}")
             case "sample":
                 call.member.busy -= 1
                 self._reports.append(SampleDone(call.member.name, call.job, None, f"sampling failed: {message}"))
@@ -296,6 +301,12 @@ def connect() -> None:
         ray.init(**quiet)
     else:
         ray.init(**quiet, include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES)
+
+
+def _what_was_raised(error: RayTaskError) -> str:
+    """Kind and last line: some errors, such as a MemoryError, have no words of their own."""
+    cause = error.cause or error
+    return ": ".join([type(cause).__name__, *str(cause).strip().splitlines()[-1:]])
 
 
 def _first_line(error: Exception) -> str:

@@ -30,6 +30,7 @@ from .taken import Taken, source
 KEPT_PROBLEMS = 1_000
 SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
 TELL_EVERY_S = 0.5
+DEATHS = 3  # of the process that reads, at one place, after which nobody tries again
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 DEFAULT_HELDOUT_SHARE = 0.1
 Pieces = Generator[Ready, None, None]
@@ -66,12 +67,30 @@ def run(job: ImportJob) -> None:
         except _Refused as refused:
             _fail(job, str(refused))
         except elsewhere.Died as died:
-            job.error = str(died)
-            job.save(update_fields=["error"])
-            tell(job)
-            raise
+            if not _given_up(job, died):
+                raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:
         versions.analyze(job.counts.get("examples", 0))
+
+
+def _given_up(job: ImportJob, died: elsewhere.Died) -> bool:
+    """Keeps in mind that the process that reads died at this place; once too often, and the import fails."""
+    taken = Taken(**job.taken)
+    taken = replace(taken, deaths=taken.deaths + 1)
+    job.taken, job.error = taken.as_json(), str(died)
+    if taken.deaths < DEATHS:
+        job.save(update_fields=["taken", "error"])
+        tell(job)
+        return False
+    bundle = Bundle(Path(job.file_path), job.file_name)
+    name = files_for(bundle, REGISTRY[job.format])[taken.file]
+    _fail(
+        job,
+        f"The process that reads the file {died.how}, {DEATHS} times at the same place, soon behind row {taken.rows:,} of "
+        f"{name}. Nothing was imported. If the system's log says that memory ran out, import the file where there is more, "
+        "or shorten the rows behind that one; else import these rows as files of their own to find the one at fault.",
+    )
+    return True
 
 
 def _carry(job: ImportJob) -> None:
@@ -148,7 +167,7 @@ def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...],
             job.rows_done += place.count
             job.bytes_done = min(place.bytes_done, job.bytes_total)
             job.seen_at = timezone.now()
-            at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before)
+            at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before, deaths=0)
             job.taken = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed).as_json()
             job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
         if monotonic() - told > TELL_EVERY_S:

@@ -1,6 +1,6 @@
 """Charts drawn on the server: lines and points with their intervals, as SVG whose colours come from the page's classes."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, floor, log10
 from typing import Any
@@ -13,6 +13,7 @@ LEFT, RIGHT, TOP, BOTTOM = 52, 14, 30, 40
 SERIES = 8
 TICKS = 5
 SLACK = 1e-9  # rounding must not push a value that lies on a mark beyond it
+Link = Callable[[Sequence[str]], str]  # from the tags of a point to the page of its cases
 MOST_MARKS = 8  # values of x that each get a tick of their own
 
 
@@ -35,29 +36,29 @@ class Axis:
         return list(self.marks) or [self.low + (self.high - self.low) * i / (TICKS - 1) for i in range(TICKS)]
 
 
-def curve(block: Mapping[str, Any]) -> SafeString:
-    """`block` fits `report.Curve`. A point without a value leaves a gap in its line."""
+def curve(block: Mapping[str, Any], link: Link | None = None) -> SafeString:
+    """`block` fits `report.Curve`. A point without a value leaves a gap in its line; with `link` it leads to its cases."""
     points = [point for each in block["series"] for point in each["points"] if point.get("value") is not None]
     if not points:
         return format_html('<p class="soft small">{}</p>', "There is no value to draw.")
     places = sorted({point["x"] for point in points})
     if block.get("diagonal"):  # shares against shares: the whole square, or the diagonal means nothing
         x, y = Axis(0, 1, LEFT, WIDTH - RIGHT), Axis(0, 1, HEIGHT - BOTTOM, TOP)
-        return _drawn(block, x, y)
+        return _drawn(block, x, y, link)
     x = _axis(places, LEFT, WIDTH - RIGHT, pad=False)
     if len(places) <= MOST_MARKS and all(float(place).is_integer() for place in places):
         x = replace(x, marks=tuple(places))
-    return _drawn(block, x, _axis(_with_intervals(points), HEIGHT - BOTTOM, TOP))
+    return _drawn(block, x, _axis(_with_intervals(points), HEIGHT - BOTTOM, TOP), link)
 
 
-def _drawn(block: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
-    lines = [_line(i % SERIES + 1, each, x, y) for i, each in enumerate(block["series"])]
+def _drawn(block: Mapping[str, Any], x: Axis, y: Axis, link: Link | None) -> SafeString:
+    lines = [_line(i % SERIES + 1, each, x, y, link) for i, each in enumerate(block["series"])]
     ideal = _diagonal(x, y) if block.get("diagonal") else ""
     body = format_html("{}{}{}", _frame(block, x, y), ideal, format_html_join("", "{}", ((line,) for line in lines)))
-    return _svg(f"{block['title']}: {block['y']} over {block['x']}", body)
+    return _svg(f"{block['title']}: {block['y']} over {block['x']}", body, link)
 
 
-def scatter(block: Mapping[str, Any]) -> SafeString:
+def scatter(block: Mapping[str, Any], link: Link | None = None) -> SafeString:
     """`block` fits `report.Scatter`. A point that lacks one of its values is not drawn; the table names it."""
     points = [p for p in block["points"] if p["x"].get("value") is not None and p["y"].get("value") is not None]
     if not points:
@@ -66,11 +67,10 @@ def scatter(block: Mapping[str, Any]) -> SafeString:
     y = _axis(_with_intervals([point["y"] for point in points]), HEIGHT - BOTTOM, TOP)
     marks = []
     for i, point in enumerate(points):
-        marks.append((i % SERIES + 1, _cross(point["x"], point["y"], x, y), point["name"]))
-    drawn = format_html_join(
-        "", '<g class="mark" data-series="{}"><title>{}</title>{}</g>', ((s, n, m) for s, m, n in marks)
-    )
-    return _svg(f"{block['title']}: {block['y']} against {block['x']}", format_html("{}{}", _frame(block, x, y), drawn))
+        cross = _linked(_cross(point["x"], point["y"], x, y), point["name"], point["y"], link)
+        marks.append((i % SERIES + 1, point["name"], cross))
+    drawn = format_html_join("", '<g class="mark" data-series="{}"><title>{}</title>{}</g>', marks)
+    return _svg(f"{block['title']}: {block['y']} against {block['x']}", _frame(block, x, y) + drawn, link)
 
 
 def _with_intervals(points: list[Any]) -> list[float]:
@@ -95,7 +95,14 @@ def _round_step(least: float) -> float:
     return next(power * each for each in (1, 2, 2.5, 5, 10) if power * each >= least * (1 - SLACK))
 
 
-def _line(colour: int, series: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
+def _linked(mark: SafeString, name: str, point: Mapping[str, Any], link: Link | None) -> SafeString:
+    if link is None:
+        return mark
+    words = f"{name}: {point['value']:.3g}, its cases"
+    return format_html('<a href="{}" aria-label="{}">{}</a>', link(point.get("tags") or ()), words, mark)
+
+
+def _line(colour: int, series: Mapping[str, Any], x: Axis, y: Axis, link: Link | None) -> SafeString:
     runs: list[list[str]] = [[]]
     marks = []
     for point in series["points"]:
@@ -104,9 +111,10 @@ def _line(colour: int, series: Mapping[str, Any], x: Axis, y: Axis) -> SafeStrin
             continue
         px, py = x.at(point["x"]), y.at(point["value"])
         runs[-1].append(f"{px:.1f},{py:.1f}")
-        marks.append((_bar(px, y, point), f"{px:.1f}", f"{py:.1f}"))
+        dot = format_html('{}<circle cx="{}" cy="{}" r="3"/>', _bar(px, y, point), f"{px:.1f}", f"{py:.1f}")
+        marks.append((_linked(dot, series["name"], point, link),))
     paths = format_html_join("", '<polyline points="{}"/>', ((" ".join(run),) for run in runs if len(run) > 1))
-    dots = format_html_join("", '{}<circle cx="{}" cy="{}" r="3"/>', marks)
+    dots = format_html_join("", "{}", marks)
     return format_html(
         '<g class="line" data-series="{}"><title>{}</title>{}{}</g>', colour, series["name"], paths, dots
     )
@@ -160,7 +168,13 @@ def _frame(block: Mapping[str, Any], x: Axis, y: Axis) -> SafeString:
     return format_html("{}{}{}", up, across, names)
 
 
-def _svg(label: str, body: SafeString) -> SafeString:
+def _svg(label: str, body: SafeString, link: Link | None) -> SafeString:
+    role = "group" if link else "img"  # the parts of an image cannot be reached one by one
     return format_html(
-        '<svg class="chart-svg" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>', WIDTH, HEIGHT, label, body
+        '<svg class="chart-svg" viewBox="0 0 {} {}" role="{}" aria-label="{}">{}</svg>',
+        WIDTH,
+        HEIGHT,
+        role,
+        label,
+        body,
     )

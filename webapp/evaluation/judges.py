@@ -60,12 +60,13 @@ def ask(
     stop: Callable[[], bool],
     tell: Callable[[int, int, str], None],
     unusable: Counter[str],
+    unasked: set[str],
     draw: int = 0,
 ) -> list[Judged]:
     """Asks what nobody asked before and returns every answer, in the order of the inputs.
 
-    `tell(done, total, words)` hears how far it is; `unusable` counts inputs that could not be asked about, by reason.
-    Raises Halted where calls are left to make.
+    `tell(done, total, words)` hears how far it is; `unusable` counts inputs that could not be asked about, by reason, and
+    `unasked` collects their examples. Raises Halted where calls are left to make.
     """
     planned = len(inputs) * _calls_each(version, inputs)
 
@@ -79,12 +80,13 @@ def ask(
         raise Halted(problem.message) from problem
     if counts.halted:
         raise Halted("" if counts.halted == "stopped" else counts.halted)
-    listed = queries.answers(version, inputs, draw, unusable)
-    return [
-        Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state)
-        for _, answers in listed
-        for each in answers
-    ]
+    found: list[Judged] = []
+    for given, answers in queries.answers(version, inputs, draw, unusable):
+        if not answers:
+            unasked.add(given.example)
+        for each in answers:
+            found.append(Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state))
+    return found
 
 
 def _calls_each(version: JudgeVersion, inputs: Sequence[JudgeInput]) -> int:

@@ -1,16 +1,17 @@
 """What became of the questions an evaluation asked: every answer that is missing is counted under its reason."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 from trainer.judges.injection import LANGUAGES, speaks_to_judge
 from trainer.judges.inputs import JudgeInput
 
 from . import report as r
-from .recipes.base import Found, Judged
+from .recipes.base import Found, Judged, tag
 
 MOST_REASONS = 12  # of one judge
 SPEAKS = "speaks to the judge"
+UNASKED = "could not be asked"
 NOTE = (
     "Of every question these numbers rest on, asked now or found in the store. What is not answered is missing, never "
     f"false. Responses were searched for orders to the judge in {', '.join(LANGUAGES[:-1])} and {LANGUAGES[-1]}, and for "
@@ -32,6 +33,7 @@ class Questions:
         self._answers: dict[str, dict[tuple[int, str], tuple[str, str]]] = {}
         self._href: dict[str, str] = {}
         self._speaking: set[str] = set()
+        self._unasked: dict[str, set[str]] = defaultdict(set)  # by judge
 
     def asked(self, judge: str, href: str, inputs: Sequence[JudgeInput], answers: Iterable[Judged], phase: str) -> None:
         """`href`: where all that the judge said stands, by state."""
@@ -44,6 +46,12 @@ class Questions:
             if any(map(speaks_to_judge, given.responses.values())):
                 self._speaking.add(given.example)
 
+    def could_not(self, judge: str, why: Counter[str], examples: Iterable[str]) -> None:
+        """Inputs that lack what the judge needs, by reason, and what they are about."""
+        for reason, count in why.items():
+            self.unusable[judge, reason] += count
+        self._unasked[judge].update(examples)
+
     def note(self, report: r.Report, cases: Sequence[Found]) -> None:
         """Adds the table to a report whose evaluation asked anything, and a tag to the cases whose text gives orders."""
         speaking = [case for case in cases if case.subject.get("example") in self._speaking]
@@ -53,9 +61,13 @@ class Questions:
             report.coverage.append(
                 ("With a text that gives the judge orders", r.count(len(speaking), SPEAKS, tone="warn"))
             )
+        for judge, examples in self._unasked.items():
+            for case in cases:
+                if case.subject.get("example") in examples and case.subject.get("judge", judge) == judge:
+                    case.tags.append(tag(UNASKED, judge))
         rows = [row for judge in sorted(self._answers) for row in self._rows(judge)]
         rows += [
-            [r.text(judge), r.text("could not be asked"), r.count(count, tone="warn"), r.text(why)]
+            [r.text(judge), r.text(UNASKED), r.count(count, tag(UNASKED, judge), tone="warn"), r.text(why)]
             for (judge, why), count in sorted(self.unusable.items())
         ]
         if rows:
@@ -68,11 +80,10 @@ class Questions:
         rows = []
         for state, why in order[:MOST_REASONS]:
             tone = "" if state == "done" else "warn"
-            told = r.text(WORDS[state], href="" if state == "uncalled" else f"{self._href[judge]}?state={state}")
-            rows.append(
-                [r.text(judge, href=self._href[judge]), told, r.count(counts[state, why], tone=tone), r.text(why)]
-            )
+            said = "" if state == "uncalled" else f"{self._href[judge]}?state={state}"
+            number = r.number(counts[state, why], "count", href=said, tone=tone)
+            rows.append([r.text(judge, href=self._href[judge]), r.text(WORDS[state]), number, r.text(why)])
         if rest := order[MOST_REASONS:]:
             count = sum(counts[key] for key in rest)
-            rows.append([r.text(judge), r.text("for other reasons"), r.count(count, tone="warn"), r.text("")])
+            rows.append([r.text(judge), r.text("for other reasons"), r.number(count, "count", tone="warn"), r.text("")])
         return rows

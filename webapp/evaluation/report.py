@@ -1,7 +1,8 @@
 """What an evaluation found, in one shape for all recipes: the page, the HTML report and the JSON export draw it alike.
 
 A report is plain JSON. A cell shows a number with its n, its interval and the number of missing cases, and names the
-tags of the cases behind it. A number that does not exist says why.
+tags of the cases behind it: those that carry all of them, every case where there are none. A number that does not exist
+says why.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,9 +24,13 @@ def count(value: int, *tags: str, tone: str = "") -> Cell:
     return {"kind": "count", "value": value, "tags": list(tags), **({"tone": tone} if tone else {})}
 
 
-def number(value: float | None, unit: Unit = "number", why: str = "") -> Cell:
-    """A number that is not an estimate: a setting, a sum. `why` says why it is missing."""
-    return {"kind": "number", "unit": unit, "value": value, **({"undefined": why} if value is None else {})}
+def number(
+    value: float | None, unit: Unit = "number", why: str = "", *, n: int | None = None, href: str = "", tone: str = ""
+) -> Cell:
+    """A number that is not an estimate and counts no cases: a setting, a sum, a test of `n` cases. `why` it is missing."""
+    cell: Cell = {"kind": "number", "unit": unit, "value": value, **({"undefined": why} if value is None else {})}
+    more = {"n": n, "href": href or None, "tone": tone or None}
+    return cell | {name: given for name, given in more.items() if given is not None}
 
 
 def text(words: str, *tags: str, href: str = "") -> Cell:
@@ -63,7 +68,7 @@ class Curve:
 
 @dataclass
 class Scatter:
-    """One point per judge or model: {"name", "x": cell, "y": cell}."""
+    """One point per judge or model: {"name", "x": cell, "y": cell}; it leads to the cases of `y`."""
 
     title: str
     x: str
@@ -102,11 +107,12 @@ def headline(label: str, cell: Cell) -> dict[str, Any]:
     return {"label": label, "cell": cell}
 
 
-def point(x: float, found: Any) -> dict[str, Any]:
-    """A point of a curve from an estimate."""
+def point(x: float, found: Any, *tags: str) -> dict[str, Any]:
+    """A point of a curve from an estimate, with the tags of its cases."""
     data = found if isinstance(found, dict) else found.json()
     return {
         "x": x,
+        "tags": list(tags),
         **{name: data.get(name) for name in ("value", "low", "high", "n", "missing", "undefined", "interval")},
     }
 

@@ -67,8 +67,9 @@ def _carry_out(evaluation: Evaluation) -> None:
         outcome = RECIPES[evaluation.recipe].run(work)
         work.questions.note(outcome.report, outcome.cases)
         _finish(evaluation, outcome)
-    except Stopped:  # how far it came is what a paused one has to show
-        Evaluation.objects.filter(pk=evaluation.pk, state=State.PAUSED).update(progress=evaluation.progress)
+    except Stopped:  # how far it came, with what was on its way, is what there is to show
+        stopped = Evaluation.objects.filter(pk=evaluation.pk, state__in=(State.PAUSED, State.CANCELLED))
+        stopped.update(progress=evaluation.progress)
     except judges.Halted as halted:
         _pause(evaluation, str(halted))
     except DATABASE_AWAY:
@@ -113,7 +114,10 @@ def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
 @transaction.atomic
 def _pause(evaluation: Evaluation, why: str) -> None:
     """By itself: what was asked is kept, and resuming goes on behind it."""
-    told = f"{why} What was answered is kept; resume it, or run it again with other settings."
+    told = (
+        f"{why} What was answered is kept and not asked again: resume it when that is mended, or run it again with other "
+        "settings."
+    )
     rows = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING)
     if rows.update(state=State.PAUSED, problem=told, progress=evaluation.progress):
         evaluation.state, evaluation.problem = State.PAUSED, told
@@ -141,15 +145,17 @@ class Work:
         self.dataset = str(evaluation.dataset_version or "")
         self.questions = Questions()
         self._known: dict[int, JudgeVersion] = {}
-        self._spent_tokens, self._spent_money = 0, Decimal(0)
+        spent = evaluation.progress.get("spent", {})  # before a pause or a kill: the budget does not begin anew
+        self._spent_tokens, self._spent_money = spent.get("tokens", 0), Decimal(spent.get("money", "0"))
         self._told = 0.0
 
     def begin(self) -> None:
         now = timezone.now()
         rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
-        if not rows.update(state=State.RUNNING, seen_at=now, progress={}, started_at=self.evaluation.started_at or now):
+        started, progress = self.evaluation.started_at or now, self._spent(None)
+        if not rows.update(state=State.RUNNING, seen_at=now, progress=progress, started_at=started):
             raise Stopped
-        self.evaluation.state, self.evaluation.progress = State.RUNNING, {}
+        self.evaluation.state, self.evaluation.progress = State.RUNNING, progress
         services.tell(self.evaluation)
 
     def examples(self) -> Iterator[Example]:
@@ -169,6 +175,7 @@ class Work:
     def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
         budget = self._budget()
         unusable: Counter[str] = Counter()
+        unasked: set[str] = set()
         row = self._version(version)
         try:
             found = judges.ask(
@@ -176,8 +183,9 @@ class Work:
                 inputs,
                 budget=budget,
                 stop=self._stop,
-                tell=lambda done, total, words: self._note(phase, done, total, words),
+                tell=lambda done, total, words: self._note(phase, done, total, words, budget),
                 unusable=unusable,
+                unasked=unasked,
                 draw=self.config.draw * self.config.draws + draw,
             )
         except judges.Halted as halted:
@@ -190,8 +198,7 @@ class Work:
                 self._spent_money += budget.spent_money
         href = f"/judges/{row.judge_id}/versions/{row.number}"
         self.questions.asked(str(row), href, inputs, found, phase)
-        for reason, count in unusable.items():
-            self.questions.unusable[str(row), reason] += count
+        self.questions.could_not(str(row), unusable, unasked)
         return found
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
@@ -232,14 +239,25 @@ class Work:
         services.tell(self.evaluation)
         return self.stopped()
 
-    def _note(self, phase: str, done: int, total: int, words: str) -> None:
-        self.evaluation.progress = {"phase": phase, "done": done, "total": total, "counts": words}
+    def _note(self, phase: str, done: int, total: int, words: str, budget: Budget | None) -> None:
+        """With a budget each batch is noted at once: who is killed must not spend it again."""
+        progress = {"phase": phase, "done": done, "total": total, "counts": words, **self._spent(budget)}
+        self.evaluation.progress = progress
+        if budget:
+            Evaluation.objects.filter(pk=self.evaluation.pk).update(progress=progress)
+
+    def _spent(self, budget: Budget | None) -> dict[str, Any]:
+        """What calls have used of the config's budget; nothing where it has none. `budget`: of the calls under way."""
+        if not self.evaluation.config.get("budget"):
+            return {}
+        tokens, money = (budget.spent_tokens, budget.spent_money) if budget else (0, Decimal(0))
+        return {"spent": {"tokens": self._spent_tokens + tokens, "money": str(self._spent_money + money)}}
 
     def tell(self, phase: str, done: int, total: int) -> None:
         if monotonic() - self._told < TELL_EVERY_S:
             return
         self._told = monotonic()
-        self.evaluation.progress = {"phase": phase, "done": done, "total": total}
+        self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}
         if self.stopped():
             raise Stopped
         services.tell(self.evaluation)

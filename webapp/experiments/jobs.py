@@ -15,6 +15,8 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from trainer.config import ConfigInvalid, resolve
+from trainer.config.memory import what_to_lower
 from webapp.core.addresses import internal_url
 from webapp.core.tasks import enqueue
 
@@ -183,7 +185,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     except (RayAway, RayRefused) as error:  # refused: another cluster, another token; the run must still end
         logger.warning("cannot ask for job %s: %s", run.ray_job_id, error)
     if job and job.has_ended:
-        _end(run, _death(job), client)
+        _end(run, _death(run, job), client)
     elif overdue:
         _kill(client, run)
         _end(run, "It did not stop by itself and was killed; its last checkpoint remains", client)
@@ -192,10 +194,17 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
         _end(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
 
 
-def _death(job: Job) -> str:
+def _death(run: Run, job: Job) -> str:
     if job.status == "UNKNOWN":
         return "Its process is gone: Ray no longer knows the job, perhaps because Touchstone or Ray was restarted"
-    return f"Its process ended without a last word (Ray: {job.status.lower()})"
+    end = f"Its process ended without a last word (Ray: {job.status.lower()})"
+    if not job.was_killed:
+        return end
+    killed = f"{end}: it was killed, which is what the system does when memory runs out"
+    try:
+        return f"{killed}. What helps: {what_to_lower(resolve(run.recipe, run.config))}"
+    except ConfigInvalid:  # launched by an older version: its knobs may have other names now
+        return killed
 
 
 def _kill(client: RayClient | None, run: Run) -> None:

@@ -29,6 +29,12 @@ class Job:
 
     status: JobStatus
     message: str = ""
+    exit_code: int | None = None
+
+    @property
+    def was_killed(self) -> bool:
+        """By signal 9, as a shell or Python's subprocess puts it."""
+        return self.exit_code in (-9, 137)
 
     @property
     def has_ended(self) -> bool:
@@ -68,7 +74,7 @@ class RayClient:
             found = self._call("GET", f"/api/jobs/{job_id}").json()
         except _Missing:
             return Job("UNKNOWN", "Ray does not know this job")
-        return Job(found["status"], found.get("message") or "")
+        return Job(found["status"], found.get("message") or "", found.get("driver_exit_code"))
 
     def stop(self, job_id: str) -> None:
         """Asks Ray to end the job: SIGTERM, and SIGKILL a few seconds later. A job it does not know is no error."""

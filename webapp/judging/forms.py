@@ -43,7 +43,34 @@ class Template(forms.CharField):
         return text.replace("\r\n", "\n") if isinstance(text, str) else text
 
 
-class JudgeForm(forms.Form):
+class ExtraForm(forms.Form):
+    """What no example holds and judges of this kind read; nothing for most kinds."""
+
+    def __init__(self, kind: Kind, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.kind = kind
+        for name in EXTRA.get(kind.name, ()):
+            label, text = EXTRA_LABELS[name]
+            area = forms.Textarea(attrs={"rows": 3})
+            self.fields[f"extra_{name}"] = forms.CharField(
+                required=False, label=label, help_text=text, widget=area, max_length=20_000
+            )
+
+    @staticmethod
+    def initial_from(extra: dict[str, Any]) -> dict[str, str]:
+        return {f"extra_{n}": "\n".join(each) if isinstance(each, list) else each for n, each in extra.items()}
+
+    @property
+    def extra_fields(self) -> list[forms.BoundField]:
+        return [self[f"extra_{name}"] for name in EXTRA.get(self.kind.name, ())]
+
+    def extra(self) -> Extra:
+        data = {name: self.cleaned_data.get(f"extra_{name}", "") for name in EXTRA.get(self.kind.name, ())}
+        lines = {name: _lines(data[name]) for name in ("generated", "model_reasons") if name in data}
+        return Extra(**{**data, **lines})
+
+
+class JudgeForm(ExtraForm):
     """All fields of one kind; the trainer's schema checks what they hold."""
 
     name = forms.CharField(max_length=MAX_NAME, help_text="What evaluations call it.")
@@ -57,8 +84,7 @@ class JudgeForm(forms.Form):
     note = forms.CharField(max_length=300, required=False, help_text="What this version is for, or what it changes.")
 
     def __init__(self, kind: Kind, workspace_id: int, *args: Any, named: bool, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.kind = kind
+        super().__init__(kind, *args, **kwargs)
         rows = Endpoint.objects.filter(workspace_id=workspace_id, archived_at=None).order_by("name")
         self.fields["endpoint"].queryset = rows
         for name in ("system", "prompt"):
@@ -68,12 +94,6 @@ class JudgeForm(forms.Form):
             del self.fields["name"]
         for name in self.knobs:
             self.fields[name] = _knob(kind, name)
-        for name in EXTRA.get(kind.name, ()):
-            label, text = EXTRA_LABELS[name]
-            area = forms.Textarea(attrs={"rows": 3})
-            self.fields[f"extra_{name}"] = forms.CharField(
-                required=False, label=label, help_text=text, widget=area, max_length=20_000
-            )
 
     @property
     def knobs(self) -> list[str]:
@@ -84,10 +104,6 @@ class JudgeForm(forms.Form):
     def knob_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.knobs]
 
-    @property
-    def extra_fields(self) -> list[forms.BoundField]:
-        return [self[f"extra_{name}"] for name in EXTRA.get(self.kind.name, ())]
-
     @staticmethod
     def initial_of(spec: dict[str, Any]) -> dict[str, Any]:
         return {**{name: value for name, value in spec.items() if name != "sampling"}, **spec["sampling"]}
@@ -97,11 +113,6 @@ class JudgeForm(forms.Form):
         data = self.cleaned_data
         chosen = {name: data[name] for name in ("system", "prompt", *self.knobs)}
         return {"kind": self.kind.name, **chosen, "sampling": {name: data[name] for name in SAMPLING}}
-
-    def extra(self) -> Extra:
-        data = {name: self.cleaned_data.get(f"extra_{name}", "") for name in EXTRA.get(self.kind.name, ())}
-        lines = {name: _lines(data[name]) for name in ("generated", "model_reasons") if name in data}
-        return Extra(**{**data, **lines})
 
     def tell(self, problem: ConfigInvalid | Problem) -> None:
         """Puts each problem at its field, or above the form where it has none of its own."""

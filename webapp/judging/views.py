@@ -15,6 +15,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets.models import Example
 
 from . import access, differences, queries, services
+from .forms import ExtraForm
 from .models import Judge, JudgeVersion, Verdict
 
 
@@ -85,8 +86,11 @@ def judge_compare(request: HttpRequest, judge_id: int) -> HttpResponseBase:
         return redirect("judge", row.pk)
     if request.method == "POST":
         access.may_write(membership)
+        form = ExtraForm(KINDS[row.kind], request.POST)
         try:
-            services.start_comparison(membership, row, before=before, after=after)
+            if not form.is_valid():
+                raise Invalid("It cannot be run.", {name: str(each[0]) for name, each in form.errors.items()})
+            services.start_comparison(membership, row, before=before, after=after, extra=form.extra())
         except (Invalid, Conflict) as problem:
             messages.error(request, " ".join([problem.message, *problem.fields.values()]))
         return redirect(f"{request.path}?before={before.number}&after={after.number}")
@@ -99,6 +103,7 @@ def judge_compare(request: HttpRequest, judge_id: int) -> HttpResponseBase:
         "templates": differences.templates(before, after),
         "fields": differences.fields(before, after),
         "trial": latest,
+        "extra_form": ExtraForm(KINDS[row.kind], initial=ExtraForm.initial_from(latest.extra if latest else {})),
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "judging/compare.html", context)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from trainer.benchmarks.compare import keyed_difference, mcnemar, paired_difference
+from trainer.benchmarks.compare import keyed_difference, mcnemar, paired_difference, unpaired_difference
 
 
 def test_the_difference_is_paired() -> None:
@@ -52,3 +52,17 @@ def test_mcnemar_by_hand() -> None:
 def test_judges_that_are_right_together_differ_in_nothing() -> None:
     assert mcnemar([True, False], [True, False]).p == 1
     assert mcnemar([], []).p == 1
+
+
+def test_an_unpaired_difference_resamples_each_side_by_itself() -> None:
+    found = unpaired_difference([0.0, 1.0, None], [1.0, 1.0])
+    assert (found.value, found.n, found.missing) == (0.5, 4, 1)
+    assert (found.low, found.high) == (0.0, 1.0)
+    same = [0.0, 1.0] * 20  # drawn alike, two equal sides would never differ
+    assert (unpaired_difference(same, same).low or 0) < -0.1
+
+
+def test_an_unpaired_difference_of_single_cases_has_no_interval() -> None:
+    alone = unpaired_difference([0.25], [0.75])
+    assert (alone.value, alone.low) == (0.5, None) and "no spread" in alone.interval
+    assert unpaired_difference([None], [1.0]).undefined == "a side has no value"

@@ -47,6 +47,12 @@ def test_tokens_of_probability_zero_are_never_drawn() -> None:
     assert drawn == {1, 3}
 
 
+def test_probabilities_that_are_not_numbers_give_a_token_whose_log_probability_says_so() -> None:
+    for top_p in (1.0, 0.9):
+        tokens, logprobs = draw_tokens(torch.full((2, 5), math.nan), torch.tensor([0.0, 0.9]), 1.0, top_p)
+        assert all(0 <= token < 5 for token in tokens.tolist()) and logprobs.isnan().all()
+
+
 def test_frequencies_follow_the_probabilities() -> None:
     many = 20_000
     tokens, _ = draw_tokens(LOGITS.expand(many, 4), uniforms([11], many)[0], 1.0, 1.0)

@@ -198,23 +198,49 @@ def test_an_abandoned_attempt_writes_nothing_more(make_loop: Callable[..., Any],
     assert not (tmp_path / "run" / "checkpoints").exists()
 
 
-def test_divergence_keeps_the_batch_and_the_last_good_checkpoint(make_loop: Callable[..., Any], tmp_path: Path) -> None:
-    loop = make_loop(small_config())
-    save = loop._save
+@pytest.mark.parametrize(
+    ("every", "said", "kept"),
+    [
+        (1, "the checkpoint of step 3 holds these very weights, that of step 2 is good", [2, 3]),
+        (2, "the checkpoint of step 2 is good", [2]),
+        (4, "there is no checkpoint yet", []),
+    ],
+)
+def test_divergence_keeps_the_batch_and_the_last_good_checkpoint(
+    every: int, said: str, kept: list[int], make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    """The update of the third step spoils the weights, which then sample the fourth."""
+    loop = make_loop(small_config(checkpoint={"every": every, "keep": 2}))
+    update = loop._updater.run
 
-    def save_then_break() -> None:
-        save()
-        with torch.no_grad():
-            next(iter(loop.parts.learner.parameters.values()))[0, 0] = torch.nan
+    def spoil(*arguments: Any) -> Any:
+        report = update(*arguments)
+        if loop.step == 2:
+            with torch.no_grad():
+                next(iter(loop.parts.learner.parameters.values()))[0, 0] = torch.nan
+        return report
 
-    loop._save = save_then_break
-    loop._push_weights = lambda: None
-    with pytest.raises(RunFailed, match=r"at step 2.*checkpoint of step 1 is good.*Lower optim.lr \(now 0.001\)"):
+    loop._updater.run = spoil
+    with pytest.raises(
+        RunFailed,
+        match=rf"a log-probability is not a finite number at step 4, .*; {said}\..*Lower optim.lr \(now 0.001\)",
+    ):
         loop.run()
     offending = [e.data for e in events_of(tmp_path / "run") if e.data.kind == "artifact"][-1]
     assert offending.role == "offending_batch"
     assert (tmp_path / "run" / offending.path).read_text().count("\n") >= 1
-    assert checkpoints.steps(tmp_path / "run" / "checkpoints") == [1]
+    assert checkpoints.steps(tmp_path / "run" / "checkpoints") == kept
+
+
+def test_a_model_whose_probabilities_are_not_numbers_is_found_out_before_it_is_trained(
+    make_loop: Callable[..., Any],
+) -> None:
+    loop = make_loop(small_config())
+    for model in (loop.parts.learner._model, loop.parts.sampler._model):
+        with torch.no_grad():
+            model.model.norm.weight.mul_(torch.nan)
+    with pytest.raises(RunFailed, match="probabilities that are not numbers before the first update"):
+        loop.run()
 
 
 def test_a_sampler_with_other_weights_is_found_out(make_loop: Callable[..., Any]) -> None:
@@ -295,8 +321,14 @@ def test_out_of_memory_says_what_to_lower() -> None:
 def test_what_is_lowered_already_is_not_advised() -> None:
     config = small_config(model={"dtype": "bfloat16"}, optim={"recompute_activations": True})
     said = explain(torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 9 GiB"), config)
-    assert "micro_batch_tokens" in said and "rollout.group_size x prompts_per_step (now 8)" in said
-    assert "recompute" not in said and "dtype" not in said and "model.lora" not in said
+    assert "micro_batch_tokens" in said and "sampler.max_batch (now 64) or rollout.max_new_tokens (now 8)" in said
+    assert "recompute" not in said and "dtype" not in said and "model.lora" not in said and "runner" not in said
+
+
+def test_workers_and_what_an_engine_reserves_are_advised_where_they_are_there() -> None:
+    config = small_config(sampler={"kind": "vllm", "kv_cache_gb": 1.5}, runner={"kind": "async", "workers": 3})
+    said = explain(MemoryError(), config)
+    assert "sampler.kv_cache_gb (now 1.5) or runner.workers (now 3)" in said
 
 
 def test_learning_rate_schedules() -> None:

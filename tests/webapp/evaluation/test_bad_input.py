@@ -14,7 +14,7 @@ from webapp.evaluation import running, services
 from webapp.evaluation.models import Evaluation
 from webapp.inference.models import Endpoint
 from webapp.judging import services as judging
-from webapp.judging.models import Verdict
+from webapp.judging.models import Judge, Verdict
 
 pytestmark = pytest.mark.django_db
 RIGHT = json.dumps({"reasons": ["it is right"], "verdict": "A"})
@@ -146,7 +146,7 @@ def test_every_state_of_the_questions_leads_to_what_the_judge_said(judged, chat_
     chat_server.faults.extend(["", "wrong_schema", "down"])
     row = judged()
     page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
-    judge = f"/judges/{row.config['judges'][0]['version']}/versions/1"
+    judge = f"/judges/{Judge.objects.get().pk}/versions/1"
     for state, count in {"done": 2, "missing": 1, "failed": 1}.items():
         assert f'href="{judge}?state={state}"' in page
         assert as_researcher.get(f"{judge}?state={state}").content.decode().count('href="/verdicts/') >= count
@@ -203,7 +203,8 @@ def test_pairs_without_a_label_are_counted_and_not_asked_about(judged, chat_serv
     bare = [example(0, preferences=()), example(1, preferences=(Preference(a="a", b="b", verdict="cannot_assess"),))]
     row = judged([*bare, example(2), example(3)])
     assert headline(row)["n"] == 2 and chat_server.requests == 2
-    assert dict(row.results["coverage"])["Without a label"]["value"] == 2
+    counted = dict(row.results["coverage"])["Without a label"]
+    assert counted["value"] == row.cases.filter(tags__contains=counted["tags"]).count() == 2
 
 
 def test_no_label_at_all_fails_the_evaluation_with_what_the_data_lacks(judged, as_researcher):
@@ -260,7 +261,7 @@ def test_a_dataset_without_rubrics_says_so(cast, endpoint):  # noqa: F811
     assert row.state == "failed" and row.problem == "no example has a rubric"
 
 
-def test_a_budget_stops_it_and_what_was_answered_stays(cast, endpoint, chat_server):  # noqa: F811
+def test_a_budget_stops_it_for_good_and_what_was_answered_stays(cast, endpoint, chat_server, as_researcher):  # noqa: F811
     chat_server.answer = lambda body: RIGHT
     spec = {"kind": "pairwise", "order": "given", "retries": 0, "sampling": {"max_tokens": 100}}
     judge = judging.create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
@@ -272,3 +273,37 @@ def test_a_budget_stops_it_and_what_was_answered_stays(cast, endpoint, chat_serv
     row.refresh_from_db()
     assert row.state == "paused" and "budget" in row.problem and 0 < Verdict.objects.count() < 30
     assert (row.progress["done"], row.progress["total"]) == (Verdict.objects.count(), 30)  # how far it came is seen
+    spent, asked = row.progress["spent"]["tokens"], chat_server.requests
+    assert 0 < spent == chat_server.prompt_tokens + chat_server.completion_tokens <= 3000
+    services.move(cast.researcher, row, Evaluation.State.QUEUED)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert (row.state, chat_server.requests, row.progress["spent"]["tokens"]) == ("paused", asked, spent)
+    page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
+    assert f"{spent:,} of 3,000 tokens spent" in page
+
+
+def test_who_was_killed_does_not_spend_the_budget_again(cast, endpoint, chat_server, monkeypatch):  # noqa: F811
+    chat_server.answer = lambda body: RIGHT
+    spec = {"kind": "pairwise", "order": "given", "retries": 0, "sampling": {"max_tokens": 100}}
+    judge = judging.create_judge(cast.researcher, name="Judge", spec=spec, endpoint=endpoint)
+    config = {"judges": [{"version": judge.pk}], "budget": {"tokens": 100_000}}
+    version = dataset_of(cast, [example(i) for i in range(3)])
+    row = services.create(cast.researcher, recipe="judge_audit", config=config, dataset=version)
+
+    class Killed(BaseException):
+        pass
+
+    def killed(*_):
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(running, "_finish", killed)
+        running.run(row.pk)
+    spent = chat_server.prompt_tokens + chat_server.completion_tokens
+    row.refresh_from_db()
+    assert (row.state, row.progress["spent"]["tokens"]) == ("running", spent)
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert row.state == "finished" and chat_server.requests == 3
+    assert row.progress["spent"]["tokens"] == spent

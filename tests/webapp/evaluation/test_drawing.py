@@ -14,6 +14,17 @@ def curve(*points) -> str:
     )
 
 
+def test_a_point_leads_to_its_cases_on_the_page_and_nowhere_in_a_file():
+    point = {"x": 1.0, "value": 0.45, "low": 0.4, "high": 0.5, "n": 9, "tags": ["judge:a"]}
+    block = {"title": "T", "x": "items", "y": "accuracy", "series": [{"name": "s", "points": [point]}]}
+    page = str(drawing.curve(block, lambda tags: f"/cases?tag={tags[0]}"))
+    assert 'href="/cases?tag=judge:a" aria-label="s: 0.45, its cases"' in page and 'role="group"' in page
+    assert "href" not in str(drawing.curve(block)) and 'role="img"' in str(drawing.curve(block))
+    cell = {"value": 0.5, "low": None, "high": None, "tags": ["judge:b"]}
+    scatter = {"title": "T", "x": "a", "y": "b", "points": [{"name": "b", "x": cell, "y": cell}]}
+    assert 'href="/cases?tag=judge:b"' in str(drawing.scatter(scatter, lambda tags: f"/cases?tag={tags[0]}"))
+
+
 def marks(svg: str) -> list[float]:
     """The marks of the upward axis."""
     return [float(each) for each in re.findall(r'text-anchor="end">([-\d.e]+)<', svg)]

@@ -2,6 +2,7 @@
 
 import json
 import re
+from urllib.parse import urlencode
 
 import pytest
 
@@ -138,6 +139,38 @@ def test_its_exports_are_whole_and_need_nothing_beside_themselves(ran, recipe, a
     for place in ("/cases", "/cases/1"):
         page += as_researcher.get(f"/evaluations/{row.pk}{place}").content.decode()
     assert EVIL not in report and EVIL not in page
+
+
+def numbers(results):
+    """Every number of a report: (where it stands, its cell)."""
+    yield "headline", results["headline"]["cell"]
+    yield from results["coverage"]
+    for block in results["blocks"]:
+        for row in block.get("rows", []):
+            yield from ((block["title"], cell) for cell in row if cell["kind"] != "text")
+        for series in block.get("series", []):
+            yield from ((block["title"], {"kind": "estimate", **point}) for point in series["points"])
+        for point in block.get("points", []):
+            yield from ((block["title"], point[axis]) for axis in ("x", "y"))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_every_number_has_its_n_and_interval_and_leads_to_the_cases_behind_it(ran, recipe, as_researcher):
+    row = ran(recipe)
+    page = as_researcher.get(f"/evaluations/{row.pk}").content.decode()
+    for where, cell in numbers(row.results):
+        if cell["value"] is None:
+            assert cell["undefined"], where
+            continue
+        if cell["kind"] == "estimate":
+            assert cell["n"] and (cell["interval"] if cell["low"] is None else cell["low"] <= cell["high"]), where
+        if cell["kind"] == "number":
+            continue
+        behind = row.cases.filter(tags__contains=cell["tags"]).count()
+        at_an_end = cell["kind"] == "estimate" and cell["value"] in (0, 1)  # no wrong one behind an accuracy of 1
+        assert behind or not cell["value"] or at_an_end, (where, cell)
+        query = urlencode([("tag", tag) for tag in cell["tags"]]).replace("&", "&amp;")
+        assert f'/evaluations/{row.pk}/cases{query and "?" + query}"' in page, (where, cell)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

@@ -6,7 +6,7 @@ from threading import Thread
 
 
 class FakeRay:
-    """`jobs`: submission id -> {"status", "message", "logs", "body"}. `broken` makes every answer a 500."""
+    """`jobs`: submission id -> {"status", "message", "logs", "body", "exit_code"}. `broken` makes every answer a 500."""
 
     def __init__(self, token: str = "") -> None:
         self.jobs: dict[str, dict] = {}
@@ -55,7 +55,8 @@ class FakeRay:
             return self.send(http, 200, {"stopped": True})
         if verb == "logs":
             return self.send(http, 200, {"logs": job["logs"]})
-        return self.send(http, 200, {"status": job["status"], "message": job["message"], "submission_id": job_id})
+        told = {"status": job["status"], "message": job["message"], "driver_exit_code": job.get("exit_code")}
+        return self.send(http, 200, told | {"submission_id": job_id})
 
     def submit(self, http: BaseHTTPRequestHandler, body: dict) -> None:
         self.posts += 1

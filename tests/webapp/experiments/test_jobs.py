@@ -181,6 +181,15 @@ def test_a_dead_process_ends_its_run_with_its_last_lines(live, run, ray):
     assert lines[-2:] == ["loading", "MemoryError: out of memory␀"]
 
 
+@pytest.mark.parametrize("code", [-9, 137])
+def test_a_process_that_was_killed_may_have_wanted_memory_and_the_page_says_what_to_lower(live, run, ray, code):
+    ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=code)
+    jobs.watch()
+    assert fresh(run).state == "failed"
+    assert "what the system does when memory runs out" in fresh(run).state_reason
+    assert "lower optim.micro_batch_tokens (now 1024)" in fresh(run).state_reason
+
+
 def test_a_job_that_ray_forgot_ends_its_run(live, run, ray):
     ray.jobs.clear()
     jobs.watch()

@@ -6,10 +6,30 @@ from tests.cast import browser
 from webapp.inference import services as inference
 from webapp.judging import services
 from webapp.judging.models import Judge, JudgeVersion, Trial, Verdict
+from webapp.judging.templatetags.judging import short
 
 from .conftest import MET, inputs
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        (True, "met"),
+        ("A", "A"),
+        (7, "7"),
+        ({"c1": {"met": True}, "c2": {"met": False}}, "c1: met; c2: not met"),
+        ({"0": {"flaws": [], "rests_on": "generic"}}, "0: flaws none, rests on generic"),
+        ({"c1": {"necessity": 3, "rigidity": 5}}, "c1: necessity 3, rigidity 5"),
+        (["one reason", "another"], "one reason; another"),
+        ([[0, 1]], "[[0, 1]]"),
+    ],
+)
+def test_a_decision_reads_as_words(decision, words):
+    assert short(decision) == words
+
+
 FORM = {
     "kind": "criterion",
     "system": "Be fair.\r\n{{answer_format}}",
@@ -102,6 +122,24 @@ def test_the_effect_of_a_change_is_shown_with_links_to_both_verdicts(
     page = as_researcher.get(f"{path}?before=1&after=2").content.decode()
     assert '<span class="strong num">0</span> of <span class="num">4</span> verdicts changed' in page
     assert f"/verdicts/{Verdict.objects.first().pk}" in page
+
+
+def test_versions_that_read_what_no_example_holds_are_given_it_beside_the_button(
+    as_researcher, cast, endpoint, examples, chat_server, eager, django_capture_on_commit_callbacks
+):
+    chat_server.answer = lambda body: '{"matches": [{"generated": 1, "reference": 1}]}'
+    judge = services.create_judge(
+        cast.researcher, name="Same", spec={"kind": "rubric_matcher"}, endpoint=endpoint
+    ).judge
+    services.new_version(cast.researcher, judge, spec={"kind": "rubric_matcher", "retries": 0}, endpoint=endpoint)
+    services.fix_examples(cast.researcher, judge, [each.pk for each in examples[:2]])
+    path = f"/judges/{judge.pk}/compare"
+    assert 'name="extra_generated"' in as_researcher.get(f"{path}?before=1&after=2").content.decode()
+    with django_capture_on_commit_callbacks(execute=True):
+        as_researcher.post(path, {"before": 1, "after": 2, "extra_generated": "Says yes\nIs short"})
+    page = as_researcher.get(f"{path}?before=1&after=2").content.decode()
+    assert '<span class="strong num">0</span> of <span class="num">2</span> verdicts changed' in page
+    assert "95% interval 0% to 66%" in page and "Says yes\nIs short</textarea>" in page
 
 
 def test_examples_are_offered_from_a_dataset_and_fixed(as_researcher, judge, examples):

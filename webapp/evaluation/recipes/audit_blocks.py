@@ -1,9 +1,10 @@
 """The tables and charts of a judge audit."""
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from math import ceil
+from typing import TYPE_CHECKING, Any
 
 from trainer.benchmarks.audit import (
     Audit,
@@ -15,13 +16,13 @@ from trainer.benchmarks.audit import (
     measures,
     voting_curve,
 )
-from trainer.benchmarks.calibration import calibration
-from trainer.benchmarks.compare import keyed_difference, mcnemar
+from trainer.benchmarks.calibration import BINS, calibration
+from trainer.benchmarks.compare import McNemar, keyed_difference, mcnemar
 from trainer.benchmarks.estimate import Estimate, bootstrap_mean, undefined
 
 from .. import report as r
-from .base import Context, tag
-from .pairs import Pair
+from .base import Context, Found, tag
+from .pairs import Pair, coverage_of
 
 if TYPE_CHECKING:
     from .judge_audit import Audited
@@ -43,6 +44,8 @@ LEADS_TO = {
     "accuracy_both": "wrong",
     "order_consistency": "inconsistent",
 }
+ALONE = "alone right"
+DISAGREE = "judges disagree"
 SEVERAL = "several raters"  # carried by what two people or more have judged
 PLACES = {"below": "below it", "within": "within it", "above": "above it", "undefined": "not known"}
 MOST_PEOPLE = 30
@@ -76,7 +79,7 @@ def measured(rows: Sequence["Audited"]) -> Audit:
     )
 
 
-def coverage(by_judge: Audits, pairs: int, unlabelled: int) -> list[tuple[str, r.Cell]]:
+def coverage(by_judge: Audits, pairs: int, left: Sequence[Found]) -> list[tuple[str, r.Cell]]:
     audited = [each for rows in by_judge.values() for each in rows]
     verdicts = sum((each.case.given is not None) + (each.case.swapped is not None) for each in audited)
     missing = sum(len(each.orders) for each in audited) - verdicts
@@ -86,9 +89,23 @@ def coverage(by_judge: Audits, pairs: int, unlabelled: int) -> list[tuple[str, r
         ("Pairs", r.count(len(judged))),
         ("Verdicts", r.count(verdicts)),
         ("Missing verdicts", r.count(missing, "missing", tone="warn" if missing else "")),
-        *([("Pairs of the dataset", r.count(pairs))] if pairs > len(judged) else []),
-        *([("Without a label", r.count(unlabelled, tone="warn"))] if unlabelled else []),
+        *([("Judges disagree", r.count(sum(e.apart for e in audited), DISAGREE))] if len(by_judge) > 1 else []),
+        *([("Pairs of the dataset", r.number(pairs, "count"))] if pairs > len(judged) else []),
+        *coverage_of(left),
     ]
+
+
+def disagreement(saying: Mapping[str, Mapping[Any, object | None]]) -> set[Hashable]:
+    """The items of which two judges say different things. `saying[judge][item]`; None, no verdict, differs from nothing."""
+    said: dict[Hashable, set[object]] = defaultdict(set)
+    for verdicts in saying.values():
+        for item, verdict in verdicts.items():
+            said[item] |= {verdict} - {None}
+    return {item for item, verdicts in said.items() if len(verdicts) > 1}
+
+
+def disagreeing(by_judge: Audits) -> set[Hashable]:
+    return disagreement({judge: {_key(each): _verdict(each) for each in rows} for judge, rows in by_judge.items()})
 
 
 def judges(measured: Mapping[str, Audit]) -> r.Table:
@@ -135,14 +152,28 @@ def comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
         common = sorted(first.keys() & second.keys())
         if judge == best or not common:
             continue
+        for each in audited:
+            if first.get(_key(each), second[_key(each)]) != second[_key(each)]:
+                each.beside = judge if second[_key(each)] else best
         test = mcnemar([first[key] for key in common], [second[key] for key in common])
         difference = keyed_difference({key: first[key] for key in common}, {key: second[key] for key in common})
-        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference, unit="gap"), r.number(test.p, "p")]
-        rows.append([*cells, r.count(test.only_first), r.count(test.only_second)])
+        rows.append(against(judge, best, difference, test))
     if rows:
         columns = ["Judge", "Difference", "p (McNemar)", f"Only {best} right", "Only this one right"]
-        note = f"Accuracy minus that of {best}, paired by pair; the interval is a paired bootstrap, p the exact test."
+        note = (
+            f"Accuracy minus that of {best}, paired by pair; the interval is a paired bootstrap, p the exact test of the "
+            "pairs that only one of them has right."
+        )
         yield r.table(f"Against {best}", columns, rows, note)
+
+
+def against(judge: str, best: str, difference: Estimate, test: McNemar) -> list[r.Cell]:
+    """A judge beside the best one. The numbers lead to its cases, those of one alone by `ALONE`."""
+    mine = tag("judge", judge)
+    cells = [r.text(judge, mine), r.estimate(difference, mine, unit="gap")]
+    cells.append(r.number(test.p, "p", n=test.only_first + test.only_second))
+    alone = [(best, test.only_first), (judge, test.only_second)]
+    return [*cells, *[r.count(count, mine, tag(ALONE, name)) for name, count in alone]]
 
 
 def _key(each: "Audited") -> tuple[str, str]:
@@ -163,17 +194,23 @@ def _verdict(each: "Audited") -> int | None:
     return given if given == swapped else 0
 
 
-def people(by_judge: Audits) -> Iterator[r.Table]:
-    """Is the judge within the human range? Only where pairs have two raters or more."""
+def named(raters: Iterable[Mapping[str, object]]) -> set[str]:
+    """Who rates `raters`, each those of one item, beside others; nobody where these are too many to be listed."""
+    found = {name for each in raters if len(each) > 1 for name in each}
+    return found if len(found) <= MOST_PEOPLE else set()
+
+
+def people(by_judge: Audits, named: Set[str]) -> Iterator[r.Table]:
+    """Is the judge within the human range? Only where pairs have two raters or more. `named` are listed one by one."""
     found = {}
     for judge, audited in sorted(by_judge.items()):
         humans = {str(_key(e)): e.pair.raters for e in audited if e.pair and len(e.pair.raters) > 1}
         if humans:
             found[judge] = human_range({str(_key(e)): _verdict(e) for e in audited}, humans)
-    return human_tables(found, "pairs")
+    return human_tables(found, "pairs", named)
 
 
-def human_tables(found: Mapping[str, HumanRange], items: str) -> Iterator[r.Table]:
+def human_tables(found: Mapping[str, HumanRange], items: str, named: Set[str]) -> Iterator[r.Table]:
     """Each judge beside the people who rated the same `items`, and how each of these agrees with the others."""
     rows = []
     for judge, each in found.items():
@@ -188,17 +225,20 @@ def human_tables(found: Mapping[str, HumanRange], items: str) -> Iterator[r.Tabl
         "a verdict of the judge and of two people or more. The judge is within the range where the difference may be 0."
     )
     yield r.table("As good as people are?", columns, rows, note)
-    people = sorted({rater for each in found.values() for rater in each.raters})
-    if len(people) <= MOST_PEOPLE:
-        rows = [[r.text(rater), *[_of_rater(each, rater) for each in found.values()]] for rater in people]
+    people = sorted({rater for each in found.values() for rater in each.raters if rater in named})
+    if people:
+        rows = [
+            [r.text(rater, tag("rater", rater)), *[_of_rater(judge, each, rater) for judge, each in found.items()]]
+            for rater in people
+        ]
         note = f"How often a person says what a random other one says, on the {items} that each judge has a verdict on."
         yield r.table("Each person with the others", ["Rater", *[f"Beside {judge}" for judge in found]], rows, note)
 
 
-def _of_rater(found: HumanRange, rater: str) -> r.Cell:
+def _of_rater(judge: str, found: HumanRange, rater: str) -> r.Cell:
     if rater not in found.raters:
         return r.number(None, why="rated none of these")
-    return r.estimate(found.raters[rater])
+    return r.estimate(found.raters[rater], tag("judge", judge), tag("rater", rater))
 
 
 def slices(pair: Pair) -> list[str]:
@@ -241,7 +281,9 @@ def voting(by_judge: Audits) -> Iterator[r.Curve]:
         if most > 1:
             samples = [each.samples for each in audited]
             curve = voting_curve([e.case.label for e in audited], samples, [k for k in VOTES if k <= most])
-            series.append({"name": judge, "points": [r.point(k, found) for k, found in curve.items()]})
+            series.append(
+                {"name": judge, "points": [r.point(k, found, tag("judge", judge)) for k, found in curve.items()]}
+            )
     if series:
         note = "Expected accuracy of the majority of k samples in the given order, over all ways to draw them."
         yield r.Curve("Voting", "samples that vote (k)", "accuracy", series, note)
@@ -255,14 +297,27 @@ def confidence(by_judge: Audits) -> Iterator[r.Curve | r.Table]:
         if all(each is None for each in stated):
             continue
         found = calibration(stated, [_verdict(each) == each.case.label for each in audited])
-        points = [r.point(each.stated, each.happened) for each in found.bins if each.stated is not None]
+        mine = tag("judge", judge)
+        points = [
+            r.point(each.stated, each.happened, mine, tag("confidence", _bin_words(number)))
+            for number, each in enumerate(found.bins, 1)
+            if each.stated is not None
+        ]
         series.append({"name": judge, "points": points})
-        error, brier = r.estimate(found.error, unit="points"), r.estimate(found.brier, unit="points")
-        rows.append([r.text(judge, tag("judge", judge)), error, brier])
+        rows.append([r.text(judge, mine), *[r.estimate(e, mine, unit="points") for e in (found.error, found.brier)]])
     if series:
         note = "A pair's confidence is the share of its votes, over orders and samples, that stand behind its verdict."
         yield r.Curve("Calibration", "confidence", "right", series, note, diagonal=True)
         yield r.table("Calibration error", ["Judge", "Expected error", "Brier score"], rows)
+
+
+def bin_of(stated: float) -> str:
+    """The bin of the diagram that a confidence lies in."""
+    return tag("confidence", _bin_words(min(max(ceil(stated * BINS), 1), BINS)))
+
+
+def _bin_words(high: int) -> str:
+    return f"{(high - 1) / BINS:.0%} to {high / BINS:.0%}"
 
 
 def spending(ids_by_judge: Mapping[str, Sequence[int]], context: Context) -> Iterator[r.Table]:
@@ -274,7 +329,8 @@ def spending(ids_by_judge: Mapping[str, Sequence[int]], context: Context) -> Ite
             continue
         spent = context.spent(ids)
         latency = bootstrap_mean(spent.latencies, len(ids) - len(spent.latencies), "no latency was recorded")
-        cells = [r.text(judge, tag("judge", judge)), r.count(len(ids)), r.estimate(latency, unit="seconds")]
+        mine = tag("judge", judge)
+        cells = [r.text(judge, mine), r.count(len(ids), mine), r.estimate(latency, mine, unit="seconds")]
         cells.append(r.number(spent.tokens, "count", "the endpoint reports no tokens"))
         rows.append([*cells, r.number(spent.cost, "money", "the endpoint has no prices")])
     if rows:

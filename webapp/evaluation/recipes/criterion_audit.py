@@ -1,8 +1,8 @@
 """Criterion audit (METHODS 2): does a judge decide single criteria as people do?"""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 
 from trainer.benchmarks.audit import human_range
 from trainer.benchmarks.compare import mcnemar, paired_difference
@@ -13,10 +13,11 @@ from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 
 from .. import report as r
-from .audit_blocks import SEVERAL, human_tables, spending
+from .audit_blocks import ALONE, DISAGREE, SEVERAL, against, disagreement, human_tables, named, spending
 from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
 from .grades import Graded, graded
 
+NOT_GRADED = "not graded"
 WORDS = {True: "met", False: "not met", None: None}
 MOST_CRITERIA = 40  # rows of a table by criterion
 # (columns' words, (what people say, what the judge says))
@@ -56,6 +57,7 @@ class Audited:
     met: bool | None
     note: str
     verdicts: tuple[int, ...]
+    beside: list[str] = field(default_factory=list)  # the judge that alone is right, of this one and the best
 
     @property
     def item(self) -> str:
@@ -70,22 +72,24 @@ Audits = Mapping[str, Sequence[Audited]]
 
 
 def run(context: Context) -> Outcome:
-    people, verified = _people(context)
+    people, verified, bare = _people(context)
     if not people:
         raise NothingToScore("no criterion that a judge decides has been graded by a person")
     by_judge: dict[str, list[Audited]] = {}
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         by_judge[facts.key] = list(_asked(context, choice.version, facts.key, people))
+    known = named(each.raters for each in people)
+    apart = disagreement({judge: {each.item: each.met for each in rows} for judge, rows in by_judge.items()})
     found = {judge: _agreement(rows) for judge, rows in by_judge.items()}
     best = max(found, key=lambda judge: found[judge].accuracy.value or 0.0)
     report = r.Report(
         headline=r.headline(f"Agreement of {best} with people", _accuracy(found[best], best)),
-        coverage=_coverage(by_judge, people, verified),
+        coverage=_coverage(by_judge, people, verified, bare, apart),
         blocks=[
             _table(found),
             *_comparisons(by_judge, best),
-            *_people_table(by_judge),
+            *_people_table(by_judge, known),
             _confusion("Where they part", found),
             *(table for judge, rows in by_judge.items() for table in _by_criterion(judge, rows)),
             *_by("importance", by_judge, lambda each: [each.graded.criterion.importance]),
@@ -100,16 +104,21 @@ def run(context: Context) -> Outcome:
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         report.entries.append(r.Entry(facts.key, _accuracy(found[facts.key], facts.key), facts.version, facts.judge))
-    return Outcome(report, [_case(each) for rows in by_judge.values() for each in rows])
+    return Outcome(report, [*(_case(each, apart, known) for rows in by_judge.values() for each in rows), *bare])
 
 
-def _people(context: Context) -> tuple[list[Graded], int]:
-    """Graded criteria for a judge to decide, and how many are left to their verifiers."""
+def _people(context: Context) -> tuple[list[Graded], int, list[Found]]:
+    """Graded criteria for a judge to decide, how many are left to their verifiers, and a case for each response that
+    nobody graded."""
     found: list[Graded] = []
+    bare: list[Found] = []
     verified = 0
     responses: set[tuple[str, str]] = set()
     for example in context.examples():
-        for each in graded(example):
+        grades = graded(example)
+        known = {each.response.id for each in grades}
+        bare += [_bare(example.key, response.id) for response in example.responses if response.id not in known]
+        for each in grades:
             place = (example.key, each.response.id)
             if each.criterion.verifier is not None:
                 verified += 1
@@ -120,7 +129,11 @@ def _people(context: Context) -> tuple[list[Graded], int]:
             ):
                 responses.add(place)
                 found.append(each)
-    return found, verified
+    return found, verified, bare
+
+
+def _bare(example: str, response: str) -> Found:
+    return Found({"example": example, "response": response}, {"left out": NOT_GRADED}, [NOT_GRADED])
 
 
 def _asked(context: Context, version: int, judge: str, people: Sequence[Graded]) -> Iterator[Audited]:
@@ -167,7 +180,9 @@ def _accuracy(found: Agreement, judge: str, *tags: str) -> r.Cell:
     return r.estimate(found.accuracy, tag("judge", judge), *tags, "wrong")
 
 
-def _coverage(by_judge: Audits, people: Sequence[Graded], verified: int) -> list[tuple[str, r.Cell]]:
+def _coverage(
+    by_judge: Audits, people: Sequence[Graded], verified: int, bare: Sequence[Found], apart: Set[object]
+) -> list[tuple[str, r.Cell]]:
     decided = [each for rows in by_judge.values() for each in rows if each.graded.met is not None]
     missing = sum(each.met is None for each in decided)
     split = sum(each.met is None for each in people)
@@ -177,7 +192,9 @@ def _coverage(by_judge: Audits, people: Sequence[Graded], verified: int) -> list
         ("Graded criteria", r.count(len(people))),
         ("Missing verdicts", r.count(missing, "missing", tone="warn" if missing else "")),
         ("People evenly split", r.count(split, "people split", tone="warn" if split else "")),
-        *([("Left to verifiers", r.count(verified))] if verified else []),
+        *([("Judges disagree", r.count(len(apart) * len(by_judge), DISAGREE))] if len(by_judge) > 1 else []),
+        *([("Left to verifiers", r.number(verified, "count"))] if verified else []),
+        *([("Responses nobody graded", r.count(len(bare), NOT_GRADED, tone="warn"))] if bare else []),
     ]
 
 
@@ -269,27 +286,32 @@ def _comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
         second = [each for each in audited if each.graded.met is not None]
         if judge == best:
             continue
+        for one, two in zip(first, second, strict=True):
+            if one.right != two.right:
+                two.beside.append(judge if two.right else best)
         right, other = [each.right for each in first], [each.right for each in second]
         test, difference = mcnemar(right, other), paired_difference(right, other, _clusters(first))
-        cells = [r.text(judge, tag("judge", judge)), r.estimate(difference, unit="gap"), r.number(test.p, "p")]
-        rows.append([*cells, r.count(test.only_first), r.count(test.only_second)])
+        rows.append(against(judge, best, difference, test))
     if rows:
         columns = ["Judge", "Difference", "p (McNemar)", f"Only {best} right", "Only this one right"]
-        note = f"Agreement minus that of {best}, on the same criteria; the interval is a paired bootstrap over prompts."
+        note = (
+            f"Agreement minus that of {best}, on the same criteria; the interval is a paired bootstrap over prompts, p the "
+            "exact test of those that only one of them has right."
+        )
         yield r.table(f"Against {best}", columns, rows, note)
 
 
-def _people_table(by_judge: Audits) -> Iterator[r.Table]:
+def _people_table(by_judge: Audits, known: Set[str]) -> Iterator[r.Table]:
     found = {}
     for judge, rows in by_judge.items():
         humans = {each.item: each.graded.raters for each in rows if len(each.graded.raters) > 1}
         if humans:
             clusters = dict(zip([each.item for each in rows], _clusters(rows), strict=True))
             found[judge] = human_range({each.item: each.met for each in rows}, humans, clusters)
-    return human_tables(found, "criteria")
+    return human_tables(found, "criteria", known)
 
 
-def _case(each: Audited) -> Found:
+def _case(each: Audited, apart: Set[object], people: Set[str]) -> Found:
     about, criterion = each.graded, each.graded.criterion
     tags = [tag("judge", each.judge), tag("criterion", criterion.text)]
     if about.met is None:
@@ -297,8 +319,11 @@ def _case(each: Audited) -> Found:
     else:
         tags += ["right" if each.right else "wrong", f"people: {WORDS[about.met]}"]
         tags += ["missing"] if each.met is None else [f"judge: {WORDS[each.met]}"]
+    tags += [DISAGREE] if each.item in apart else []
+    tags += [tag(ALONE, judge) for judge in each.beside]
     if len(about.raters) > 1:
         tags += [SEVERAL, *(["people disagree"] if len(set(about.raters.values())) > 1 else [])]
+        tags += [tag("rater", name) for name in about.raters if name in people]
     tags += [tag("importance", criterion.importance), tag("kind", criterion.kind)]
     tags += [tag("axis", each_tag) for each_tag in criterion.tags]
     tags += [tag("domain", about.example.domain)] if about.example.domain else []

@@ -1,7 +1,7 @@
 """Judge audit (METHODS 2): is the judge right, whichever response stands first, and is it as good as people are?"""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
 from trainer.benchmarks.audit import Case
@@ -14,7 +14,7 @@ from webapp.judging.audit import parse_case
 from .. import report as r
 from . import audit_blocks as blocks
 from .base import Context, Found, Judged, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
-from .pairs import Pair, labelled, pair_of, unlabelled
+from .pairs import Pair, labelled, left_out, pair_of
 
 ORDERS = ("given", "swapped")
 WORDS = {-1: "A", 0: "tie", 1: "B", None: None}
@@ -47,6 +47,8 @@ class Audited:
     confidence: float | None = None
     version: int | None = None
     judge: int | None = None
+    apart: bool = False  # another judge says otherwise
+    beside: str = ""  # the judge that alone is right, of this one and the best
 
 
 def run(context: Context) -> Outcome:
@@ -58,14 +60,20 @@ def run(context: Context) -> Outcome:
         raise NothingToScore("no pair has a label that a verdict could be compared with")
     measured = {judge: blocks.measured(rows) for judge, rows in sorted(by_judge.items())}
     best = max(measured, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
+    named = blocks.named(each.pair.raters for rows in by_judge.values() for each in rows if each.pair)
+    apart = blocks.disagreeing(by_judge)
+    for each in (each for rows in by_judge.values() for each in rows):
+        each.apart = (each.case.group, each.case.pair) in apart
+    judged = {each.case.pair for rows in by_judge.values() for each in rows}
+    left = [case for case in left_out(context.examples()) if case.subject["example"] not in judged]
     found = r.Report(
         headline=r.headline(f"Accuracy of {best}", blocks.accuracy(measured[best].accuracy_net, best)),
-        coverage=blocks.coverage(by_judge, len(known), unlabelled(context.examples())),
+        coverage=blocks.coverage(by_judge, len(known), left),
         blocks=[
             blocks.judges(measured),
             *blocks.groups(by_judge),
             *blocks.comparisons(by_judge, best),
-            *blocks.people(by_judge),
+            *blocks.people(by_judge, named),
             *blocks.bias(by_judge),
             *blocks.voting(by_judge),
             *blocks.confidence(by_judge),
@@ -76,7 +84,7 @@ def run(context: Context) -> Outcome:
             for judge, rows in by_judge.items()
         ],
     )
-    return Outcome(found, [_case(each) for rows in by_judge.values() for each in rows])
+    return Outcome(found, [*(_case(each, named) for rows in by_judge.values() for each in rows), *left])
 
 
 def recorded(context: Context, known: dict[str, Pair]) -> Iterator[Audited]:
@@ -128,12 +136,15 @@ def _side(said: Judged) -> int | None:
     return int((strength > 0) - (strength < 0))
 
 
-def _case(each: Audited) -> Found:
+def _case(each: Audited, named: Set[str]) -> Found:
     case, pair = each.case, each.pair
     swapped = None if case.swapped is None else -case.swapped
     votes = sum(1 - abs(verdict - case.label) for verdict in (case.given, swapped) if verdict is not None)
     tags = [tag("judge", case.judge), "right" if votes > 0 else "wrong"]
     tags += [tag("group", case.group)] if case.group else []
+    tags += [blocks.DISAGREE] if each.apart else []
+    tags += [tag(blocks.ALONE, each.beside)] if each.beside else []
+    tags += [blocks.bin_of(each.confidence)] if each.confidence is not None else []
     sides = {"given": case.given, "swapped": swapped}
     for name in each.orders:
         verdict = sides[name]
@@ -146,6 +157,7 @@ def _case(each: Audited) -> Found:
     tags += [f"slice:{name}" for name in blocks.slices(pair)] if pair else []
     if pair and len(pair.raters) > 1:
         tags += [blocks.SEVERAL, *(["people disagree"] if len(set(pair.raters.values())) > 1 else [])]
+        tags += [tag("rater", name) for name in pair.raters if name in named]
     subject = {"judge": case.judge, "pair": case.pair, "group": case.group}
     subject |= {"example": pair.key, "a": pair.a.id, "b": pair.b.id} if pair else {"example": case.pair}
     values = {

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from trainer.benchmarks import rationale as bench
+from trainer.benchmarks.estimate import proportion
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.judges.combine import unswapped
@@ -16,9 +17,10 @@ from trainer.rewards.rationale import HIT_THRESHOLD, REASONS_AT_EVALUATION, matc
 
 from .. import report as r
 from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
-from .pairs import Pair, labelled
+from .pairs import Pair, coverage_of, labelled, left_out
 
 CLASSES = {"evidence": "Evidence", "criterion": "Criterion", "generic": "Generic"}
+UNLIKE = "too few or many reasons"
 LOW = 0.5  # RC below which a right verdict is tagged as right for other reasons
 
 
@@ -73,7 +75,7 @@ class Sampled:
 
 def run(context: Context) -> Outcome:
     config = context.config
-    pairs, left_out = _pairs(context)
+    pairs, unlike = _pairs(context)
     if not pairs:
         raise NothingToScore("no labelled pair has human reasons of the number asked for")
     by_judge: dict[str, list[Sampled]] = {}
@@ -86,16 +88,17 @@ def run(context: Context) -> Outcome:
         _match(context, config.second_matcher, everything, "second")
     if config.flaws:
         _tag_flaws(context, everything)
-    found = {judge: bench.consistency(_samples(rows), config.threshold) for judge, rows in by_judge.items()}
+    found = {judge: _consistency(rows, config.threshold) for judge, rows in by_judge.items()}
     blocks: list[Any] = [_table(found, by_judge), _scatter(found)]
     blocks += _reliability(by_judge) if config.second_matcher else []
     blocks += _shares(by_judge) if config.flaws else []
     best = max(found, key=lambda judge: found[judge].rc.value or 0.0)
-    return Outcome(_report(context, found, by_judge, blocks, best, left_out), [_case(each) for each in everything])
+    left = [*left_out(context.examples(), ties=False), *unlike]
+    return Outcome(_report(context, found, by_judge, blocks, best, left), [*map(_case, everything), *left])
 
 
-def _pairs(context: Context) -> tuple[list[tuple[Pair, tuple[str, ...]]], int]:
-    """Labelled pairs with their human reasons, and how many were left out for having too few or too many."""
+def _pairs(context: Context) -> tuple[list[tuple[Pair, tuple[str, ...]]], list[Found]]:
+    """Labelled pairs with their human reasons, and a case for each that has too few or too many."""
     config = context.config
     listed = list(labelled(context.examples(), config.max_pairs, ties=False))
     given = {pair.key: of_example(pair.example, pair=True) for pair in listed}
@@ -110,7 +113,14 @@ def _pairs(context: Context) -> tuple[list[tuple[Pair, tuple[str, ...]]], int]:
         for pair in listed
         if config.min_reasons <= len(reasons.get(pair.key, ())) <= config.max_reasons
     ]
-    return kept, len(listed) - len(kept)
+    taken = {pair.key for pair, _ in kept}
+    unlike = [_unlike(pair, reasons.get(pair.key)) for pair in listed if pair.key not in taken]
+    return kept, unlike
+
+
+def _unlike(pair: Pair, reasons: tuple[str, ...] | None) -> Found:
+    why = "its rationale could not be taken apart" if reasons is None else f"{len(reasons)} human reasons"
+    return Found({"example": pair.key, "a": pair.a.id, "b": pair.b.id}, {"left out": why}, [UNLIKE])
 
 
 def _rationale(pair: Pair, given: JudgeInput) -> str:
@@ -180,6 +190,15 @@ def _samples(rows: Sequence[Sampled]) -> list[bench.Sample]:
     ]
 
 
+def _consistency(rows: Sequence[Sampled], threshold: float) -> bench.Consistency:
+    """Accuracy is that of every answer, a missing one wrong; what was not matched is missing in the others."""
+    found = bench.consistency(_samples(rows), threshold)
+    lost = sum(each.scores is None for each in rows)
+    accuracy = proportion(sum(map(_right, rows)), len(rows), sum(each.verdict is None for each in rows))
+    means = {name: getattr(found, name) for name in ("rc", "ap", "hybrid")}
+    return replace(found, accuracy=accuracy, **{n: replace(e, missing=e.missing + lost) for n, e in means.items()})
+
+
 def _table(found: dict[str, bench.Consistency], by_judge: dict[str, list[Sampled]]) -> r.Table:
     rows = []
     for judge, each in found.items():
@@ -200,7 +219,7 @@ def _table(found: dict[str, bench.Consistency], by_judge: dict[str, list[Sampled
         ("RC", "share of the human reasons that the judge's first five cover, by the best one-to-one matching"),
         ("AP", "average precision of its reasons in their order"),
         ("Hybrid", "AP where the verdict is right, 0 where it is wrong"),
-        ("Accuracy", "verdicts that agree with the label"),
+        ("Accuracy", "verdicts that agree with the label; a missing one is wrong"),
         ("Right, other reasons", f"right with an RC below {LOW:g}"),
         ("No reasons", "answers that give none"),
         ("Not matched", "answers that are missing or that the matcher could not score; left out of RC, AP and hybrid"),
@@ -218,7 +237,10 @@ def _right(each: Sampled) -> bool:
 
 
 def _scatter(found: dict[str, bench.Consistency]) -> r.Scatter:
-    points = [{"name": j, "x": r.estimate(e.accuracy), "y": r.estimate(e.rc)} for j, e in found.items()]
+    points = [
+        {"name": j, "x": r.estimate(e.accuracy, tag("judge", j)), "y": r.estimate(e.rc, tag("judge", j), unit="points")}
+        for j, e in found.items()
+    ]
     note = "Low RC at high accuracy: right for the wrong reasons."
     return r.Scatter("Reasons against verdicts", "accuracy", "rationale consistency (RC)", points, note)
 
@@ -286,7 +308,7 @@ def _report(
     by_judge: dict[str, list[Sampled]],
     blocks: list[Any],
     best: str,
-    left_out: int,
+    left: Sequence[Found],
 ) -> r.Report:
     entries = []
     for choice in context.config.judges:
@@ -294,11 +316,13 @@ def _report(
         cell = r.estimate(found[facts.key].rc, tag("judge", facts.key), unit="points")
         entries.append(r.Entry(facts.key, cell, facts.version, facts.judge))
     missing = sum(each.scores is None for rows in by_judge.values() for each in rows)
+    unlike = sum(UNLIKE in each.tags for each in left)
     coverage = [
         ("Judges", r.count(len(by_judge))),
         ("Pairs with reasons", r.count(len(by_judge[best]))),
-        ("Pairs left out", r.count(left_out, tone="warn" if left_out else "")),
+        ("Too few or many reasons", r.count(unlike, UNLIKE, tone="warn" if unlike else "")),
         ("Not matched", r.count(missing, "not matched", tone="warn" if missing else "")),
+        *coverage_of(left),
     ]
     shown = r.headline(f"RC of {best}", r.estimate(found[best].rc, tag("judge", best), unit="points"))
     return r.Report(shown, coverage, blocks, entries)

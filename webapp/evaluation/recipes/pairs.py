@@ -1,11 +1,18 @@
 """What people said about the pair of an example: its label, and each rater's side. -1 `a`, 0 tie, 1 `b`."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from trainer.contracts import Example, Response
 from trainer.judges.combine import majority
 from webapp.annotation.shown import is_judge
+
+from .. import report as r
+from .base import Found
+
+NO_LABEL, TIED, NO_RUBRIC = "no label", "label is a tie", "no rubric"
+WORDS = {NO_LABEL: "Without a label", TIED: "Label is a tie", NO_RUBRIC: "Without a rubric"}
 
 
 @dataclass(frozen=True)
@@ -63,10 +70,26 @@ def labelled(examples: Iterable[Example], most: int | None = None, *, ties: bool
             return
 
 
-def unlabelled(examples: Iterable[Example]) -> int:
-    """Examples with two responses or more whose pair no label decides."""
-    count = 0
+def left_out(examples: Iterable[Example], *, ties: bool = True, rubric: bool = False) -> Iterator[Found]:
+    """A case for each example with two responses or more that `labelled` passes over, or that has no rubric where
+    one is needed, with the reason as its tag."""
     for example in examples:
         pair = pair_of(example)
-        count += len(example.responses) > 1 if pair is None else pair.label is None
-    return count
+        if pair is None and len(example.responses) < 2:
+            continue
+        if pair is None or pair.label is None:
+            reason = NO_LABEL
+        elif pair.label == 0 and not ties:
+            reason = TIED
+        elif rubric and not example.rubric:
+            reason = NO_RUBRIC
+        else:
+            continue
+        sides = {"a": pair.a.id, "b": pair.b.id} if pair else {}
+        yield Found({"example": example.key, **sides}, {"left out": WORDS[reason].lower()}, [reason])
+
+
+def coverage_of(left: Iterable[Found]) -> list[tuple[str, r.Cell]]:
+    """How many were left out for each reason, of those that occur."""
+    counts = Counter(each.tags[0] for each in left)
+    return [(words, r.count(counts[reason], reason, tone="warn")) for reason, words in WORDS.items() if counts[reason]]

@@ -94,6 +94,9 @@ class Answered:
     rho: float | None = None
     score: ReportScore | None = None
     ids: list[int] = field(default_factory=list)
+    outcomes: dict[str, list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )  # won, tied, lost: the other models
 
     @property
     def value(self) -> float | None:
@@ -255,31 +258,45 @@ def _wins(context: Context, by_model: dict[str, list[Answered]]) -> Iterator[r.T
         return
     version = context.config.pairwise
     if version is None:
-        yield blocks.ranking(blocks.by_scores(by_model), "by mean clipped score on each prompt")
+        outcomes = blocks.by_scores(by_model)
+        blocks.note_outcomes(outcomes, {name: _by_key(rows) for name, rows in by_model.items()})
+        yield blocks.ranking(outcomes, "by mean clipped score on each prompt")
         return
-    firsts: dict[str, dict[str, Answered]] = defaultdict(dict)
-    for name, rows in by_model.items():
-        for each in rows:
-            firsts[name].setdefault(each.key, each)
+    firsts = {name: {key: found[0] for key, found in _by_key(rows).items()} for name, rows in by_model.items()}
     met = [(a, b, key) for a, b in blocks.pairs_of(by_model) for key in firsts[a] if key in firsts[b]]
     inputs = []
     for a, b, key in met:
         one, two = firsts[a][key], firsts[b][key]
         criteria = one.rubric.criteria if one.rubric else ()
         inputs.append(JudgeInput(key, one.prompt, {one.id: one.text, two.id: two.text}, criteria))
-    found = pair_verdicts(context.judge(version, inputs, "comparing models"))
+    answers = context.judge(version, inputs, "comparing models")
+    found, by_id = pair_verdicts(answers), {(each.key, each.id): each for rows in by_model.values() for each in rows}
+    for answer in answers:
+        for side in ("a", "b"):
+            each = by_id[answer.subject["example"], answer.subject[side]]
+            each.ids += [answer.id] if answer.id else []
     outcomes = []
     for a, b, key in met:
         verdict = found.get((key, firsts[a][key].id, firsts[b][key].id))
         outcomes.append((a, b, key, verdict.verdict if verdict else None))
+    blocks.note_outcomes(outcomes, {name: {k: [each] for k, each in rows.items()} for name, rows in firsts.items()})
     yield blocks.ranking(outcomes, f"by {context.judge_facts(version).key}")
+
+
+def _by_key(rows: Sequence[Answered]) -> dict[str, list[Answered]]:
+    found: dict[str, list[Answered]] = defaultdict(list)
+    for each in rows:
+        found[each.key].append(each)
+    return found
 
 
 def _case(each: Answered) -> Found:
     tags = [tag("model", each.model), tag("example", each.key)]
     tags += [tag("domain", each.domain)] if each.domain else []
     tags += [tag("split", each.example.split)] if each.example and each.example.split else []
-    tags += [tag("axis", name) for name in each.axes]
+    tags += [*[tag("axis", name) for name in each.axes], *each.outcomes]
+    if sum(map(len, each.outcomes.values())) > 1:  # with a single other model it goes without saying
+        tags += [tag(words, other) for words, others in each.outcomes.items() for other in others]
     tags += ["no score"] if each.value is None else ["partial"] if each.score and each.score.partial else []
     by_id = {criterion.id: criterion for criterion in each.rubric.criteria} if each.rubric else {}
     shown = []
@@ -292,6 +309,7 @@ def _case(each: Answered) -> Found:
         shown.append({"text": found.text, "points": found.points, "met": state, "note": verdict.note})
     values: dict[str, Any] = {"score": each.value, "clipped": each.clipped, "criteria": shown, "verdicts": each.ids}
     values |= {"novelty": each.rho} if each.rho is not None else {}
+    values |= {blocks.AGAINST[words]: ", ".join(others) for words, others in each.outcomes.items()}
     subject = {"model": each.model, "example": each.key}
     subject |= {"response": each.response} if each.response else {}
     if not each.response:

@@ -6,8 +6,8 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from trainer.benchmarks import policy as bench
-from trainer.benchmarks.compare import keyed_difference
-from trainer.benchmarks.estimate import Estimate, proportion
+from trainer.benchmarks.compare import keyed_difference, unpaired_difference
+from trainer.benchmarks.estimate import Estimate, bootstrap_mean, proportion
 from trainer.benchmarks.ranking import Comparison, bradley_terry
 from trainer.contracts import Rubric
 from trainer.rewards import report_score
@@ -24,6 +24,9 @@ KS = (1, 2, 4, 8, 16, 32, 64)
 MOST_CRITERIA = 60
 MOST_CHANGED = 20
 CHANGED = "Changed most"
+AGAINST = {"won": "won against", "tied": "tied with", "lost": "lost to", "no outcome": "no outcome with"}
+# of the first and of the second, by the side that is better
+OUTCOMES = {-1: ("won", "lost"), 0: ("tied", "tied"), 1: ("lost", "won"), None: ("no outcome", "no outcome")}
 
 
 def scores(rows: Sequence["Answered"]) -> dict[str, Estimate]:
@@ -57,7 +60,7 @@ def table(by_model: Models, found: Mapping[str, Mapping[str, Estimate]]) -> r.Ta
         if name == first:
             cells.append(r.number(None, why="the first model"))
         else:
-            cells.append(r.estimate(_difference(by_model[first], answered), unit="gap"))
+            cells.append(r.estimate(_difference(by_model[first], answered), mine, unit="gap"))
         rows.append([*cells, r.estimate(length, mine, unit="count")])
     columns = [
         ("Model", ""),
@@ -91,13 +94,24 @@ def changed(by_model: Models) -> Iterator[r.Table]:
     before, after = by_prompt(by_model[names[0]]), by_prompt(by_model[names[-1]])
     both = [(key, a, b) for key, a in before.items() if a is not None and (b := after.get(key)) is not None]
     both.sort(key=lambda each: (-abs(each[2] - each[1]), each[0]))
-    rows = [[r.compared(key), r.number(a), r.number(b), r.number(b - a)] for key, a, b in both[:MOST_CHANGED] if a != b]
+    rows = [_change(by_model, names[0], names[-1], key) for key, a, b in both[:MOST_CHANGED] if a != b]
     same = sum(a == b for _, a, b in both)
     note = (
         f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}: of {len(both):,} prompts with both "
         f"scores {len(both) - same:,} changed. A prompt leads to the responses side by side."
     )
     yield r.table(CHANGED, ["Prompt", names[0], names[-1], "Change"], rows, note)
+
+
+def _change(by_model: Models, first: str, last: str, key: str) -> list[r.Cell]:
+    values = {name: [each.clipped for each in by_model[name] if each.key == key] for name in (first, last)}
+    here = tag("example", key)
+    cells = [r.compared(key)]
+    for name, found in values.items():
+        known = [value for value in found if value is not None]
+        mean = bootstrap_mean(known, len(found) - len(known), "no response has a score", share=True)
+        cells.append(r.estimate(mean, tag("model", name), here))
+    return [*cells, r.estimate(unpaired_difference(values[first], values[last]), here, unit="gap")]
 
 
 def split(
@@ -208,9 +222,9 @@ def curves(by_model: Models, threshold: float) -> Iterator[r.Curve]:
         if most > 1:
             successes = [(len(values), sum(value >= threshold for value in values)) for values in known]
             found = bench.pass_at_k_curve(successes, ks)
-            passes.append({"name": name, "points": [r.point(k, each) for k, each in found.items()]})
+            passes.append({"name": name, "points": [r.point(k, each, tag("model", name)) for k, each in found.items()]})
             found = bench.best_of_n_curve(list(grouped.values()), ks)
-            bests.append({"name": name, "points": [r.point(n, each) for n, each in found.items()]})
+            bests.append({"name": name, "points": [r.point(n, each, tag("model", name)) for n, each in found.items()]})
     if passes:
         note = f"A response counts as a success from a clipped score of {threshold:g}."
         yield r.Curve("pass@k", "k responses", "prompts with a success", passes, note)
@@ -233,19 +247,29 @@ def by_scores(by_model: Models) -> list[tuple[str, str, str, int | None]]:
     return found
 
 
+def note_outcomes(outcomes: Outcomes, behind: Mapping[str, Mapping[str, Sequence["Answered"]]]) -> None:
+    """Gives the responses `behind[model][prompt]` of every comparison its outcome, and against whom."""
+    for a, b, key, side in outcomes:
+        for model, other, words in zip((a, b), (b, a), OUTCOMES[side], strict=True):
+            for each in behind[model][key]:
+                each.outcomes[words].append(other)
+
+
 def ranking(outcomes: Outcomes, how: str) -> r.Table:
+    absent = Counter(name for a, b, _, side in outcomes if side is None for name in (a, b))
     found = bradley_terry([Comparison(a, b, side) for a, b, _, side in outcomes], [key for _, _, key, _ in outcomes])
     rows = []
     for each in found.items:
-        cells = [
-            r.text(each.item, tag("model", each.item)),
-            r.count(each.wins),
-            r.count(each.ties),
-            r.count(each.losses),
-        ]
-        rows.append(
-            [*cells, r.estimate(each.win_rate, tag("model", each.item)), r.estimate(each.strength, unit="points")]
-        )
+        mine, lost = tag("model", each.item), absent[each.item]
+        cells = [r.text(each.item, mine), r.count(each.wins, mine, "won"), r.count(each.ties, mine, "tied")]
+        cells += [r.count(each.losses, mine, "lost"), r.count(lost, mine, "no outcome", tone="warn" if lost else "")]
+        rows.append([*cells, r.estimate(each.win_rate, mine), r.estimate(each.strength, mine, unit="points")])
     missing = f" {found.missing:,} comparisons have no outcome." if found.missing else ""
-    note = f"Compared {how}; strengths are Bradley-Terry log odds with mean 0.{missing} {found.problem}".strip()
-    return r.table("Who wins", ["Model", "Won", "Tied", "Lost", "Win rate", "Strength"], rows, note)
+    note = (
+        f"Prompts compared {how}; a number leads to the responses compared. Strengths are Bradley-Terry log odds with "
+        f"mean 0.{missing} {found.problem}"
+    )
+    if not outcomes:
+        note = "No prompt has responses of two models: examples are compared by their keys."
+    columns = ["Model", "Won", "Tied", "Lost", "No outcome", "Win rate", "Strength"]
+    return r.table("Who wins", columns, rows, note.strip())

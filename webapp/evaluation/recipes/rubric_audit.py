@@ -1,6 +1,6 @@
 """Rubric audit (METHODS 1 and 3): does every criterion earn its place?"""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -18,6 +18,7 @@ from trainer.rewards.structure import lines, structural_hints
 
 from .. import report as r
 from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .pairs import NO_RUBRIC, WORDS, coverage_of
 
 POWERS = {
     "discriminates": "Tells responses apart",
@@ -60,16 +61,20 @@ class Seen:
     example: Example
     criteria: tuple[Criterion, ...]
     met_RK: list[list[bool | None]] = field(default_factory=list)
-    ids: list[int] = field(default_factory=list)
+    ids: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))  # by criterion
     demands: tuple[str, ...] | None = None
+    listed: list[int] = field(default_factory=list)  # the verdicts that `demands` and `covered` rest on
     covered: frozenset[int] | None = None
 
 
 def run(context: Context) -> Outcome:
-    seen = []
+    seen: list[Seen] = []
+    bare: list[Found] = []
     for example in context.examples():
         if example.rubric:
             seen.append(Seen(example, example.rubric.criteria))
+        else:
+            bare.append(Found({"example": example.key}, {"left out": WORDS[NO_RUBRIC].lower()}, [NO_RUBRIC]))
         if len(seen) == context.config.max_examples:
             break
     if not seen:
@@ -93,10 +98,11 @@ def run(context: Context) -> Outcome:
             ("Criteria", r.count(len(cases))),
             ("Responses", r.count(sum(len(each.met_RK) for each in seen))),
             ("Undecided verdicts", r.count(undecided, "undecided", tone="warn" if undecided else "")),
+            *coverage_of(bare),
         ],
         blocks=blocks,
     )
-    return Outcome(found, cases)
+    return Outcome(found, [*cases, *(case for each in seen for case in _demands(each)), *bare])
 
 
 def _decide(context: Context, seen: Sequence[Seen]) -> None:
@@ -130,17 +136,19 @@ def _input(example: Example) -> JudgeInput:
 def _keep_ids(seen: Sequence[Seen], answers: Sequence[Judged]) -> None:
     by_key = {each.example.key: each for each in seen}
     for answer in answers:
-        if answer.id:
-            by_key[answer.subject["example"]].ids.append(answer.id)
+        subject = answer.subject
+        for criterion in subject["criteria"] if "criteria" in subject else [subject["criterion"]]:
+            by_key[subject["example"]].ids[criterion] += [answer.id] if answer.id else []
 
 
 def _cover(context: Context, seen: Sequence[Seen]) -> None:
     by_key = {each.example.key: each for each in seen}
     asked = [JudgeInput(each.example.key, each.example.prompt) for each in seen]
     for answer in context.judge(context.config.lister, asked, "listing demands"):
+        each = by_key[answer.subject["example"]]
+        each.listed += [answer.id] if answer.id else []
         if answer.parsed is not None:
-            items = answer.parsed["items"]
-            by_key[answer.subject["example"]].demands = tuple(item["text"] for item in items)
+            each.demands = tuple(item["text"] for item in answer.parsed["items"])
     inputs = [
         JudgeInput(
             each.example.key,
@@ -152,10 +160,18 @@ def _cover(context: Context, seen: Sequence[Seen]) -> None:
         if each.demands
     ]
     for answer in context.judge(context.config.matcher, inputs, "matching demands"):
+        each = by_key[answer.subject["example"]]
+        each.listed += [answer.id] if answer.id else []
         if answer.parsed is not None:
-            each = by_key[answer.subject["example"]]
             each.covered = frozenset(demand for _, demand in answer.parsed["matches"])
-            each.ids += [answer.id] if answer.id else []
+
+
+def _demands(each: Seen) -> Iterator[Found]:
+    """One case per demand of the instruction."""
+    for d, demand in enumerate(each.demands or ()):
+        state = "not matched" if each.covered is None else "covered" if d in each.covered else "passed over"
+        subject = {"example": each.example.key, "demand": demand}
+        yield Found(subject, {"demand": state, "verdicts": each.listed}, ["demand", state])
 
 
 def _cases(each: Seen) -> Iterator[Found]:
@@ -181,7 +197,7 @@ def _cases(each: Seen) -> Iterator[Found]:
             values |= {"met": held[k].share.value, "weight": sensitive[k].weight, "swing": sensitive[k].swing.value}
             values |= {"order changes without it": sensitive[k].flips.value}
         told = [hint.message for hint in hints if hint.criterion == k]
-        values |= {"hints": told, "verdicts": each.ids}
+        values |= {"hints": told, "verdicts": each.ids[criterion.id]}
         subject = {"example": each.example.key, "criterion": criterion.text, "criterion id": criterion.id}
         yield Found(subject, values, tags)
 
@@ -224,7 +240,8 @@ def _weights(cases: Sequence[Found]) -> r.Table:
         mine = [case for case in cases if tag("importance", importance) in case.tags]
         if not mine:
             continue
-        cells = [r.text(importance.capitalize(), tag("importance", importance)), r.count(len(mine))]
+        cells = [r.text(importance.capitalize(), tag("importance", importance))]
+        cells.append(r.count(len(mine), tag("importance", importance)))
         for name in ("met", "swing", "order changes without it"):
             known = [case.values[name] for case in mine if case.values.get(name) is not None]
             found = bootstrap_mean(known, len(mine) - len(known), "no response has every verdict")
@@ -241,11 +258,14 @@ def _coverage(seen: Sequence[Seen]) -> r.Table:
         pairs = [(0, demand) for demand in matched or ()]
         found.append(None if matched is None else alignment(pairs, len(each.criteria), len(each.demands or ())))
     recall = alignments(found)["recall"]
-    note = "Demands of the instruction that some criterion checks, as the lister and the matcher see them."
+    note = (
+        "Demands of the instruction that some criterion checks, as the lister and the matcher see them. The number leads "
+        "to those that the rubrics pass over."
+    )
     return r.table(
         "Coverage of the instruction",
         ["Measure", "Mean over rubrics"],
-        [[r.text("Demands covered"), r.estimate(recall)]],
+        [[r.text("Demands covered", "demand"), r.estimate(recall, "passed over")]],
         note,
     )
 

@@ -1,6 +1,6 @@
 """RubricBench (2025; METHODS 3): does a rubric help a judge, and does the judge know which rubric is the right one?"""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
@@ -12,11 +12,13 @@ from trainer.judges.inputs import of_example
 
 from .. import report as r
 from . import rubricbench_curves as scaling
-from .base import Context, Found, Judged, NothingToScore, Outcome, Recipe, RecipeConfig, tag
-from .pairs import labelled
-from .rubricbench_pairs import Seen, criteria_of, inputs_of, judged
+from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, tag
+from .pairs import coverage_of, labelled, left_out
+from .rubricbench_pairs import Seen, criteria_of, ids_by_example, inputs_of, judged
 
 VANILLA, SELF, HUMAN = "vanilla", "self", "human"
+ITEMS = {HUMAN: "human items", SELF: "own items"}
+RATED = {"unnecessary": "not needed", "rigid": "rigid", "burdensome": "rigid, not needed"}
 TITLES = {VANILLA: "No rubric", SELF: "Own rubric", HUMAN: "Human rubric"}
 
 
@@ -58,6 +60,7 @@ def run(context: Context) -> Outcome:
     ]
     if not seen:
         raise NothingToScore("no example has a pair with a label that is a side, and a human rubric")
+    left = list(left_out(context.examples(), ties=False, rubric=True))
     if config.judge:
         _condition(context, config.judge, VANILLA, seen, lambda each: ())
     _condition(context, config.rubric_judge, HUMAN, seen, lambda each: each.human)
@@ -72,25 +75,19 @@ def run(context: Context) -> Outcome:
     if config.necessity:
         blocks.append(_necessity(context, seen))
     blocks += scaling.curves(context, seen)
-    return Outcome(_report(context, seen, blocks), [_case(each) for each in seen])
+    report = _report(context, seen, blocks)
+    report.coverage += coverage_of(left)
+    return Outcome(report, [*map(_case, seen), *left])
 
 
 def _condition(context: Context, version: int, name: str, seen: Sequence[Seen], criteria: Any) -> None:
     answers = context.judge(version, inputs_of(seen, criteria), f"{TITLES[name].lower()}: judging")
     found = {key[0]: verdict for key, verdict in pair_verdicts(answers).items()}
-    ids = _ids(answers)
+    ids = ids_by_example(answers)
     for each in seen:
         verdict = found.get(each.pair.key)
         each.verdicts[name] = verdict.verdict if verdict else None
         each.ids += ids.get(each.pair.key, [])
-
-
-def _ids(answers: Iterable[Judged]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for answer in answers:
-        if answer.id:
-            found.setdefault(answer.subject["example"], []).append(answer.id)
-    return found
 
 
 def _generate(context: Context, seen: Sequence[Seen]) -> None:
@@ -111,7 +108,8 @@ def _conditions(seen: Sequence[Seen]) -> r.Table:
     rows = []
     for name in _names(seen):
         found = bench.accuracy(judged(seen, name))
-        cells = [r.text(TITLES[name]), r.estimate(found.overall, f"{name}:wrong"), r.estimate(found.mean_of_domains)]
+        cells = [r.text(TITLES[name])]
+        cells += [r.estimate(each, f"{name}:wrong") for each in (found.overall, found.mean_of_domains)]
         rows.append([*cells, r.count(found.ties, f"{name}:tie"), r.count(found.invalid, f"{name}:invalid")])
     columns = ["Condition", "Accuracy", "Mean of domains", "Ties", "Invalid"]
     return r.table("Three conditions", columns, rows, "Ties and invalid verdicts count as wrong.")
@@ -158,9 +156,14 @@ def _alignment(seen: Sequence[Seen]) -> r.Table:
         "hallucination": "generated items that match nothing",
         "f1": "structural F1, the harmonic mean of precision and recall",
     }
-    leads = {"recall": "low recall", "hallucination": "hallucinates"}
+    leads = {
+        "recall": "misses human items",
+        "precision": "hallucinates",
+        "hallucination": "hallucinates",
+        "f1": "matched",
+    }
     rows = [
-        [r.text(name.capitalize()), r.estimate(found[name], *([leads[name]] if name in leads else [])), r.text(meaning)]
+        [r.text(name.capitalize()), r.estimate(found[name], leads[name]), r.text(meaning)]
         for name, meaning in words.items()
     ]
     return r.table("Own rubrics against human ones", ["Measure", "Mean over rubrics", "Meaning"], rows)
@@ -168,21 +171,17 @@ def _alignment(seen: Sequence[Seen]) -> r.Table:
 
 def _necessity(context: Context, seen: Sequence[Seen]) -> r.Table:
     rows = []
-    for title, criteria in (("Human items", lambda each: each.human), ("Own items", lambda each: each.own)):
-        inputs = [given for given in inputs_of(seen, criteria) if given.criteria]
-        if not inputs:
+    for whose, criteria in ((HUMAN, lambda each: each.human), (SELF, lambda each: each.own)):
+        mine = _rate(context, seen, whose, criteria)
+        if not mine:
             continue
-        answers = context.judge(context.config.necessity, inputs, f"rating {title.lower()}")
-        rated: list[tuple[int | None, int | None, str]] = []
-        for answer in answers:
-            for item in answer.subject["criteria"]:
-                found = (answer.parsed or {"items": {}})["items"].get(item)
-                rated.append((found and found["necessity"], found and found["rigidity"], answer.subject["example"]))
-        n, rigid, keys = zip(*rated, strict=True)
+        n, rigid, keys = zip(*mine, strict=True)
         diagnosis = bench.diagnose(n, rigid, keys)
-        cells = [r.estimate(getattr(diagnosis, name), unit="number") for name in ("necessity", "rigidity")]
-        cells += [r.estimate(getattr(diagnosis, name)) for name in ("unnecessary", "rigid", "burdensome")]
-        rows.append([r.text(title), *cells, r.estimate(diagnosis.correlation, unit="points")])
+        every = tag("rated", ITEMS[whose])
+        cells = [r.text(ITEMS[whose].capitalize(), every)]
+        cells += [r.estimate(getattr(diagnosis, name), every, unit="number") for name in ("necessity", "rigidity")]
+        cells += [r.estimate(getattr(diagnosis, name), tag(words, ITEMS[whose])) for name, words in RATED.items()]
+        rows.append([*cells, r.estimate(diagnosis.correlation, every, unit="points")])
     columns = ["Items", "Necessity", "Rigidity", "Necessity 1", "Rigidity 5", "Rigid and not needed", "Correlation"]
     return r.table(
         "Necessity and rigidity",
@@ -190,6 +189,30 @@ def _necessity(context: Context, seen: Sequence[Seen]) -> r.Table:
         rows,
         "Each item is rated 1 to 5 twice; items of a rubric are resampled together.",
     )
+
+
+def _rate(
+    context: Context, seen: Sequence[Seen], whose: str, criteria: Any
+) -> list[tuple[int | None, int | None, str]]:
+    """(necessity, rigidity, pair) of every item; the pairs keep what was said of theirs."""
+    inputs = [given for given in inputs_of(seen, criteria) if given.criteria]
+    if not inputs:
+        return []
+    by_key = {each.pair.key: each for each in seen}
+    texts = {given.example: {item.id: item.text for item in given.criteria} for given in inputs}
+    found = []
+    for answer in context.judge(context.config.necessity, inputs, f"rating {ITEMS[whose]}"):
+        key = answer.subject["example"]
+        by_key[key].ids += [answer.id] if answer.id else []
+        said = (answer.parsed or {"items": {}})["items"]
+        for item in answer.subject["criteria"]:
+            rated = said.get(item) or {}
+            n, rigid = rated.get("necessity"), rated.get("rigidity")
+            found.append((n, rigid, key))
+            by_key[key].rated.append(
+                {"whose": ITEMS[whose], "text": texts[key][item], "necessity": n, "rigidity": rigid}
+            )
+    return found
 
 
 def _report(context: Context, seen: Sequence[Seen], blocks: list[Any]) -> r.Report:
@@ -224,8 +247,11 @@ def _case(each: Seen) -> Found:
         tags += ["helped"] if right[HUMAN] and not right[SELF] else []
         tags += ["hurt"] if right[SELF] and not right[HUMAN] else []
         tags += ["no own rubric"] if each.own is None else []
+    tags += [tag(name, "right" if verdict == each.label else "wrong") for name, verdict in each.sized.items()]
+    tags += [tag(words, item["whose"]) for item in each.rated for words in _rated(item)]
     if each.aligned:
-        tags += ["low recall"] if (each.aligned.recall or 0) < 0.5 else []
+        tags += ["matched"]
+        tags += ["misses human items"] if each.aligned.recall != 1 else []
         tags += ["hallucinates"] if each.aligned.hallucination else []
     elif each.own is not None:
         tags.append("not matched")
@@ -237,9 +263,22 @@ def _case(each: Seen) -> Found:
     if each.own is not None:
         values["grid"] = _grid(each)
         values["own"] = [item.model_dump(mode="json", exclude_defaults=True) for item in each.own]
+    values |= {name: words[verdict] for name, verdict in each.sized.items()}
+    values |= {"rated": each.rated} if each.rated else {}
     values["verdicts"] = each.ids
     subject = {"example": each.pair.key, "a": each.pair.a.id, "b": each.pair.b.id}
     return Found(subject, values, tags)
+
+
+def _rated(item: dict[str, Any]) -> Iterator[str]:
+    """As `bench.diagnose` counts an item."""
+    yield "rated"
+    n, rigid = item["necessity"], item["rigidity"]
+    if n is None or rigid is None:
+        return
+    yield from ("not needed",) if n == 1 else ()
+    yield from ("rigid",) if rigid == 5 else ()
+    yield from ("rigid, not needed",) if rigid >= 4 and n <= 2 else ()
 
 
 def _grid(each: Seen) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import of_example
 
 from .. import report as r
-from .base import Context
-from .rubricbench_pairs import Seen, criteria_of, inputs_of
+from .base import Context, tag
+from .rubricbench_pairs import Seen, criteria_of, ids_by_example, inputs_of
 
 HUMAN_SIZES = (2, 4, 6, 8)
 OWN_SIZES = (4, 8, 16, 32)
@@ -24,7 +24,11 @@ def curves(context: Context, seen: Sequence[Seen]) -> Iterator[r.Curve]:
     series, notes = [], []
     if context.config.scaling_items:
         series.append(_human_items(context, seen))
-        notes.append("Human items are drawn from each rubric.")
+        notes.append(
+            "Human items are drawn from each rubric."
+            if series[-1]["points"]
+            else f"No human rubric has {HUMAN_SIZES[0]} items to draw from."
+        )
     if context.config.sampled_items:
         found, note = _sampled_items(context, seen)
         series.append(found)
@@ -41,9 +45,12 @@ def curves(context: Context, seen: Sequence[Seen]) -> Iterator[r.Curve]:
 def _asked(context: Context, seen: Sequence[Seen], criteria: Criteria, phase: str) -> list[bench.Judged]:
     """Another condition, for a curve: pairs that have no such rubric are left out of it."""
     inputs = inputs_of(seen, criteria)
-    found = pair_verdicts(context.judge(context.config.rubric_judge, inputs, phase))
-    verdicts = {key[0]: verdict.verdict for key, verdict in found.items()}
+    answers = context.judge(context.config.rubric_judge, inputs, phase)
+    ids = ids_by_example(answers)
+    verdicts = {key[0]: verdict.verdict for key, verdict in pair_verdicts(answers).items()}
     asked = {given.example for given in inputs}
+    for each in seen:
+        each.ids += ids.get(each.pair.key, [])
     return [
         bench.Judged(each.pair.key, each.pair.example.domain, each.label, verdicts.get(each.pair.key))
         for each in seen
@@ -51,8 +58,18 @@ def _asked(context: Context, seen: Sequence[Seen], criteria: Criteria, phase: st
     ]
 
 
-def _series(name: str, cases: dict[int, list[bench.Judged]]) -> dict[str, Any]:
-    return {"name": name, "points": [r.point(size, found) for size, found in bench.scaling(cases).items()]}
+def _series(name: str, cases: dict[int, list[bench.Judged]], seen: Sequence[Seen], at: str = "") -> dict[str, Any]:
+    """The line of `cases`; the pairs it rests on keep the verdict of every point, which leads to its wrong ones."""
+    common = set.intersection(*({each.key for each in listed} for listed in cases.values())) if cases else set()
+    by_key = {each.pair.key: each for each in seen if each.pair.key in common}
+    points = []
+    for size, found in bench.scaling(cases).items():
+        words = f"{name}{at} {size}"
+        for each in cases[size]:
+            if each.key in by_key:
+                by_key[each.key].sized[words] = each.verdict
+        points.append(r.point(size, found, tag(words, "wrong")))
+    return {"name": name, "points": points}
 
 
 def _human_items(context: Context, seen: Sequence[Seen]) -> dict[str, Any]:
@@ -65,7 +82,7 @@ def _human_items(context: Context, seen: Sequence[Seen]) -> dict[str, Any]:
 
     sizes = [size for size in HUMAN_SIZES if any(len(each.human) >= size for each in seen)]
     cases = {size: _asked(context, seen, drawn(size), f"with {size} human items") for size in sizes}
-    return _series("human items", cases)
+    return _series("human items", cases, seen)
 
 
 def _sampled_items(context: Context, seen: Sequence[Seen]) -> tuple[dict[str, Any], str]:
@@ -86,7 +103,7 @@ def _sampled_items(context: Context, seen: Sequence[Seen]) -> tuple[dict[str, An
     told = f"Own items are those of up to {rubrics} rubrics sampled per pair, each item once."
     if short:
         told += f" {short:,} of {len(pools):,} pairs did not come to {most} different items."
-    return _series("own items", cases), f"{told}{note}"
+    return _series("own items", cases, seen), f"{told}{note}"
 
 
 def _pools(context: Context, seen: Sequence[Seen], most: int) -> tuple[dict[str, list[Criterion]], int, str]:
@@ -139,4 +156,6 @@ def _by_rounds(context: Context, seen: Sequence[Seen]) -> r.Curve:
         rubrics.update({key: better.get(key) for key in rubrics})
         cases[number] = _asked(context, seen, criteria, f"round {number}: judging")
     note = "In each round the generator improves its own rubric. The same pairs after every round."
-    return r.Curve("Accuracy by rounds of refinement", "rounds", "accuracy", [_series("own rubric", cases)], note)
+    return r.Curve(
+        "Accuracy by rounds of refinement", "rounds", "accuracy", [_series("own rubric", cases, seen, ", round")], note
+    )

@@ -23,6 +23,8 @@ class Seen:
     ids: list[int] = field(default_factory=list)
     matches: list[list[int]] | None = None
     aligned: bench.Alignment | None = None
+    rated: list[dict[str, Any]] = field(default_factory=list)  # {"whose", "text", "necessity", "rigidity"} by item
+    sized: dict[str, int | None] = field(default_factory=dict)  # verdicts of the curves, by the name of their point
 
     @property
     def label(self) -> int:
@@ -47,6 +49,15 @@ def criteria_of(answer: Judged | None) -> tuple[Criterion, ...] | None:
         Criterion(id=f"g{i}", text=e["text"], points=e["points"], kind=e["kind"], importance=e["importance"])
         for i, e in enumerate(items, 1)
     )
+
+
+def ids_by_example(answers: Iterable[Judged]) -> dict[str, list[int]]:
+    """The stored verdicts on each pair."""
+    found: dict[str, list[int]] = {}
+    for answer in answers:
+        if answer.id:
+            found.setdefault(answer.subject["example"], []).append(answer.id)
+    return found
 
 
 def judged(seen: Iterable[Seen], name: str) -> list[bench.Judged]:

@@ -14,6 +14,7 @@ from ..models import Evaluation
 
 register = template.Library()
 DASH = "–"
+COUNTING = ("estimate", "count")  # without tags such a number rests on every case
 LEAST_P = 0.001
 
 
@@ -30,7 +31,8 @@ def cell(shown: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None =
     number = _linked(value, shown, evaluation, f"value {shown.get('tone', '')}".strip())
     note = format_html("<small>{}</small>", shown["note"]) if shown.get("note") else ""
     if shown["kind"] != "estimate":
-        return format_html("{}{}", number, note)
+        n = format_html('<small class="muted">n {}</small>', f"{shown['n']:,}") if "n" in shown else ""
+        return format_html("{}{}{}", number, n, note)
     return format_html("{}{}{}", number, _interval(shown), note)
 
 
@@ -55,8 +57,8 @@ def _linked(words: str, shown: Mapping[str, Any], evaluation: Evaluation | Liter
     if shown.get("compare") and evaluation:
         href = reverse("evaluation_compare", args=[evaluation.pk]) + "?" + urlencode({"example": shown["compare"]})
         return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
-    if shown.get("tags") and evaluation:
-        href = cases_url(evaluation, shown["tags"])
+    if evaluation and (shown.get("tags") or shown["kind"] in COUNTING):
+        href = cases_url(evaluation, shown.get("tags", ()))
         return format_html('<a class="{}" href="{}">{}</a>', css, href, words)
     return format_html('<span class="{}">{}</span>', css, words)
 
@@ -100,15 +102,19 @@ def _bare(value: float, unit: str) -> str:
 
 
 @register.simple_tag
-def curve(block: Mapping[str, Any]) -> SafeString:
-    """A line chart with intervals as bars."""
-    return drawing.curve(block)
+def curve(block: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
+    """A line chart with intervals as bars; a point leads to its cases where there is an evaluation."""
+    return drawing.curve(block, _leads(evaluation))
 
 
 @register.simple_tag
-def scatter(block: Mapping[str, Any]) -> SafeString:
-    """Named points with intervals in both directions."""
-    return drawing.scatter(block)
+def scatter(block: Mapping[str, Any], evaluation: Evaluation | Literal[""] | None = None) -> SafeString:
+    """Named points with intervals in both directions; a point leads to its cases where there is an evaluation."""
+    return drawing.scatter(block, _leads(evaluation))
+
+
+def _leads(evaluation: Evaluation | Literal[""] | None) -> drawing.Link | None:
+    return (lambda tags: cases_url(evaluation, tags)) if evaluation else None
 
 
 @register.simple_tag
@@ -143,7 +149,7 @@ def values_of(block: Mapping[str, Any]) -> dict[str, Any]:
 
 
 NOWHERE = {"kind": "number", "value": None, "undefined": "not measured here"}
-ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "criterion", "criterion id")
+ABOUT = ("judge", "model", "pair", "example", "group", "response", "a", "b", "criterion", "criterion id", "demand")
 
 
 @register.simple_tag
@@ -151,7 +157,7 @@ def subject(about: Mapping[str, Any]) -> SafeString:
     """What a case is about, in two lines: who, and what."""
     who = about.get("judge") or about.get("model") or ""
     what = [str(about[name]) for name in ("pair", "example") if about.get(name)][:1]
-    what += [str(about[name]) for name in ("response", "criterion") if about.get(name)]
+    what += [str(about[name]) for name in ("response", "criterion", "demand") if about.get(name)]
     first, second = (who, " · ".join(what)) if who else (" · ".join(what[1:]) or what[0], what[0])
     return format_html(
         '<span class="case-who">{}</span><small class="muted truncate case-what">{}</small>', first, second
@@ -197,8 +203,9 @@ def value_of(value: Any) -> SafeString | str:
     return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
-TONES = {"wrong": "bad", "right": "good", "inconsistent": "warn", "missing": "warn", "undecided": "warn"}
-TONES |= {"not matched": "warn", "no score": "warn", "right, other reasons": "warn", "hurt": "bad", "helped": "good"}
+TELLS_TROUBLE = ("inconsistent", "missing", "undecided", "not matched", "no score", "passed over", "judges disagree")
+TONES = {"wrong": "bad", "hurt": "bad", "right": "good", "helped": "good", "right, other reasons": "warn"}
+TONES |= dict.fromkeys(TELLS_TROUBLE, "warn")
 
 
 @register.simple_tag

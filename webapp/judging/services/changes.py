@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from trainer.benchmarks.estimate import bootstrap_ratio
 from trainer.judges.combine import unswapped
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import KINDS
@@ -15,7 +16,8 @@ ORDERED = {"pairwise", "pairwise_rubric"}
 
 
 def changes(before: JudgeVersion, after: JudgeVersion, inputs: Sequence[JudgeInput]) -> dict[str, Any]:
-    """Rows with what each version decided; `changed` is None where either has no verdict, and those are counted.
+    """Rows with what each version decided; `changed` is None where either has no verdict, and those are counted. `share`
+    is that of the changed ones, the verdicts on one example resampled together.
 
     Questions are matched by what they are about: example, response, criterion, order, sample. One that only one version
     asks stands there with one side empty.
@@ -24,11 +26,20 @@ def changes(before: JudgeVersion, after: JudgeVersion, inputs: Sequence[JudgeInp
     olds, news = _by_subject(before, inputs, unusable), _by_subject(after, inputs, Counter())
     rows = [_row(subject, olds.get(subject), news.get(subject), before.judge.kind) for subject in {**olds, **news}]
     compared = [row for row in rows if row["changed"] is not None]
+    share = bootstrap_ratio(
+        [row["changed"] for row in compared],
+        [1.0] * len(compared),
+        clusters=[row["subject"]["example"] for row in compared],
+        missing=len(rows) - len(compared),
+        empty="no question has a verdict of both",
+        share=True,
+    )
     return {
         "rows": rows,
         "changed": sum(row["changed"] for row in compared),
         "compared": len(compared),
         "missing": len(rows) - len(compared),
+        "share": share.json(),
         "unusable": dict(unusable),
     }
 

@@ -65,19 +65,37 @@ def test_a_judge_that_falls_for_length_is_seen_in_the_slice():
 def test_beside_people_on_the_same_pairs():
     pairs = [pair("p0", -1, raters=(-1, -1, -1)), pair("p1", 1, raters=(1, 1, -1))]
     right = {"p0": ("A", "B"), "p1": ("B", "A")}
-    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, pairs, {1: Judge(SPEC, says(right))}).run()
+    report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}]}, pairs, {1: Judge(SPEC, says(right))}).run()
     found = row(report, "As good as people are?", "judge 1")
     assert found["With a person"]["value"] == pytest.approx((1 + 2 / 3) / 2)
     assert found["Two people"]["value"] == pytest.approx((1 + 1 / 3) / 2)
+    person = row(report, "Each person with the others", "r2")["Beside judge 1"]
+    assert len(carrying(cases, person["tags"])) == person["n"] == 2
+
+
+def test_pairs_without_a_label_are_cases_that_people_can_be_asked_about():
+    bare = pair("p9", 0).model_copy(update={"preferences": ()})
+    config = {"judges": [{"version": 1}]}
+    report, cases = FakeContext("judge_audit", config, [*PAIRS, bare], {1: Judge(SPEC, says(HASTY))}).run()
+    counted = dict(report["coverage"])["Without a label"]
+    (case,) = carrying(cases, counted["tags"])
+    assert counted["value"] == 1 and case.subject == {"example": "p9"}
 
 
 def test_two_judges_are_compared_on_the_pairs_both_have():
     right = {key: ("A", "B") if label < 0 else ("B", "A") for key, label in zip(HASTY, (-1, 1, -1, 1), strict=True)}
     judges = {1: Judge(SPEC, says(HASTY)), 2: Judge(SPEC, says(right))}
-    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}, {"version": 2}]}, PAIRS, judges).run()
+    report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}, {"version": 2}]}, PAIRS, judges).run()
     found = row(report, "Against judge 2", "judge 1")
     assert found["Difference"]["value"] == -0.5 and found["Only judge 2 right"]["value"] == 2
     assert found["p (McNemar)"]["value"] == 0.5  # two pairs decide, both one way: 2 * 1/4
+    assert found["p (McNemar)"]["n"] == 2
+    counted = dict(report["coverage"])["Judges disagree"]
+    disagreeing = carrying(cases, counted["tags"])  # of p3 judge 1 gave a verdict in one order, the same as judge 2
+    assert {case.subject["pair"] for case in disagreeing} == {"p0", "p1"} and counted["value"] == len(disagreeing) == 4
+    apart = carrying(cases, found["Only judge 2 right"]["tags"])
+    assert {case.subject["pair"] for case in apart} == {"p0", "p1"}
+    assert carrying(cases, found["Only this one right"]["tags"]) == [] and found["Only this one right"]["value"] == 0
 
 
 def test_votes_give_a_curve_and_a_confidence():
@@ -87,10 +105,12 @@ def test_votes_give_a_curve_and_a_confidence():
         good, bad = ("A", "B") if subject["order"] == "given" else ("B", "A")
         return {"reasons": [], "verdict": bad if subject["sample"] == 2 else good}
 
-    report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, [PAIRS[0]], {1: Judge(spec, answer)}).run()
+    report, cases = FakeContext("judge_audit", {"judges": [{"version": 1}]}, [PAIRS[0]], {1: Judge(spec, answer)}).run()
     curve = block(report, "Voting")["series"][0]["points"]
     assert [(each["x"], each["value"]) for each in curve] == [(1, pytest.approx(2 / 3)), (3, 1.0)]
-    assert block(report, "Calibration")["series"][0]["points"][0]["x"] == pytest.approx(2 / 3)
+    point = block(report, "Calibration")["series"][0]["points"][0]
+    assert point["x"] == pytest.approx(2 / 3) and point["tags"][1] == "confidence:60% to 70%"
+    assert len(carrying(cases, point["tags"])) == 1
 
 
 def test_a_tie_between_raters_on_two_sides_is_no_label():

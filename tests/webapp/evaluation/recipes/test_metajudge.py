@@ -80,8 +80,32 @@ def test_consistency_by_hand():
 
 def test_pairs_without_human_reasons_are_left_out_and_counted():
     report, cases = context({"p0": ["same"], "p1": ["same"]}).run()
-    assert len(cases) == 2
-    assert {words: cell["value"] for words, cell in report["coverage"]}["Pairs left out"] == 1
+    assert len(carrying(cases, ["judge:judge 1"])) == 2
+    counted = dict(report["coverage"])["Too few or many reasons"]
+    assert counted["value"] == 1
+    assert [case.values["left out"] for case in carrying(cases, counted["tags"])] == ["0 human reasons"]
+
+
+def test_pairs_without_a_label_or_with_a_tie_are_left_out_each_with_its_reason():
+    made = context({"p0": ["same"], "p1": ["same"]})
+    tied = Preference(a="x", b="y", strength=0)
+    bare = [example(n).model_copy(update={"preferences": given}) for n, given in ((8, ()), (9, (tied,)))]
+    made.listed = [*PAIRS, *bare]
+    report, cases = made.run()
+    coverage = dict(report["coverage"])
+    for words, key in (("Without a label", "p8"), ("Label is a tie", "p9")):
+        assert [case.subject["example"] for case in carrying(cases, coverage[words]["tags"])] == [key]
+
+
+def test_a_judge_that_gives_no_answer_is_wrong_and_counted():
+    made = context({"p0": ["same"], "p1": ["same"]})
+    real = made.judges[1].answer
+    made.judges[1].answer = lambda given, subject: None if given.example == "p0" else real(given, subject)
+    report, cases = made.run()
+    found = row(report, TITLE, "judge 1")
+    assert (found["Accuracy"]["value"], found["Accuracy"]["n"], found["Accuracy"]["missing"]) == (0.5, 2, 1)
+    assert (found["RC"]["n"], found["RC"]["missing"]) == (1, 1)
+    assert len(carrying(cases, found["Accuracy"]["tags"])) == 1
 
 
 def test_a_judge_without_reasons_scores_zero_not_missing():

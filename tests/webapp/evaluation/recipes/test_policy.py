@@ -87,20 +87,63 @@ def test_pass_at_k_and_best_of_n():
 
 
 def test_who_wins_by_score_and_by_a_judge():
-    report, _ = context().run()
-    assert row(report, "Who wins", "new")["Won"]["value"] == 2
+    report, cases = context().run()
+    new = row(report, "Who wins", "new")
+    assert (new["Won"]["value"], new["Tied"]["value"], new["Lost"]["value"]) == (2, 0, 0)
+    assert len(carrying(cases, new["Won"]["tags"])) == 4  # two responses to each of two prompts
+    assert not carrying(cases, new["Lost"]["tags"])
     made = context(pairwise=2)
     made.judges[2] = Judge(
         {"kind": "pairwise", "order": "given"}, lambda given, subject: {"reasons": [], "verdict": "A"}
     )
+    report, cases = made.run()
+    won = row(report, "Who wins", "old")["Won"]
+    assert won["value"] == 2
+    behind = carrying(cases, won["tags"])  # the first response to each prompt, with what the judge said
+    assert [case.subject["response"] for case in behind] == ["old0", "old0"]
+    assert all(any(verdict > 2000 for verdict in case.values["verdicts"]) for case in behind)
+
+
+def test_among_three_models_a_case_says_against_whom_it_won():
+    report, cases = context(responses=[*MODELS, {"name": "again", "origin": "old"}]).run()
+    new, old = row(report, "Who wins", "new"), row(report, "Who wins", "old")
+    assert (new["Won"]["value"], old["Tied"]["value"], old["Lost"]["value"]) == (4, 2, 2)
+    behind = carrying(cases, new["Won"]["tags"])
+    assert {"won:old", "won:again"} <= set(behind[0].tags) and behind[0].values["won against"] == "old, again"
+    assert len(carrying(cases, [*old["Tied"]["tags"], "tied:again"])) == 4
+
+
+def test_models_without_a_prompt_in_common_are_told_apart_from_models_that_tie():
+    apart = [
+        each.model_copy(update={"responses": tuple(r for r in each.responses if r.origin == origin)})
+        for each, origin in ((example(0), "old"), (example(1), "new"))
+    ]
+    made = context()
+    made.listed = apart
     report, _ = made.run()
-    assert row(report, "Who wins", "old")["Won"]["value"] == 2
+    assert block(report, "Who wins")["rows"] == []
+    assert "No prompt has responses of two models" in block(report, "Who wins")["note"]
+
+
+def test_a_comparison_without_an_outcome_is_counted_and_leads_to_its_responses():
+    made = context(pairwise=2)
+    spec = {"kind": "pairwise", "order": "given"}
+    made.judges[2] = Judge(
+        spec, lambda given, subject: None if given.example == "p0" else {"reasons": [], "verdict": "A"}
+    )
+    report, cases = made.run()
+    lost = row(report, "Who wins", "old")["No outcome"]
+    assert lost["value"] == 1 and "1 comparisons have no outcome" in block(report, "Who wins")["note"]
+    assert [case.subject["example"] for case in carrying(cases, lost["tags"])] == ["p0"]
 
 
 def test_what_changed_most_leads_to_its_responses():
     report, cases = context().run()
     found = row(report, "Changed most", "p0")
     assert found["Change"]["value"] == 0.5
+    assert (found["old"]["value"], found["old"]["n"], found["new"]["value"], found["Change"]["n"]) == (0.25, 2, 0.75, 4)
+    assert found["old"]["low"] <= 0.25 <= found["old"]["high"]
+    assert len(carrying(cases, found["old"]["tags"])) == 2
     assert found["Prompt"]["compare"] == "p0" and len(carrying(cases, ["example:p0"])) == 4
 
 

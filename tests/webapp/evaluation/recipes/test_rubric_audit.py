@@ -54,8 +54,25 @@ def test_coverage_of_what_the_instruction_demands():
         2: Judge({"kind": "rubric_generator"}, lambda given, subject: {"items": items}),
         3: Judge({"kind": "rubric_matcher"}, lambda given, subject: {"matches": [{"generated": 1, "reference": 2}]}),
     }
-    report, _ = FakeContext("rubric_audit", {"lister": 2, "matcher": 3}, [EXAMPLE], judges).run()
-    assert row(report, "Coverage of the instruction", "Demands covered")["Mean over rubrics"]["value"] == 0.25
+    report, cases = FakeContext("rubric_audit", {"lister": 2, "matcher": 3}, [EXAMPLE], judges).run()
+    covered = row(report, "Coverage of the instruction", "Demands covered")["Mean over rubrics"]
+    assert covered["value"] == 0.25
+    passed_over = carrying(cases, covered["tags"])
+    assert [case.subject["demand"] for case in passed_over] == ["Demand 0", "Demand 2", "Demand 3"]
+    assert len(passed_over[0].values["verdicts"]) == 2  # what listed it and what matched it
+
+
+def test_a_criterion_opens_to_the_verdicts_on_itself_alone():
+    judge = Judge({"kind": "criterion"}, lambda given, subject: {"explanation": "", "met": True})
+    _, cases = FakeContext("rubric_audit", {"judge": 1}, [EXAMPLE], {1: judge}).run()
+    assert [len(case.values["verdicts"]) for case in cases] == [0, 0, 0, 5]  # verifiers decide the others
+
+
+def test_examples_without_a_rubric_are_counted():
+    bare = EXAMPLE.model_copy(update={"key": "bare", "rubric": None})
+    report, cases = FakeContext("rubric_audit", {}, [bare, EXAMPLE]).run()
+    counted = dict(report["coverage"])["Without a rubric"]
+    assert counted["value"] == 1 and carrying(cases, counted["tags"])[0].subject == {"example": "bare"}
 
 
 def test_a_rubric_without_responses_is_still_read():

@@ -103,8 +103,13 @@ def test_alignment_is_many_to_many_and_what_was_not_matched_is_missing():
 
 
 def test_necessity_and_rigidity():
-    report, _ = context(necessity=5).run()
+    report, cases = context(necessity=5).run()
     own = row(report, "Necessity and rigidity", "Own items")
+    assert len(carrying(cases, own["Rigid and not needed"]["tags"])) == 3
+    assert [(item["whose"], item["necessity"]) for item in cases[0].values["rated"]] == [
+        *[("human items", n) for n in (5, 1, 1, 1)],
+        *[("own items", n) for n in (5, 1)],
+    ]
     assert (own["Necessity"]["value"], own["Necessity 1"]["value"], own["Rigid and not needed"]["value"]) == (
         3,
         0.5,
@@ -113,11 +118,28 @@ def test_necessity_and_rigidity():
 
 
 def test_scaling_by_items_and_by_rounds():
-    report, _ = context(scaling_items=True, rounds=1).run()
+    report, cases = context(scaling_items=True, rounds=1).run()
     sizes = block(report, "Accuracy by number of items")["series"][0]["points"]
     assert [(each["x"], each["n"]) for each in sizes] == [(2, 4), (4, 4)]
     rounds = block(report, "Accuracy by rounds of refinement")["series"][0]["points"]
     assert [(each["x"], each["n"]) for each in rounds] == [(0, 3), (1, 3)]
+    for each in [*sizes, *rounds]:  # p3 was never refined: its human items are wrong, and it is in no round
+        wrong = carrying(cases, each["tags"])
+        assert len(wrong) == round(each["n"] * (1 - each["value"]))
+    assert cases[3].values["human items 2"] == "B" and "own rubric, round 1" not in cases[3].values
+
+
+def test_pairs_that_cannot_be_judged_are_counted_with_their_reason():
+    made = context()
+    bare = example(7).model_copy(update={"rubric": None})
+    tied = example(8).model_copy(update={"preferences": (Preference(a="x", b="y", strength=0),)})
+    made.listed = [*PAIRS, bare, tied, example(9).model_copy(update={"preferences": ()})]
+    report, cases = made.run()
+    coverage = dict(report["coverage"])
+    assert coverage["Pairs"]["value"] == 4
+    for words, key in (("Without a rubric", "p7"), ("Label is a tie", "p8"), ("Without a label", "p9")):
+        assert coverage[words]["value"] == 1
+        assert [case.subject["example"] for case in carrying(cases, coverage[words]["tags"])] == [key]
 
 
 def test_human_rubrics_alone_are_enough():
@@ -199,3 +221,10 @@ def test_sampling_items_needs_a_generator():
     with pytest.raises(ConfigInvalid) as refused:
         context(generator=None, matcher=None, sampled_items=4).config  # noqa: B018
     assert [problem.path for problem in refused.value.problems] == ["generator"]
+
+
+def test_where_no_human_rubric_has_two_items_the_chart_says_so():
+    found = context(scaling_items=True, sampled_items=4, judge=None, matcher=None)
+    found.listed = [each.model_copy(update={"rubric": Rubric(criteria=CRITERIA[:1])}) for each in PAIRS]
+    report, _ = found.run()
+    assert "No human rubric has 2 items" in block(report, "Accuracy by number of items")["note"]
