@@ -106,5 +106,6 @@ class Example(Record):
         return self.digest_of(self.canonical())
 
     @staticmethod
-    def digest_of(canonical: str) -> str:
-        return hashlib.sha256(canonical.encode()).hexdigest()
+    def digest_of(canonical: str | bytes) -> str:
+        """Of the canonical form as text, or as its bytes in UTF-8."""
+        return hashlib.sha256(canonical if isinstance(canonical, bytes) else canonical.encode()).hexdigest()

@@ -22,16 +22,21 @@ class Change:
 
 def differing(before: Any, after: Any, where: tuple[str | int, ...] = ()) -> Iterator[Change]:
     """The smallest fields in which two JSON values differ; lists are compared place by place."""
-    if before == after and repr(before) == repr(after):  # in C; 1, 1.0 and True are equal, and yet not the same
-        return
     if isinstance(before, dict) and isinstance(after, dict):
         for name in sorted(before.keys() | after.keys()):
             one, other = before.get(name, MISSING), after.get(name, MISSING)
-            yield from differing(one, other, (*where, name))
+            if not _same(one, other):
+                yield from differing(one, other, (*where, name))
     elif isinstance(before, list) and isinstance(after, list):
         for index in range(max(len(before), len(after))):
             one = before[index] if index < len(before) else MISSING
             other = after[index] if index < len(after) else MISSING
-            yield from differing(one, other, (*where, index))
+            if not _same(one, other):
+                yield from differing(one, other, (*where, index))
     elif before != after or type(before) is not type(after):
         yield Change(where, before, after)
+
+
+def _same(one: Any, other: Any) -> bool:
+    """In C, for most fields are the same; 1, 1.0 and True are equal, and yet not the same."""
+    return one == other and (type(one) is str or repr(one) == repr(other))

@@ -24,15 +24,16 @@ CONSTRAINTS = (
     *("必须", "不要", "至少", "最多", "不超过", "恰好"),
 )
 READ = 4_000  # characters of a text that tone and constraints are looked for in
+LABEL = "varchar"  # a text that many examples share
 # column of datasets_example and of the staging table -> its type there, in the order of `columns`
 COLUMNS = {
     "key": "text",
     "digest": "text",
     "canonical": "text",
     "excerpt": "text",
-    "split": "text",
-    "domain": "text",
-    "source": "text",
+    "split": LABEL,
+    "domain": LABEL,
+    "source": LABEL,
     "criteria_count": "int",
     "verifiable_count": "int",
     "response_count": "int",
@@ -49,9 +50,21 @@ COLUMNS = {
 }
 
 
-def columns(example: Example, canonical: str | None = None) -> tuple[Any, ...]:
-    """The values of COLUMNS for one example; `canonical` is its canonical text, where the caller has it already.
-    Raises ValueError when it holds what JSON or Postgres text cannot."""
+class Signs(NamedTuple):
+    """What may be found in the texts of an example: where one is False, whoever looks there finds nothing. A look at the
+    texts of many examples at once tells so much (see `signs`)."""
+
+    markup: bool = True
+    tone: bool = True
+    constraints: bool = True
+
+
+ANY = Signs()
+
+
+def columns(example: Example, canonical: str | bytes | None = None, signs: Signs = ANY) -> tuple[Any, ...]:
+    """The values of COLUMNS for one example; `canonical` is its canonical text, or that in UTF-8, where the caller has it
+    already. Raises ValueError when it holds what JSON or Postgres text cannot."""
     canonical = example.canonical() if canonical is None else canonical
     criteria = example.rubric.criteria if example.rubric else ()
     verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
@@ -77,8 +90,8 @@ def columns(example: Example, canonical: str | None = None) -> tuple[Any, ...]:
         verdict.strength if verdict else None,
         agreement(example.preferences) if len(example.preferences) > 1 else None,
         _share(example.meta.get("pass_rate")),
-        constraint_count(asked),
-        _marks(example, verdict),
+        constraint_count(asked) if signs.constraints else 0,
+        _marks(example, verdict, signs),
         sorted(set(verifiers)),
     )
 
@@ -172,28 +185,29 @@ def constraint_count(prompt: str) -> int:
     return sum(map(prompt.__contains__, CONSTRAINTS))
 
 
-def _marks(example: Example, verdict: Verdict | None) -> list[str]:
+def _marks(example: Example, verdict: Verdict | None, signs: Signs) -> list[str]:
     """Kinds of criteria the rubric has, and the surface on which one side of the judged pair stands out."""
-    found = set()
+    found: set[str] = set()
     for criterion in example.rubric.criteria if example.rubric else ():
         found.add("kind:pitfall" if criterion.points < 0 else f"kind:{criterion.kind}")
         if criterion.verifier:
             found.add("kind:verifiable")
     if verdict and verdict.chosen is not None and verdict.rejected is not None:
-        found.update(_slices(verdict.chosen, verdict.rejected))
+        found.update(_slices(verdict.chosen, verdict.rejected, signs))
     return sorted(found)
 
 
-def _slices(chosen: str, rejected: str) -> list[str]:
+def _slices(chosen: str, rejected: str, signs: Signs) -> list[str]:
     """`rejected:...` where the worse answer has the richer surface, `chosen:...` where the better one has."""
     found = []
-    for name, one, other in (("rejected", rejected, chosen), ("chosen", chosen, rejected)):
-        if len(one) >= LONGER * max(len(other), 1):
-            found.append(f"{name}:longer")
-    formatted = markup(rejected) - markup(chosen)
+    if len(rejected) >= LONGER * max(len(chosen), 1):
+        found.append("rejected:longer")
+    if len(chosen) >= LONGER * max(len(rejected), 1):
+        found.append("chosen:longer")
+    formatted = markup(rejected) - markup(chosen) if signs.markup else 0
     if abs(formatted) >= 3:
         found.append("rejected:formatted" if formatted > 0 else "chosen:formatted")
-    surer = confidence(rejected) - confidence(chosen)
+    surer = confidence(rejected) - confidence(chosen) if signs.tone else 0
     if abs(surer) >= SURER:
         found.append("rejected:confident" if surer > 0 else "chosen:confident")
     return found

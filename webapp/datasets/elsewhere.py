@@ -28,7 +28,12 @@ _length = Struct(">Q")
 
 
 class Died(RuntimeError):
-    """The process that reads the file ended before the file did."""
+    """The process that reads the file ended before the file did; `how`, in words."""
+
+    def __init__(self, code: int) -> None:
+        self.how = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
+        kept = "what it had read is kept, and the import goes on from there"
+        super().__init__(f"The process that reads the file {self.how} before it was done; {kept}.")
 
 
 def ready(reader: Reader, before: Callable[[list[str]], Sides] | None) -> Generator[Ready, None, None]:
@@ -47,15 +52,10 @@ def ready(reader: Reader, before: Callable[[list[str]], Sides] | None) -> Genera
                 else:
                     raise said
         except (EOFError, BrokenPipeError) as error:
-            raise Died(_why(process.wait())) from error
+            raise Died(process.wait()) from error
         finally:
             process.kill()  # a thread that still reads comes to the end then
             thread.shutdown(cancel_futures=True)
-
-
-def _why(code: int) -> str:
-    told = f"was killed by signal {-code}" if code < 0 else f"ended with code {code}"
-    return f"The process that reads the file {told} before it was done; what it had read is kept, and the import goes on from there."
 
 
 def _process() -> subprocess.Popen[bytes]:

@@ -30,6 +30,7 @@ from .taken import Taken, source
 KEPT_PROBLEMS = 1_000
 SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
 TELL_EVERY_S = 0.5
+DEATHS = 3  # of the process that reads, at one place, after which nobody tries again
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 DEFAULT_HELDOUT_SHARE = 0.1
 Pieces = Generator[Ready, None, None]
@@ -66,12 +67,30 @@ def run(job: ImportJob) -> None:
         except _Refused as refused:
             _fail(job, str(refused))
         except elsewhere.Died as died:
-            job.error = str(died)
-            job.save(update_fields=["error"])
-            tell(job)
-            raise
+            if not _given_up(job, died):
+                raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:
         versions.analyze(job.counts.get("examples", 0))
+
+
+def _given_up(job: ImportJob, died: elsewhere.Died) -> bool:
+    """Keeps in mind that the process that reads died at this place; once too often, and the import fails."""
+    taken = Taken(**job.taken)
+    taken = replace(taken, deaths=taken.deaths + 1)
+    job.taken, job.error = taken.as_json(), str(died)
+    if taken.deaths < DEATHS:
+        job.save(update_fields=["taken", "error"])
+        tell(job)
+        return False
+    bundle = Bundle(Path(job.file_path), job.file_name)
+    name = files_for(bundle, REGISTRY[job.format])[taken.file]
+    _fail(
+        job,
+        f"The process that reads the file {died.how}, {DEATHS} times at the same place, soon behind row {taken.rows:,} of "
+        f"{name}. Nothing was imported. If the system's log says that memory ran out, import the file where there is more, "
+        "or shorten the rows behind that one; else import these rows as files of their own to find the one at fault.",
+    )
+    return True
 
 
 def _carry(job: ImportJob) -> None:
@@ -148,7 +167,7 @@ def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...],
             job.rows_done += place.count
             job.bytes_done = min(place.bytes_done, job.bytes_total)
             job.seen_at = timezone.now()
-            at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before)
+            at = replace(taken, file=place.file, rows=place.read, bytes_before=place.bytes_before, deaths=0)
             job.taken = replace(at, good=loader.good, stored=loader.stored, indexed=loader.indexed).as_json()
             job.save(update_fields=[*PROGRESS, "rejected"] if job.rejected_count > refused else PROGRESS)
         if monotonic() - told > TELL_EVERY_S:
@@ -162,6 +181,8 @@ def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Lo
         _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
     loader.storing = job.keep_good or not job.rejected_count
     for each in loader.take(ready):
+        if each.same:
+            continue  # it is there already
         where = f"line {each.first_line}" + (f" of {names[each.first_file]}" if each.first_file != each.file else "")
         reason = f"the key {each.key!r} is that of {where} already"
         _refuse(job, RowProblem(each.line, "key", reason, names[each.file] * several))
@@ -212,13 +233,19 @@ def _fail(job: ImportJob, error: str) -> None:
 
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
-    job.counts = {**version.counts, "rejected": job.rejected_count}
+    job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version)}
     job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
     job.save()
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
     tell(job)
     facts = queries.version_facts(version)
     announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": unchanged})
+
+
+def _repeated(job: ImportJob, version: DatasetVersion) -> dict[str, int]:
+    """How many rows were there already, key and content: they count once, and are told."""
+    repeated = job.rows_done - job.rejected_count - version.counts.get("examples", 0)
+    return {"repeated": repeated} if repeated > 0 else {}
 
 
 def _lineage(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> dict[str, object]:

@@ -6,6 +6,7 @@ and what is there already is found first, and the rest is copied straight into i
 the version is filled, holds the narrow columns of all rows so far, by which the version is described in the end.
 """
 
+from collections.abc import Mapping
 from itertools import compress
 from operator import add
 from typing import Any
@@ -30,6 +31,8 @@ EXAMPLE = ("id", "dataset_id", "created_at", *COLUMNS)
 MEMBER = ("version_id", "example_id", "position")
 PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
 SETTINGS = {"work_mem": "96MB"}
+# a server that crashes may lose the last batches: what is left says itself how far it goes, and is gone on with from there
+OF_BATCH = {"synchronous_commit": "off"}
 
 # examples of a version from a position on, as `words.index` takes them
 MEMBERS = """
@@ -113,8 +116,8 @@ class Loader:
         """Takes the good rows of a batch; returns those whose key came before. Without `storing` rows are only counted and
         compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
-            _settle(cursor)
-            repeats = self._seen.repeats(ready.place.file, ready.keys, ready.lines)
+            _settle(cursor, SETTINGS | OF_BATCH)
+            repeats = self._seen.repeats(ready.place.file, ready.keys, ready.lines, ready.digests)
             kept = np.ones(len(ready.keys), bool)
             kept[list(repeats)] = False
             count = int(kept.sum())
@@ -134,8 +137,7 @@ class Loader:
         ids = np.array([there.get(each, 0) for each in ready.digests], np.int64)
         new = kept & (ids == 0)
         dataset = np.full(int(new.sum()), self.version.dataset_id, np.int64)
-        cursor.execute("SELECT nextval('datasets_example_id_seq') FROM generate_series(1, %s)", [len(dataset)])
-        ids[new] = [each for (each,) in cursor.fetchall()]
+        ids[new] = _new_ids(cursor, len(dataset))
         heads = copying.starts(len(EXAMPLE), ids[new], dataset, np.full(len(dataset), copying.moment(timezone.now())))
         copying.copy(cursor, "datasets_example", EXAMPLE, map(add, heads, compress(ready.wide, new)))
         count = int(kept.sum())
@@ -162,6 +164,8 @@ class Loader:
     def finish(self) -> tuple[DatasetVersion, bool]:
         """The version with its number, counts and digest, and whether it is new: where a version with the same content
         is there already, that one comes back, and the one that was filled is taken away."""
+        with connection.cursor() as cursor:
+            _settle(cursor, SETTINGS)
         counts, facets, digest = staging.facts(self._rows)
         version = self.version
         same = DatasetVersion.objects.filter(dataset=version.dataset_id, digest=digest).order_by("-number").first()
@@ -169,7 +173,6 @@ class Loader:
             discard(version.pk)
             return same, False
         with connection.cursor() as cursor:
-            _settle(cursor)
             cursor.execute(f"DROP TABLE {self._rows}")
         self._indexer.write()
         version.counts, version.facets, version.digest = counts, facets, digest
@@ -182,7 +185,15 @@ class Loader:
         return version, True
 
 
-def _settle(cursor: Any) -> None:
-    """The settings of an import, for this transaction."""
-    for name, value in SETTINGS.items():
+def _new_ids(cursor: Any, count: int) -> NDArray[np.int64]:
+    """As one value: as rows they would be objects by the million."""
+    cursor.execute(
+        "SELECT string_agg(int8send(nextval('datasets_example_id_seq')), '') FROM generate_series(1, %s)", [count]
+    )
+    return np.frombuffer(cursor.fetchone()[0] or b"", ">i8").astype(np.int64)
+
+
+def _settle(cursor: Any, settings: Mapping[str, str]) -> None:
+    """For this transaction."""
+    for name, value in settings.items():
         cursor.execute("SELECT set_config(%s, %s, true)", [name, value])

@@ -1,9 +1,8 @@
 """What a layout cannot say, as changes to what its importer makes of a row: written by exports, applied by imports."""
 
-import json
 from typing import Any
 
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
 from .changes import MISSING, differing
 
@@ -22,7 +21,7 @@ def written(plain: Data, canonical: str, format: str) -> str:
         [list(change.where)] if change.after is MISSING else [list(change.where), change.after]
         for change in differing(plain, from_json(canonical))
     ]
-    return json.dumps({"format": format, "changes": changes}, ensure_ascii=False, separators=(",", ":"))
+    return to_json({"format": format, "changes": changes}).decode()
 
 
 def applied(plain: Data, changes: list[Any]) -> Data:

@@ -13,7 +13,7 @@ from typing import Any
 
 from trainer.contracts import Example
 
-from . import arrays, copying, search
+from . import arrays, copying, search, signs
 from .arrays import Column
 from .derived import COLUMNS, columns, searched
 from .importers import REGISTRY, Bundle, RowProblem, Tally, plain
@@ -121,37 +121,37 @@ class Reader:
     def _write(self, batch: Batch, answer: Callable[[], Sides], gatherer: Gatherer) -> Ready:
         """The good rows on their sides of the split."""
         ready, before = Ready(batch.place), answer()
+        good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
+        texts = [searched(example) for _, example, _ in good]
         small: list[tuple[Any, ...]] = []
-        spoken: list[bytes] = []
-        for line, row in batch.rows:
-            given = row if isinstance(row, RowProblem) else self._settled(line, row, before)
-            if isinstance(given, RowProblem):
-                ready.problems.append(given)
-                continue
-            try:
-                values = columns(given, plain.canonical(given))
-                cells = _cells(values)
-            except ValueError as error:
-                ready.problems.append(_unstorable(line, error))
-                continue
+        for (line, example, canonical), found in zip(good, signs.of(texts), strict=True):
+            values = columns(example, canonical, found)
+            cells = _cells(values)
             ready.lines.append(line)
             ready.keys.append(values[0])
             ready.digests.append(values[1])
             ready.wide.append(b"".join(cells))
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
-            spoken.append(search.words(searched(given)))
         batch.rows.clear()  # they take as much memory as all else, and whoever reads on still holds the batch
-        ready.columns, ready.group = arrays.of(small), gatherer.add(spoken)
+        ready.columns, ready.group = arrays.of(small), gatherer.add(list(map(search.searched, texts)))
         return ready
 
-    def _settled(self, line: int, example: Example, before: Sides) -> Example | RowProblem:
-        split = self.rule.decide(line, example, before)
-        if isinstance(split, RowProblem):
-            return split
+    def _settled(
+        self, line: int, row: Example | RowProblem, before: Sides, problems: list[RowProblem]
+    ) -> tuple[int, Example, bytes] | None:
+        """The example on its side and its canonical text; None for a row that cannot be taken, which is a problem then."""
+        split = row if isinstance(row, RowProblem) else self.rule.decide(line, row, before)
+        if isinstance(row, RowProblem) or isinstance(split, RowProblem):
+            problems.append(split)
+            return None
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
-        example.__dict__["split"] = split
-        return example
+        row.__dict__["split"] = split
+        try:
+            return line, row, plain.canonical(row)
+        except ValueError as error:
+            problems.append(_unstorable(line, error))
+            return None
 
 
 def _unstorable(line: int, error: ValueError) -> RowProblem:

@@ -10,19 +10,18 @@ import unicodedata
 MAX_CHARACTERS = 20_000  # of an example's text are searched: prompt first, then criteria, then responses
 MAX_WORD = 64
 MAX_QUERY_WORDS = 12
-ASCII = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else 32 for i in range(256))  # all else is a space
+# what becomes of each byte: letters are small, whatever else is ASCII is a space
+FOLDED = bytes(ord(chr(i).lower()) if chr(i).isalnum() else 32 for i in range(128)) + bytes(range(128, 256))
 WORDS = re.compile(r"[^\W_]+")
 # Han with its extensions, hiragana, katakana: written without spaces
 UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
 
 
-def words(text: str) -> bytes:
-    """The words of the text in UTF-8 with spaces between them, in no order, some of them repeated: whoever sorts them
-    sees that soon enough."""
+def searched(text: str) -> str:
+    """What of the text is searched. Once `FOLDED` has been put over its bytes, the words stand between spaces, in no
+    order, some of them repeated. ASCII comes as it is: whoever has many texts folds them all at once."""
     text = text[:MAX_CHARACTERS]
-    if text.isascii():  # in bytes, a million times in a large import
-        return text.encode().translate(ASCII)
-    return " ".join(_words(text)).encode()
+    return text if text.isascii() else " ".join(_words(text))
 
 
 def cut(word: bytes) -> bytes:

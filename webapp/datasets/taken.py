@@ -11,7 +11,7 @@ class Taken:
     """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
 
     `good` of the rows can be imported, `stored` are the members of the version that is filled, `indexed` those of them
-    that are found by their words. `source` tells the file from another one of its name; `latest` is the newest version
+    that are found by their words. `deaths` is how often the process that reads died here. `source` tells the file from another one of its name; `latest` is the newest version
     that the dataset had when the import began.
     """
 
@@ -24,6 +24,7 @@ class Taken:
     good: int = 0
     stored: int = 0
     indexed: int = 0
+    deaths: int = 0
 
     @classmethod
     def of(cls, data: dict[str, Any]) -> "Taken | None":

@@ -94,7 +94,7 @@ def index(dataset_id: int, rows: str, values: list[int], origin: int = 0) -> Non
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
         waiting.append(part)
-        texts = [search.words(searched(Record.model_validate_json(text))) for text in _canonical(part)]
+        texts = [search.searched(searched(Record.model_validate_json(text))) for text in _canonical(part)]
         if group := gatherer.add(texts):
             indexer.add(np.concatenate(waiting), group)
             waiting = []

@@ -8,7 +8,15 @@ from hypothesis.extra.django import TestCase
 
 from webapp.datasets import copying
 
-TYPES = {"a": "text", "b": "int", "c": "bigint", "d": "double precision", "e": "varchar[]", "f": "bytea"}
+TYPES = {
+    "a": "text",
+    "b": "int",
+    "c": "bigint",
+    "d": "double precision",
+    "e": "varchar[]",
+    "f": "bytea",
+    "g": "varchar",
+}
 text = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
 cells = st.tuples(
     st.one_of(st.none(), text),
@@ -17,6 +25,7 @@ cells = st.tuples(
     st.one_of(st.none(), st.floats(allow_nan=False)),
     st.lists(text, max_size=3),
     st.binary(max_size=30),
+    st.one_of(st.none(), text),
 )
 
 
@@ -29,10 +38,18 @@ class RoundTrip(TestCase):
         data = b"".join(map(write, rows))
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE IF EXISTS copied; CREATE TEMPORARY TABLE copied (n serial, {columns})")
-            with cursor.copy("COPY copied (a, b, c, d, e, f) FROM STDIN (FORMAT BINARY)") as to:
+            with cursor.copy("COPY copied (a, b, c, d, e, f, g) FROM STDIN (FORMAT BINARY)") as to:
                 to.write(copying.HEADER + data + copying.TRAILER)
-            cursor.execute("SELECT a, b, c, d, e, f FROM copied ORDER BY n")
+            cursor.execute("SELECT a, b, c, d, e, f, g FROM copied ORDER BY n")
             assert cursor.fetchall() == rows
+
+
+def test_more_values_than_are_kept_are_written_all_the_same():
+    write = copying.writer(["int", "varchar"])
+    for _ in range(2):
+        for number in range(copying.KNOWN + 3):
+            text = str(number).encode()
+            assert write((number, str(number)))[2:] == copying.cell(number) + copying.sized(text)
 
 
 def test_half_a_character_is_refused():

@@ -98,6 +98,60 @@ def test_it_needs_no_django():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env).returncode == 0
 
 
+def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing, children, monkeypatch):
+    importing([row("old")])
+    monkeypatch.setattr(imports, "SMALL", 0)
+    before, deadly = Splits.before, f"e{2 * ROWS}"
+
+    def dies(self, keys):
+        if deadly in keys:
+            children[-1].send_signal(signal.SIGKILL)
+            children[-1].wait()
+        return before(self, keys)
+
+    monkeypatch.setattr(Splits, "before", dies)
+    with pytest.raises(elsewhere.Died):
+        importing([row(f"e{i}") for i in range(3 * ROWS)])
+    job = ImportJob.objects.latest("id")
+    deaths = [job.taken["deaths"]]
+    with pytest.raises(elsewhere.Died):
+        services.run_import(job.pk)
+    job.refresh_from_db()
+    deaths.append(job.taken["deaths"])
+    assert job.state == ImportJob.State.RUNNING and deaths == [1, 2]
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED and len(children) == 3
+    assert "killed by signal 9, 3 times at the same place, soon behind row 2,000 of rows.jsonl" in job.error
+    assert Example.objects.count() == 1  # the old one
+
+
+def test_whoever_gets_further_may_die_again(importing, children, monkeypatch):
+    monkeypatch.setattr(imports, "SMALL", 0)
+    importing([row("old")])
+    before, asked = Splits.before, []
+
+    def dies(self, keys):
+        asked.append(keys)
+        if len(asked) % 3 == 0:  # one batch is taken each time
+            children[-1].send_signal(signal.SIGKILL)
+            children[-1].wait()
+        return before(self, keys)
+
+    monkeypatch.setattr(Splits, "before", dies)
+    with pytest.raises(elsewhere.Died):
+        importing([row(f"e{i}") for i in range(5 * ROWS)])
+    job = ImportJob.objects.latest("id")
+    for _ in range(2):
+        with pytest.raises(elsewhere.Died):
+            services.run_import(job.pk)
+        job.refresh_from_db()
+        assert job.taken["deaths"] == 1
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED and job.rows_done == 5 * ROWS
+
+
 def test_its_death_ends_the_import_which_goes_on_from_there(importing, children, monkeypatch):
     monkeypatch.setattr(imports, "SMALL", 0)
     importing([row("old")])

@@ -25,9 +25,13 @@ def example(key, text):
     return Example.model_validate({"key": key, "prompt": [{"role": "user", "content": text or "-"}]})
 
 
+def cut(text):
+    return set(spoken.Words.of([search.searched(text)]).each.to_pylist()) - {b""}
+
+
 def held(text, asked):
     """Whether the text holds every word asked for, some of which may go on."""
-    found = set(search.words(text).decode().split())
+    found = {word.decode() for word in cut(text)}
     return all(
         any(each.startswith(word) if prefix else each == word for each in found) for word, prefix in search.terms(asked)
     )
@@ -101,7 +105,23 @@ def test_texts_without_any_word_are_indexed_as_nothing(importing):
 
 
 def test_words_of_a_batch_are_cut_as_each_text_is():
-    texts = ["one two", "", "  two  ", "天空 Äpfel", "three"]
-    found = spoken.Words.of([search.words(text) for text in texts])
+    texts = ["One two", "", "  two,\tthree\n", "天空 Äpfel", "...", "three-FOUR_5"]
+    found = spoken.Words.of([search.searched(text) for text in texts])
     each = iter(found.each.to_pylist())
-    assert [{next(each) for _ in range(n)} for n in found.lengths] == [set(search.words(t).split()) for t in texts]
+    here = [{next(each).decode() for _ in range(n)} - {""} for n in found.lengths]
+    assert here == [set(search.tokens(text)) | ({"空"} if "天空" in text else set()) for text in texts]
+
+
+@pytest.mark.parametrize("bits", [32, 0])  # pairs of 32 bits, and those of 64 where that is not enough
+def test_a_group_has_each_word_once_with_its_texts(monkeypatch, bits):
+    monkeypatch.setattr(spoken, "NARROW", bits)
+    gatherer = spoken.Gatherer()
+    assert gatherer.add(["b a b", "", "...", "a c"]) is None
+    assert gatherer.add([f"w{i} a" for i in range(40)]) is None
+    group = gatherer.rest()
+    starts = [0, *group.ends.tolist()]
+    places = {word: group.places[starts[i] : starts[i + 1]].tolist() for i, word in enumerate(group.words)}
+    assert places.pop(b"a") == [0, 3, *range(4, 44)]
+    assert places.pop(b"b") == [0] and places.pop(b"c") == [3] and places.pop(b"") == []
+    assert places == {f"w{i}".encode(): [4 + i] for i in range(40)}
+    assert gatherer.rest() is None

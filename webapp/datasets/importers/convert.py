@@ -11,8 +11,6 @@ from ..derived import MAX_LABEL
 from . import plain
 from .base import BadRow, Convert, Mapping, Row, RowProblem
 
-LABELS = ("key", "domain", "source")
-
 
 def example(label: str, convert: Convert, line: int, row: Row, mapping: Mapping) -> Example | RowProblem:
     """The row as an example. Raises nothing for any row: what is wrong with it comes back as a problem."""
@@ -46,8 +44,7 @@ def _first(line: int, error: ValidationError) -> RowProblem:
 
 
 def _check_labels(found: Example) -> None:
-    for name in LABELS:
-        value: str = getattr(found, name)
+    for name, value in (("key", found.key), ("domain", found.domain), ("source", found.source)):
         if len(value) > MAX_LABEL:
             raise BadRow(name, f"is longer than {MAX_LABEL} characters")
         if "\0" in value:

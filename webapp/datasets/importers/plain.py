@@ -5,7 +5,7 @@ Every part is checked here for exactly the types and values that the record want
 our work.
 """
 
-from json.encoder import encode_basestring
+from math import isfinite
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -17,7 +17,7 @@ from trainer.contracts.example import Role
 from .shapes import CHOSEN
 
 ROLES = frozenset(get_args(Role))
-WRITTEN = to_json(CHOSEN).decode()
+WRITTEN = to_json(CHOSEN)
 PREFERENCES = tuple(Preference.model_validate(each) for each in CHOSEN)
 ALLOWED = frozenset({"key", "prompt", "responses", "preferences", "meta", "source", "domain"})
 # every field in its order, so that values put over it stay in the record's order
@@ -25,10 +25,11 @@ DEFAULTS = {name: info.get_default(call_default_factory=True) for name, info in 
 
 TEXT = frozenset({str})
 SIMPLE = frozenset({str, int, bool, type(None)})
+NUMBERS = SIMPLE | {float}
 SAID, ANSWERED = {"role", "content"}, {"id", "text"}  # the fields that are given to a message and to a response
 
 R = TypeVar("R", bound=BaseModel)
-_quoted = encode_basestring  # as the encoder of `Example.canonical` writes a text
+_new = object.__new__
 _set_values, _set_given, _set_extra, _set_private = (
     BaseModel.__dict__[name].__set__
     for name in ("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
@@ -47,16 +48,14 @@ def pair(data: dict[str, Any]) -> Example | None:
         or not TEXT.issuperset(map(type, meta))
     ):
         return None
-    labels = {name: data[name] for name in ("source", "domain") if name in data}
-    chosen, rejected = (each["text"] for each in data["responses"])
-    if not TEXT.issuperset(map(type, (chosen, rejected, *labels.values()))):
-        return None
+    chosen, rejected = data["responses"]
+    texts = (chosen["text"], rejected["text"], data.get("source", ""), data.get("domain", ""))
     prompt = tuple(map(_message, data["prompt"]))
-    if not prompt or None in prompt:
+    if not TEXT.issuperset(map(type, texts)) or not prompt or None in prompt:
         return None
-    values = DEFAULTS | labels
-    values |= {"key": key, "prompt": prompt, "preferences": PREFERENCES, "meta": meta}
-    values["responses"] = (_response("a", chosen), _response("b", rejected))
+    values = DEFAULTS | data
+    values["prompt"], values["preferences"] = prompt, PREFERENCES
+    values["responses"] = (_response("a", texts[0]), _response("b", texts[1]))
     return _made(Example, values, set(data))
 
 
@@ -64,28 +63,55 @@ def read_back(data: Any) -> dict[str, Any]:
     """An importer's data in the canonical form, as JSON has it; empty where it makes no example."""
     try:
         example = pair(data) or Example.model_validate(data)
-        found: dict[str, Any] = from_json(canonical(example) or example.canonical())
+        found: dict[str, Any] = from_json(canonical(example))
     except (ValidationError, ValueError):
         return {}
     return found
 
 
-def canonical(example: Example) -> str | None:
-    """The text of `Example.canonical` for a record that `pair` made; None where `meta` holds more than texts and whole
-    numbers, whose form only the general way knows."""
-    if example.preferences is not PREFERENCES or not SIMPLE.issuperset(map(type, example.meta.values())):
-        return None
+def canonical(example: Example) -> bytes:
+    """The text of `Example.canonical` in UTF-8: written here for a record that `pair` made and whose `meta` holds texts and
+    numbers at most. Raises ValueError for what no JSON can hold."""
+    if example.preferences is not PREFERENCES or not NUMBERS.issuperset(map(type, example.meta.values())):
+        return example.canonical().encode()
     a, b = example.responses
-    prompt = ",".join([f'{{"content":{_quoted(each.content)},"role":"{each.role}"}}' for each in example.prompt])
-    # the keys in their order, and nothing that is a default
-    domain = f'"domain":{_quoted(example.domain)},' if example.domain else ""
-    meta = f',"meta":{to_json(dict(sorted(example.meta.items()))).decode()}' if example.meta else ""
-    source = f',"source":{_quoted(example.source)}' if example.source else ""
-    split = f',"split":"{example.split}"' if example.split else ""
-    return (
-        f'{{{domain}"key":{_quoted(example.key)}{meta},"preferences":{WRITTEN},"prompt":[{prompt}],"responses":'
-        f'[{{"id":"a","text":{_quoted(a.text)}}},{{"id":"b","text":{_quoted(b.text)}}}]{source}{split}}}'
-    )
+    try:
+        prompt = b",".join(
+            [b'{"content":%b,"role":"%b"}' % (to_json(each.content), each.role.encode()) for each in example.prompt]
+        )
+        # the keys in their order, and nothing that is a default
+        return (
+            b'{%b"key":%b%b,"preferences":%b,"prompt":[%b],"responses":[{"id":"a","text":%b},{"id":"b","text":%b}]%b%b}'
+            % (
+                b'"domain":%b,' % to_json(example.domain) if example.domain else b"",
+                to_json(example.key),
+                b',"meta":%b' % _written(dict(sorted(example.meta.items()))) if example.meta else b"",
+                WRITTEN,
+                prompt,
+                to_json(a.text),
+                to_json(b.text),
+                b',"source":%b' % to_json(example.source) if example.source else b"",
+                b',"split":"%b"' % example.split.encode() if example.split else b"",
+            )
+        )
+    except ValueError:  # half a character, which the general way has words for
+        return example.canonical().encode()
+
+
+def _written(meta: dict[str, Any]) -> bytes:
+    if SIMPLE.issuperset(map(type, meta.values())):
+        return to_json(meta)
+    # numbers with a point as Python writes them, in whose place `to_json` has forms of its own
+    return b"{%b}" % b",".join([b"%b:%b" % (to_json(name), _number(each)) for name, each in meta.items()])
+
+
+def _number(value: Any) -> bytes:
+    """Raises ValueError for a number that is not finite."""
+    if type(value) is not float:
+        return to_json(value)
+    if not isfinite(value):
+        raise ValueError("not finite")
+    return repr(value).encode()
 
 
 def _message(item: dict[str, Any]) -> Message | None:
@@ -100,7 +126,7 @@ def _response(id: str, text: str) -> Response:
 
 def _made(kind: type[R], values: dict[str, Any], given: set[str]) -> R:
     """The record with these values, as the validator leaves it."""
-    record = kind.__new__(kind)
+    record = _new(kind)
     _set_values(record, values)
     _set_given(record, given)
     _set_extra(record, None)

@@ -184,8 +184,8 @@ class Migration(migrations.Migration):
             name="Example",
             fields=[
                 ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
-                ("key", models.CharField(max_length=200)),
-                ("digest", models.CharField(max_length=64)),
+                ("key", models.CharField(db_collation="C", max_length=200)),
+                ("digest", models.CharField(db_collation="C", max_length=64)),
                 ("canonical", models.TextField()),
                 ("excerpt", models.CharField(max_length=300)),
                 ("split", models.CharField(blank=True, max_length=8)),
@@ -351,7 +351,6 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="VersionMember",
             fields=[
-                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
                 ("position", models.PositiveIntegerField()),
                 (
                     "example",
@@ -371,6 +370,12 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="members",
                         to="datasets.datasetversion",
+                    ),
+                ),
+                (
+                    "pk",
+                    models.CompositePrimaryKey(
+                        "version", "position", blank=True, editable=False, primary_key=True, serialize=False
                     ),
                 ),
             ],
@@ -419,6 +424,10 @@ class Migration(migrations.Migration):
         migrations.RunSQL(
             "ALTER TABLE datasets_wordhits ALTER COLUMN offsets SET STORAGE EXTERNAL", migrations.RunSQL.noop
         ),
+        # nobody looks for hits by their id
+        migrations.RunSQL(
+            "ALTER TABLE datasets_wordhits DROP CONSTRAINT datasets_wordhits_pkey", migrations.RunSQL.noop
+        ),
         migrations.AddConstraint(
             model_name="dataset",
             constraint=models.UniqueConstraint(fields=("workspace", "name"), name="one_dataset_per_name"),
@@ -454,10 +463,6 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name="savedview",
             constraint=models.UniqueConstraint(fields=("dataset", "name"), name="one_view_per_name"),
-        ),
-        migrations.AddConstraint(
-            model_name="versionmember",
-            constraint=models.UniqueConstraint(fields=("version", "position"), name="one_example_per_position"),
         ),
         migrations.AddConstraint(
             model_name="versionmember",

@@ -1,0 +1,24 @@
+"""A look at the texts of many examples at once: most hold no markup, no word of tone and no wording of a constraint, and are
+not searched for each of them then.
+
+Arrow gives every text to an automaton that knows all words together; one by one in Python, they took a seventh of an
+import's time.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .derived import BOOSTERS, CONSTRAINTS, HEDGES, MARKUP, Signs
+
+# in the order of Signs; case is ignored, since tone and constraints are looked for in small letters
+PATTERNS = (MARKUP.pattern, "|".join((*BOOSTERS, *HEDGES)), "|".join(CONSTRAINTS))
+
+
+def of(texts: Sequence[str]) -> Iterator[Signs]:
+    """Of each example, of which the text is that of `derived.searched`: everything it says, a new line before each part.
+    Raises ValueError for half a character."""
+    each = pa.array(texts, pa.string())
+    found = (pc.match_substring_regex(each, pattern, ignore_case=True) for pattern in PATTERNS)
+    return map(Signs._make, zip(*(one.to_numpy(zero_copy_only=False).tolist() for one in found), strict=True))
