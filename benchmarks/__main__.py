@@ -9,6 +9,7 @@ import argparse
 import json
 import subprocess
 import sys
+import time
 from typing import Any
 
 from benchmarks.machine import describe
@@ -40,7 +41,9 @@ def main(arguments: list[str]) -> int:
     failed = []
     for name in names:
         print(f"== {name}: {MODULES[name]}", flush=True)
+        started = time.monotonic()
         found = measure(name)
+        print(f"{name} took {time.monotonic() - started:.0f} s", flush=True)
         if found is None:
             failed.append(name)
         results |= found or {}

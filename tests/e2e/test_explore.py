@@ -19,7 +19,7 @@ def dataset(cast):
         Example.model_validate(
             {
                 "key": f"k{i:02}",
-                "prompt": [{"role": "user", "content": ["What is $x^2$?", "为什么？", "لماذا؟"][i % 3]}],
+                "prompt": [{"role": "user", "content": ["What is $\\vec{x}$?", "为什么？", "لماذا؟"][i % 3]}],
                 "responses": [{"id": "a", "text": "x" * 40}, {"id": "b", "text": "y" * (20 if i % 4 else 90)}],
                 "preferences": [{"a": "a", "b": "b", "strength": -2}],
             }
@@ -101,6 +101,7 @@ def test_formulas_are_drawn_and_nothing_is_wider_than_a_phone(open_page, as_rese
     example = dataset.examples.get(key="k00")
     page.goto(f"/examples/{example.pk}")
     expect(page.locator(".katex").first).to_be_visible()
+    assert page.locator(".katex svg").first.bounding_box()["width"] > 3  # the arrow: its size is a style
     page.set_viewport_size({"width": 390, "height": 844})
     base = f"/datasets/{dataset.pk}/versions"
     for path in (f"/datasets/{dataset.pk}", base, f"{base}/1/curate", f"{base}/1/export", f"/examples/{example.pk}"):

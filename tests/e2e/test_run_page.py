@@ -71,6 +71,25 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     assert page.evaluate("window.notReloaded")
 
 
+def test_an_asynchronous_run_shows_how_its_workers_keep_pace(open_page, as_researcher, run, process):
+    trainer = process(run)
+    workers = {"async/staleness": 1.0, "async/staleness_max": 2.0, "async/utilisation": 0.8, "async/dropped": 3.0}
+    values = workers | {"async/dropped_groups": 0.0, "perf/wait_s": 0.5, "policy/log_ratio": 0.1}
+    scores = {
+        "eval/rubric_score": 0.4,
+        "eval/rubric_score_clipped": 0.4,
+        "eval/rubric_score_se": 0.05,
+        "eval/excluded": 0.0,
+    }
+    trainer.post(trainer.event("metrics", 1, values=values | scores, histograms={}))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    titles = page.locator("#async .chart-title")
+    expect(titles).to_contain_text(["Age of the weights", "Workers busy", "Learner waits", "Left out"])
+    expect(page.locator("#chart-log-ratio")).to_be_attached()
+    expect(page.locator("#other")).to_have_count(0)
+
+
 def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_researcher, run, process):
     trainer = process(run)
     page = open_page(as_researcher)
@@ -127,6 +146,22 @@ def test_a_wrong_field_is_named_while_one_types_and_the_run_launches_once_it_is_
     page.locator(".launch").click()
     page.wait_for_url(lambda url: url.split("/")[-1].isdecimal())
     assert page.get_by_text("Queued").first.is_visible()
+
+
+def test_launch_is_heard_while_the_field_that_was_just_left_is_still_being_checked(open_page, as_researcher, run):
+    """Pressing the button leaves the field, which asks for a check: that must not take the button away under the finger."""
+    page = open_page(as_researcher)
+    page.goto("/runs/new")
+    checks = []
+    launches = "action=launch"
+    page.route(
+        "**/runs/new",
+        lambda route: route.continue_() if launches in (route.request.post_data or "") else checks.append(route),
+    )
+    page.locator("#f-steps").fill("3")
+    page.locator(".launch").click()
+    page.wait_for_url(lambda url: url.split("/")[-1].isdecimal())
+    assert checks and page.get_by_text("Queued").first.is_visible()
 
 
 def test_a_curve_stays_small_however_long_the_run(open_page, as_researcher, run):

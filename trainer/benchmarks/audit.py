@@ -124,7 +124,7 @@ def _measured(label_C: Floats, given_C: Floats, said_C: Floats) -> Audit:
         accuracy_swapped=share(right_swapped_C, absent_swapped_C),
         accuracy_both=share(right_C & right_swapped_C, either_C),
         accuracy_net=share(net_votes(label_C, given_C, swapped_C) > 0, either_C),
-        accuracy_random=bootstrap_mean((right_C + 1.0 * right_swapped_C) / 2, int(either_C.sum())),
+        accuracy_random=bootstrap_mean((right_C + 1.0 * right_swapped_C) / 2, int(either_C.sum()), share=True),
         order_consistency=_consistency(given_C, swapped_C, ~either_C),
         first_position_share=_first_position(given_C, said_C),
         kappa_orders=_kappa(given_C, swapped_C, ~either_C),
@@ -149,7 +149,7 @@ def _first_position(given_C: Floats, said_C: Floats) -> Estimate:
     first_C = (given_C == -1).astype(float) + (said_C == -1)
     decided_C = (np.abs(given_C) == 1).astype(float) + (np.abs(said_C) == 1)
     absent = int(np.isnan(given_C).sum() + np.isnan(said_C).sum())
-    return bootstrap_ratio(first_C, decided_C, missing=absent, empty="no verdict names a side")
+    return bootstrap_ratio(first_C, decided_C, missing=absent, empty="no verdict names a side", share=True)
 
 
 def _kappa(given_C: Floats, swapped_C: Floats, both_C: Any) -> Estimate:
@@ -233,7 +233,7 @@ def voting_curve(
             raise ValueError(f"k: {k} samples cannot vote")
         enough = [(label, samples) for label, samples in zip(labels_C, samples_CS, strict=True) if len(samples) >= k]
         chances = [_chance(label, _counts(samples), k) for label, samples in enough]
-        curve[k] = bootstrap_mean(chances, len(labels_C) - len(enough), f"no case has {k} samples")
+        curve[k] = bootstrap_mean(chances, len(labels_C) - len(enough), f"no case has {k} samples", share=True)
     return curve
 
 
@@ -301,10 +301,11 @@ def human_range(
             shares = _same(value, [other for who, other in two[item].items() if who != rater])
             alone[rater].append((shares, cluster))
 
-    def mean(values: Sequence[float], of: Sequence[object], missing: int = 0) -> Estimate:
-        return bootstrap_ratio(values, [1.0] * len(values), clusters=of, missing=missing, empty=reason)
+    def mean(values: Sequence[float], of: Sequence[object], missing: int = 0, *, share: bool = True) -> Estimate:
+        return bootstrap_ratio(values, [1.0] * len(values), clusters=of, missing=missing, empty=reason, share=share)
 
-    difference = mean([j - h for j, h in zip(with_judge, among, strict=True)], together, absent)
+    apart = [j - h for j, h in zip(with_judge, among, strict=True)]
+    difference = mean(apart, together, absent, share=False)
     return HumanRange(
         judge=mean(with_judge, together, absent),
         humans=mean(among, together, absent),

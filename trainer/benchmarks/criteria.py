@@ -46,20 +46,25 @@ def agreement(
     columns_CF = np.array([_counts(bool(people_C[at]), judge_C[at]) for at in kept], dtype=np.float64).reshape(-1, 6)
     (tn, fp), (fn, tp) = table.cells_VV
 
-    def over(statistic: Any, n: int, missing: int, empty: str) -> Estimate:
-        return bootstrap_sums(columns_CF, statistic, n=n, clusters=clusters, missing=missing, empty=empty)
+    def over(statistic: Any, n: int, missing: int, empty: str, *, share: bool = False) -> Estimate:
+        return bootstrap_sums(columns_CF, statistic, n=n, clusters=clusters, missing=missing, empty=empty, share=share)
 
     judged = tn + fp + fn + tp
     return Agreement(
         table,
-        accuracy=over(lambda s: (s[:, 0] + s[:, 3]) / s.sum(1), table.n, table.missing, "people graded nothing"),
+        accuracy=over(
+            lambda s: (s[:, 0] + s[:, 3]) / s.sum(1), table.n, table.missing, "people graded nothing", share=True
+        ),
         kappa=over(_kappa, judged, table.missing, SAME if judged else UNJUDGED),
-        precision=over(lambda s: s[:, 3] / (s[:, 1] + s[:, 3]), fp + tp, table.missing, "the judge calls nothing met"),
+        precision=over(
+            lambda s: s[:, 3] / (s[:, 1] + s[:, 3]), fp + tp, table.missing, "the judge calls nothing met", share=True
+        ),
         recall=over(
             lambda s: s[:, 3] / (s[:, 2] + s[:, 3] + s[:, 5]),
             fn + tp + table.missing_V[MET],
             table.missing_V[MET],
             "people call nothing met",
+            share=True,
         ),
         lean=over(lambda s: (s[:, 1] - s[:, 2]) / s[:, :4].sum(1), judged, table.missing, UNJUDGED),
     )

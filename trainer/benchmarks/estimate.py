@@ -15,7 +15,9 @@ from scipy.stats import binomtest
 Floats = NDArray[np.float64]
 BOOTSTRAP_DRAWS = 1000
 SEED = 20_110  # fixed, so that the same data always shows the same interval
+Z95 = 1.959963984540054
 SINGLE = "one case has no spread"
+SINGLE_GROUP = "one group has no spread"  # such as the responses to a single prompt
 MAX_NUMBERS = 4_000_000  # of resample counts in memory at a time
 
 
@@ -73,10 +75,10 @@ def bootstrapped(value: float, n: int, draws_D: Floats, missing: int = 0) -> Est
     return Estimate(float(value), int(n), min(interval[0], float(value)), max(interval[1], float(value)), missing)
 
 
-def bootstrap_mean(values_C: ArrayLike, missing: int = 0, empty: str = "no cases") -> Estimate:
-    """Mean of independent cases with a bootstrap interval."""
+def bootstrap_mean(values_C: ArrayLike, missing: int = 0, empty: str = "no cases", *, share: bool = False) -> Estimate:
+    """Mean of independent cases with a bootstrap interval. `share`: see `bootstrap_sums`."""
     values = np.asarray(values_C, dtype=np.float64)
-    return bootstrap_ratio(values, np.ones(len(values)), missing=missing, empty=empty)
+    return bootstrap_ratio(values, np.ones(len(values)), missing=missing, empty=empty, share=share)
 
 
 def bootstrap_ratio(
@@ -86,8 +88,9 @@ def bootstrap_ratio(
     clusters: Sequence[object] | None = None,
     missing: int = 0,
     empty: str = "no cases",
+    share: bool = False,
 ) -> Estimate:
-    """sum(above) / sum(below) over cases, resampled by case or by cluster; n is sum(below)."""
+    """sum(above) / sum(below) over cases, resampled by case or by cluster; n is sum(below). `share`: see `bootstrap_sums`."""
     above, below = np.asarray(above_C, dtype=np.float64), np.asarray(below_C, dtype=np.float64)
     if not below.sum():
         return undefined(empty, missing=missing)
@@ -98,6 +101,7 @@ def bootstrap_ratio(
         clusters=clusters,
         missing=missing,
         empty=empty,
+        share=share,
     )
 
 
@@ -109,12 +113,16 @@ def bootstrap_sums(
     clusters: Sequence[object] | None = None,
     missing: int = 0,
     empty: str = "no cases",
+    share: bool = False,
 ) -> Estimate:
     """Any statistic that is a function of column sums over cases: ratios, correlations, kappas, macro averages.
 
     `statistic` maps sums (D, F) to values (D,), NaN where it is undefined. Cases of one cluster (the responses to one
     prompt, the verdicts on one pair) are drawn together: they are not independent. With NaN on the data itself, the
     estimate is undefined for the reason `empty`; with a single case or cluster it has no interval.
+
+    `share`: the statistic lies between 0 and 1 in every case. Where all clusters say the same, their resamples do not
+    vary, which is no sign of certainty: the interval is then Wilson's over the clusters, each of which counts once.
     """
     counted = len(columns_CF) if n is None else n
     if not len(columns_CF):
@@ -125,9 +133,21 @@ def bootstrap_sums(
         if not np.isfinite(value):
             return undefined(empty, counted, missing)
         if len(rows) == 1:
-            return Estimate(value, counted, missing=missing, interval=SINGLE)
+            alone = SINGLE if len(columns_CF) == 1 else SINGLE_GROUP
+            return Estimate(value, counted, missing=missing, interval=alone)
         draws_D = np.concatenate([statistic(sums_DF) for sums_DF in _resampled_sums(rows)])
-    return bootstrapped(value, counted, draws_D, missing)
+    found = bootstrapped(value, counted, draws_D, missing)
+    if not share or found.low is None or found.low != found.high or not 0 <= value <= 1:
+        return found
+    low, high = wilson(value, len(rows))
+    return Estimate(value, counted, low, high, missing)
+
+
+def wilson(share: float, n: int) -> tuple[float, float]:
+    """The 95% score interval of a share of n cases (Wilson, 1927)."""
+    z2 = Z95**2
+    middle, half = share + z2 / (2 * n), Z95 * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n))
+    return max(0.0, float((middle - half) / (1 + z2 / n))), min(1.0, float((middle + half) / (1 + z2 / n)))
 
 
 def _resampled_sums(rows_CF: Floats) -> Iterator[Floats]:

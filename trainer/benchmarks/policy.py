@@ -164,7 +164,12 @@ def rubric_scores(scores: Sequence[float | None], prompts: Sequence[object]) -> 
     clusters = [prompt for _, prompt in known]
     return {
         name: bootstrap_ratio(
-            values, np.ones(len(values)), clusters=clusters, missing=missing, empty="no response has a score"
+            values,
+            np.ones(len(values)),
+            clusters=clusters,
+            missing=missing,
+            empty="no response has a score",
+            share=name == "clipped",
         )
         for name, values in (("raw", raw), ("clipped", np.clip(raw, 0.0, 1.0)))
     }
@@ -196,6 +201,7 @@ def win_rate(outcomes: Sequence[int | None], prompts: Sequence[object] | None = 
         clusters=clusters,
         missing=len(outcomes) - len(kept),
         empty="no comparison has a verdict",
+        share=True,
     )
     return Wins(rate, signs.count(1), signs.count(0), signs.count(-1))
 
@@ -247,4 +253,4 @@ def gain_at_novelty(
 
 def _over_prompts(values_P: Sequence[float | None], empty: str) -> Estimate:
     known = [value for value in values_P if value is not None]
-    return bootstrap_mean(known, len(values_P) - len(known), empty)
+    return bootstrap_mean(known, len(values_P) - len(known), empty, share=True)

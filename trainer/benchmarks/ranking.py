@@ -216,6 +216,6 @@ def _ranked(
         wins=scores.count(1.0),
         ties=scores.count(0.5),
         losses=scores.count(0.0),
-        win_rate=bootstrap_ratio(scores, np.ones(len(scores)), clusters=kept),
+        win_rate=bootstrap_ratio(scores, np.ones(len(scores)), clusters=kept, share=True),
         strength=strength,
     )

@@ -74,10 +74,13 @@ def consistency(samples: Iterable[Sample], threshold: float = HIT_THRESHOLD) -> 
         missing_labels=len(listed) - len(labelled),
         missing_verdicts=unjudged,
         rc=bootstrap_mean(
-            [rationale_consistency(s.scores_HM, s.human_reasons) or 0.0 for s in reasoned], excluded, NO_REASONS
+            [rationale_consistency(s.scores_HM, s.human_reasons) or 0.0 for s in reasoned],
+            excluded,
+            NO_REASONS,
+            share=True,
         ),
-        ap=bootstrap_mean(ap_S, excluded, NO_REASONS),
-        hybrid=bootstrap_mean(hybrid, len(listed) - len(hybrid), "no sample has human reasons and a label"),
+        ap=bootstrap_mean(ap_S, excluded, NO_REASONS, share=True),
+        hybrid=bootstrap_mean(hybrid, len(listed) - len(hybrid), "no sample has human reasons and a label", share=True),
         accuracy=proportion(
             round(sum(_right(sample) or 0.0 for sample in labelled)), len(labelled), unjudged, "no sample has a label"
         ),

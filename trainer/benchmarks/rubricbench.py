@@ -144,7 +144,7 @@ def alignments(cases: Sequence[Alignment | None]) -> dict[str, Estimate]:
     for name in ("recall", "precision", "hallucination", "f1"):
         values = [getattr(case, name) for case in cases if case is not None and getattr(case, name) is not None]
         reason = reasons.get(name, "no rubric has both generated and reference items")
-        found[name] = bootstrap_mean(values, len(cases) - len(values), reason)
+        found[name] = bootstrap_mean(values, len(cases) - len(values), reason, share=True)
     return found
 
 
@@ -182,14 +182,19 @@ def diagnose(
     n_K, r_K = n_K[both_K], r_K[both_K]
     kept = None if rubrics_K is None else [r for r, both in zip(rubrics_K, both_K, strict=True) if both]
 
-    def mean(values_K: Any) -> Estimate:
+    def mean(values_K: Any, share: bool = True) -> Estimate:
         return bootstrap_ratio(
-            values_K, np.ones(len(values_K)), clusters=kept, missing=absent, empty="no item has both ratings"
+            values_K,
+            np.ones(len(values_K)),
+            clusters=kept,
+            missing=absent,
+            empty="no item has both ratings",
+            share=share,
         )
 
     return Diagnosis(
-        necessity=mean(n_K),
-        rigidity=mean(r_K),
+        necessity=mean(n_K, share=False),
+        rigidity=mean(r_K, share=False),
         unnecessary=mean(n_K == 1),
         rigid=mean(r_K == 5),
         burdensome=mean((r_K >= 4) & (n_K <= 2)),

@@ -159,7 +159,7 @@ class PolicyConfig(Section):
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
-        yield from self.runner.problems(longest, self.rollout.stop, self.objective)
+        yield from self.runner.problems(self.rollout.prompts_per_step, longest, self.rollout.stop, self.objective)
         if self.runner.kind == "async" and self.runner.quotas and self.scaffold and self.scaffold.step != "constant":
             yield FieldProblem(
                 "runner.quotas",

@@ -1,6 +1,7 @@
 """Who samples while whom trains (METHODS 8)."""
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 from .errors import FieldProblem
@@ -18,6 +19,17 @@ class DomainQuota(Section):
         ge=1,
         le=16,
     )
+
+
+def by_largest_remainder(wanted: Mapping[str, float], places: int) -> dict[str, int]:
+    """`places` dealt out in proportion, by largest remainder: they sum to it, and some may get none. Empty for nobody."""
+    total = sum(wanted.values())
+    exact = {name: places * share / total for name, share in wanted.items()}
+    found = {name: math.floor(value) for name, value in exact.items()}
+    by_remainder = sorted(exact, key=lambda name: (found[name] - exact[name], name))
+    for name in by_remainder[: places - sum(found.values())]:
+        found[name] += 1
+    return found
 
 
 class Runner(Section):
@@ -65,7 +77,7 @@ class Runner(Section):
         3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True
     )
 
-    def problems(self, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
+    def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
         """Combinations that cannot work; none while `kind` is `sync`, which uses `push_every` and `reset_optimizer` only."""
         if self.kind == "sync":
             return
@@ -91,7 +103,7 @@ class Runner(Section):
             yield FieldProblem(
                 "runner.segment_tokens", "a text of rollout.stop that lies across two segments would not be seen"
             )
-        yield from self._quota_problems()
+        yield from self._quota_problems(prompts)
         if getattr(objective, "advantage", "") == "remax":
             yield FieldProblem(
                 "objective.advantage",
@@ -99,7 +111,7 @@ class Runner(Section):
                 "another estimator or runner.kind 'sync'",
             )
 
-    def _quota_problems(self) -> Iterator[FieldProblem]:
+    def _quota_problems(self, prompts: int) -> Iterator[FieldProblem]:
         if self.quotas and self.policy != "dora":
             yield FieldProblem(
                 "runner.quotas", f"{self.policy!r} trains prompts in an order of its own; quotas need 'dora'"
@@ -108,3 +120,10 @@ class Runner(Section):
         for i, name in enumerate(names):
             if name in names[:i]:
                 yield FieldProblem(f"runner.quotas.{i}.domain", f"two quotas are for {name!r}")
+        dealt = by_largest_remainder({quota.domain: quota.share for quota in self.quotas}, prompts)
+        for i, name in enumerate(names):
+            if not dealt[name]:
+                yield FieldProblem(
+                    f"runner.quotas.{i}.share",
+                    f"less than one of the {prompts} prompts of a step; raise it or rollout.prompts_per_step",
+                )

@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
-"""Architectures whose attention takes explicit masks and whose head is one plain matrix."""
+from trainer.config.architectures import unsupported
 
 SMOLLM2 = "smollm2-135m-instruct"
 _FETCHED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
@@ -91,8 +90,8 @@ def check_directory(directory: Path) -> None:
     except json.JSONDecodeError as error:
         raise ModelInvalid(f"{config_file}: not valid JSON ({error})") from error
     kind = config.get("model_type")
-    if kind not in SUPPORTED:
-        raise ModelInvalid(f"{directory}: architecture {kind!r} is not supported; supported: {', '.join(SUPPORTED)}")
+    if why := unsupported(kind):
+        raise ModelInvalid(f"{directory}: {why}")
     if config.get("use_sliding_window") or (kind == "mistral" and config.get("sliding_window")):
         raise ModelInvalid(f"{directory}: models with sliding-window attention are not supported")
     if not any(directory.glob("*.safetensors")):

@@ -73,9 +73,9 @@ class _Snapshot:
 
 
 def rules_of(config: PolicyConfig) -> Rules:
-    """The schedule that a run's config asks for. Raises RunFailed for a domain that no step would have room for."""
+    """The schedule that a run's config asks for."""
     runner = config.runner
-    rules = Rules(
+    return Rules(
         runner.policy,
         config.rollout.prompts_per_step,
         config.rollout.group_size,
@@ -90,13 +90,6 @@ def rules_of(config: PolicyConfig) -> Rules:
         late=runner.late,
         quotas={quota.domain: Quota(quota.share, quota.oversample) for quota in runner.quotas},
     )
-    for domain, prompts in rules.shares.items():
-        if not prompts:
-            raise RunFailed(
-                f"the quota of domain {domain!r} is less than one of the {rules.groups_per_batch} prompts of a step; raise "
-                "its share or rollout.prompts_per_step"
-            )
-    return rules
 
 
 class Conductor:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from trainer.config.runner import by_largest_remainder
+
 PolicyName = Literal["sync", "april", "urb", "dora"]
 
 
@@ -59,15 +61,7 @@ class Rules:
     @property
     def shares(self) -> dict[str, int]:
         """Groups of each domain in a batch, by largest remainder; they sum to the batch. Empty without quotas."""
-        if not self.quotas:
-            return {}
-        total = sum(quota.share for quota in self.quotas.values())
-        exact = {name: self.groups_per_batch * quota.share / total for name, quota in self.quotas.items()}
-        shares = {name: math.floor(value) for name, value in exact.items()}
-        by_remainder = sorted(exact, key=lambda name: (shares[name] - exact[name], name))
-        for name in by_remainder[: self.groups_per_batch - sum(shares.values())]:
-            shares[name] += 1
-        return shares
+        return by_largest_remainder({name: quota.share for name, quota in self.quotas.items()}, self.groups_per_batch)
 
     def _problems(self) -> list[str]:
         problems = []

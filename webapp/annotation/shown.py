@@ -33,7 +33,7 @@ def view(
     offered: Content | None = None,
 ) -> dict[str, Any]:
     """The task in the shape of `kinds.TaskView`. `done`: the person has an answer that stands, so that what is shown
-    only after one (the responses to an authored rubric, a late suggestion) is part of it. `offered`: see there."""
+    only after one (responses and reference of an authored rubric, a late suggestion) is part of it. `offered`: see there."""
     suggested = settings.suggestions == "before" or (settings.suggestions == "after" and done)
     return {
         "kind": kind,
@@ -41,7 +41,7 @@ def view(
         "responses": responses(kind, subject, order, content, done=done),
         "criteria": [_criterion(one) for one in _criteria(kind, subject, content)],
         "rationale": rationale(subject, content) if kind == "rationale" else None,
-        "reference": content.get("reference"),
+        "reference": content.get("reference") if kind != "rubric" or done else None,
         "suggestion": suggestion(kind, subject, order, content, offered) if suggested else None,
     }
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from django.db.models import Q
 from pydantic_core import from_json, to_json
 
 from trainer.contracts import Example
@@ -17,12 +18,13 @@ from webapp.core.problems import Invalid
 
 from . import card, packed, patches, queries
 from .exporters import NATIVE, REGISTRY, Exporter, named
-from .exporters.base import EXTRAS, PAIR, Kind, Row
+from .exporters.base import ANSWER, EXTRAS, PAIR, Kind, Row
 from .importers import REGISTRY as IMPORTERS
 from .importers import plain
 from .importers.base import Alone, BadRow
 from .models import DatasetVersion
 
+SEARCHED = 50_000  # examples of a version whose texts are searched for what no column holds
 BATCH = 500  # examples read, and at least as many rows written, at a time
 TYPES = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
 FIELDS = {  # of an example, in words, with the count that tells whether a version has any
@@ -69,8 +71,12 @@ def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True)
     lost = []
     if "a rubric" in exporter.needs and (without := counts.get("examples", 0) - counts.get("rubrics", 0)):
         lost.append(f"{without:,} example{'s' if without > 1 else ''} without a rubric")
-    if PAIR in exporter.needs and (without := _undecided(version)):
+    if PAIR in exporter.needs and not counts.get("preferences"):
+        lost.append(f"every example: none has {PAIR}")
+    elif PAIR in exporter.needs and (without := _undecided(version)):
         lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {PAIR}")
+    if exporter.needs == ANSWER and (without := _unanswered(version)):
+        lost.append(f"up to {without:,} example{'s' if without > 1 else ''} without {ANSWER}")
     if exporter.importer and extras:
         return lost
     return lost + [
@@ -82,6 +88,28 @@ def _undecided(version: DatasetVersion) -> int:
     """Examples whose first judged pair has no better side; a later pair of theirs may have one."""
     strength = packed.columns(version)["strength"]
     return int((np.isnan(strength) | (strength == 0)).sum())
+
+
+def _unanswered(version: DatasetVersion) -> int:
+    """Examples without a better side in their first judged pair, an only response or a reference. Whether there is a
+    reference is in the text alone, which is not searched through in a large version."""
+    rows = version.members.filter(Q(example__strength=None) | Q(example__strength=0)).exclude(example__response_count=1)
+    if version.counts.get("examples", 0) <= SEARCHED:
+        rows = rows.exclude(example__canonical__contains='"reference":')
+    return rows.count() if _undecided(version) else 0
+
+
+def is_empty(exporter: Exporter, version: DatasetVersion) -> bool:
+    """Whether it is sure that no example has a row; the split is not looked at."""
+    needs, counts = exporter.needs, version.counts
+    return (PAIR in needs and not counts.get("preferences")) or ("a rubric" in needs and not counts.get("rubrics"))
+
+
+def refuse_empty(version: DatasetVersion, asked: Order) -> None:
+    """Raises Invalid at `format` where the file would have no row and say nothing about why."""
+    if is_empty(asked.exporter, version):
+        why = f"needs examples with {asked.exporter.needs}, and this version has none"
+        raise Invalid("The file would be empty.", {"format": why})
 
 
 def chunks(version: DatasetVersion, asked: Order) -> Iterator[bytes]:

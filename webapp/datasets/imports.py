@@ -181,6 +181,8 @@ def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Lo
         _refuse(job, RowProblem(problem.line, problem.field, problem.reason, ready.place.name if several else ""))
     loader.storing = job.keep_good or not job.rejected_count
     for each in loader.take(ready):
+        if each.same:
+            continue  # it is there already
         where = f"line {each.first_line}" + (f" of {names[each.first_file]}" if each.first_file != each.file else "")
         reason = f"the key {each.key!r} is that of {where} already"
         _refuse(job, RowProblem(each.line, "key", reason, names[each.file] * several))
@@ -231,13 +233,19 @@ def _fail(job: ImportJob, error: str) -> None:
 
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
-    job.counts = {**version.counts, "rejected": job.rejected_count}
+    job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version)}
     job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
     job.save()
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
     tell(job)
     facts = queries.version_facts(version)
     announce(job.workspace_id, "import.finished", {"import": job.pk, **facts, "unchanged": unchanged})
+
+
+def _repeated(job: ImportJob, version: DatasetVersion) -> dict[str, int]:
+    """How many rows were there already, key and content: they count once, and are told."""
+    repeated = job.rows_done - job.rejected_count - version.counts.get("examples", 0)
+    return {"repeated": repeated} if repeated > 0 else {}
 
 
 def _lineage(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> dict[str, object]:

@@ -48,11 +48,19 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
     if origin == "filter":
         return f"Filtered from version {lineage.get('base')}", _filtered(lineage), "sliders-horizontal"
     if origin == "annotation":
-        name = lineage.get("name") or f"project {lineage.get('project')}"
-        return f"Annotated in {name}", [str(lineage["note"])] if lineage.get("note") else [], "pencil"
+        name = lineage.get("project_name") or f"project {lineage.get('project')}"
+        return f"Annotated in {name}", _annotated(lineage), "pencil"
     if origin == "run":
         return f"Produced by run {lineage.get('run')}", [], "play"
     return f"Made from {origin}" if origin else "Of unknown origin", [], "circle-dashed"
+
+
+def _annotated(lineage: dict[str, Any]) -> list[str]:
+    choice = lineage.get("choice", {})
+    done = {"answers": ["each answer"], "resolutions": ["what stands"]}.get(choice.get("what"), [])
+    if least := choice.get("minimum"):
+        done.append(f"agreement of {least:.0%} or more")
+    return done
 
 
 def _filtered(lineage: dict[str, Any]) -> list[str]:

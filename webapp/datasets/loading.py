@@ -117,7 +117,7 @@ class Loader:
         compared, for the report of an import that is refused."""
         with connection.cursor() as cursor:
             _settle(cursor, SETTINGS | OF_BATCH)
-            repeats = self._seen.repeats(ready.place.file, ready.keys, ready.lines)
+            repeats = self._seen.repeats(ready.place.file, ready.keys, ready.lines, ready.digests)
             kept = np.ones(len(ready.keys), bool)
             kept[list(repeats)] = False
             count = int(kept.sum())

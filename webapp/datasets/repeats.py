@@ -17,18 +17,19 @@ READ = 20_000  # keys read at a time
 
 @dataclass(frozen=True)
 class Repeat:
-    """A row whose key that of an earlier one is, maybe in an earlier file."""
+    """A row whose key that of an earlier one is, maybe in an earlier file; `same`: with the same content."""
 
     file: int
     line: int
     key: str
     first_file: int
     first_line: int
+    same: bool
 
 
 class Seen:
-    """The keys in `table` (key, file, line), which holds the rows of an import as far as their keys are new. Its name
-    comes from code, never from people."""
+    """The keys in `table` (key, digest, file, line), which holds the rows of an import as far as their keys are new.
+    Its name comes from code, never from people."""
 
     def __init__(self, table: str) -> None:
         self._table = table
@@ -38,17 +39,19 @@ class Seen:
             while rows := cursor.fetchmany(READ):
                 self._doubtful(_hashes([key for (key,) in rows]))
 
-    def repeats(self, file: int, keys: Sequence[str], lines: Sequence[int]) -> dict[int, Repeat]:
+    def repeats(
+        self, file: int, keys: Sequence[str], lines: Sequence[int], digests: Sequence[str]
+    ) -> dict[int, Repeat]:
         """By their index, those of the rows whose key is in the table or came before among them. The others are taken
         to be written to the table next."""
         doubtful = np.flatnonzero(self._doubtful(_hashes(keys))).tolist()
         first = self._written([keys[index] for index in doubtful]) if doubtful else {}
         found = {}
         for index in doubtful:
-            here = (file, lines[index])
+            here = (file, lines[index], digests[index])
             known = first.setdefault(keys[index], here)
             if known != here:
-                found[index] = Repeat(*here, keys[index], *known)
+                found[index] = Repeat(file, lines[index], keys[index], *known[:2], same=known[2] == digests[index])
         return found
 
     def _doubtful(self, hashes: Hashes) -> NDArray[np.bool_]:
@@ -63,12 +66,12 @@ class Seen:
             self._runs.append(run)
         return doubtful[places]
 
-    def _written(self, keys: list[str]) -> dict[str, tuple[int, int]]:
-        """File and line of those keys that are in the table."""
+    def _written(self, keys: list[str]) -> dict[str, tuple[int, int, str]]:
+        """File, line and digest of those keys that are in the table."""
         with connection.cursor() as cursor:
             cursor.execute(f"CREATE INDEX IF NOT EXISTS {self._table}_key ON {self._table} (key)")
-            cursor.execute(f"SELECT key, file, line FROM {self._table} WHERE key = ANY(%s)", [keys])  # noqa: S608
-            return {key: (file, line) for key, file, line in cursor.fetchall()}
+            cursor.execute(f"SELECT key, file, line, digest FROM {self._table} WHERE key = ANY(%s)", [keys])  # noqa: S608
+            return {key: (file, line, digest) for key, file, line, digest in cursor.fetchall()}
 
 
 def _hashes(keys: Sequence[str]) -> Hashes:

@@ -67,8 +67,9 @@ def _carry_out(evaluation: Evaluation) -> None:
         outcome = RECIPES[evaluation.recipe].run(work)
         work.questions.note(outcome.report, outcome.cases)
         _finish(evaluation, outcome)
-    except Stopped:  # how far it came is what a paused one has to show
-        Evaluation.objects.filter(pk=evaluation.pk, state=State.PAUSED).update(progress=evaluation.progress)
+    except Stopped:  # how far it came, with what was on its way, is what there is to show
+        stopped = Evaluation.objects.filter(pk=evaluation.pk, state__in=(State.PAUSED, State.CANCELLED))
+        stopped.update(progress=evaluation.progress)
     except judges.Halted as halted:
         _pause(evaluation, str(halted))
     except DATABASE_AWAY:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, resolve
+from trainer.config.architectures import unsupported
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
@@ -67,6 +68,8 @@ def _model(membership: Membership, field: str, name: str, problems: list[FieldPr
     found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
     if found is None:
         problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
+    elif "model_type" in found.facts and (why := unsupported(found.facts["model_type"])):  # of the hub's, none is known
+        problems.append(FieldProblem(field, why))
     return found
 
 

@@ -82,3 +82,25 @@ def test_the_interval_holds_the_value_and_stays_within_the_data(values: list[flo
 def test_the_order_of_cases_changes_no_value(right: list[bool], random) -> None:  # type: ignore[no-untyped-def]
     shuffled = random.sample(right, len(right))
     assert bootstrap_mean(shuffled).value == pytest.approx(bootstrap_mean(right).value)
+
+
+def test_a_share_that_is_the_same_everywhere_is_not_certain() -> None:
+    """All six clusters say 1: resamples of them cannot vary, and Wilson's interval of six cases stands in."""
+    clusters = [n // 2 for n in range(12)]
+    found = bootstrap_ratio([1.0] * 12, [1.0] * 12, clusters=clusters, share=True)
+    known = proportion(6, 6)
+    assert (found.value, found.n, found.high) == (1.0, 12, 1.0) and found.low == pytest.approx(known.low)
+    halves = bootstrap_ratio([1.0, 0.0] * 6, [1.0] * 12, clusters=clusters, share=True)
+    assert halves.low == pytest.approx(proportion(3, 6).low) and halves.high == pytest.approx(proportion(3, 6).high)
+    assert bootstrap_mean([0.0] * 4, share=True).high == pytest.approx(proportion(0, 4).high)
+
+
+def test_what_is_no_share_keeps_the_spread_of_its_resamples() -> None:
+    assert (bootstrap_mean([0.0] * 4).low, bootstrap_mean([0.0] * 4).high) == (0.0, 0.0)
+    varied = bootstrap_mean([0.0, 1.0] * 20, share=True)
+    assert varied == bootstrap_mean([0.0, 1.0] * 20)
+
+
+def test_several_cases_of_one_group_say_that_it_is_the_group_that_stands_alone() -> None:
+    found = bootstrap_ratio([0.2, 0.4], [1.0, 1.0], clusters=["p", "p"])
+    assert (found.n, found.low, found.interval) == (2, None, "one group has no spread")

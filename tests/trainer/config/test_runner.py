@@ -39,6 +39,11 @@ def test_runs_are_synchronous_unless_they_ask() -> None:
             "runner.quotas.1.domain",
         ),
         ({"policy": "dora", "quotas": [{"domain": "a", "share": 0.0}]}, {"scaffold": None}, "runner.quotas.0.share"),
+        (
+            {"policy": "dora", "quotas": [{"domain": "law", "share": 9.0}, {"domain": "medicine"}]},
+            {"scaffold": None, "rollout": {"prompts_per_step": 2}},
+            "runner.quotas.1.share",
+        ),
         ({"workers": 0}, {}, "runner.workers"),
         ({"threads": 2}, {}, "runner.threads"),
     ],

@@ -64,6 +64,12 @@ def trl_grpo(data: dict[str, torch.Tensor], logp: torch.Tensor, **settings: Any)
     for name, value in settings.items():
         setattr(stand_in, name, value)
     ids, mask = torch.zeros(B, T, dtype=torch.long), data["mask"]
+    mismatch = torch.exp(data["logp_old"] - data["logp_roll"])
+    # vllm_importance_sampling_mode "token_mask", which TRL applies where it scores the responses
+    low, high = (
+        settings.get("vllm_importance_sampling_clip_min", 0.0),
+        settings.get("vllm_importance_sampling_clip_max", 1e9),
+    )
     inputs = {
         "prompt_ids": ids,
         "prompt_mask": torch.ones(B, T),
@@ -72,7 +78,7 @@ def trl_grpo(data: dict[str, torch.Tensor], logp: torch.Tensor, **settings: Any)
         "advantages": data["advantages"],
         "old_per_token_logps": data["logp_old"],
         "ref_per_token_logps": data["logp_ref"],
-        "importance_sampling_ratio": torch.exp(data["logp_old"] - data["logp_roll"]),
+        "importance_sampling_ratio": torch.where((low <= mismatch) & (mismatch <= high), mismatch, 0.0),
         "num_items_in_batch": mask.sum(),
     }
     return GRPOTrainer._compute_loss(stand_in, None, inputs)
@@ -86,6 +92,18 @@ GRPO_LIKE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
         "grpo",
         {"decoupled": True, "kl_beta": 0.2},
         {"loss_type": "grpo", "beta": 0.2, "use_vllm": True, "vllm_importance_sampling_correction": True},
+    ),
+    (
+        "icepop",
+        {"pop_mode": "weight", "pop_low": 0.8, "pop_high": 1.2},
+        {
+            "loss_type": "grpo",
+            "epsilon_high": 0.28,
+            "use_vllm": True,
+            "vllm_importance_sampling_correction": True,
+            "vllm_importance_sampling_clip_min": 0.8,
+            "vllm_importance_sampling_clip_max": 1.2,
+        },
     ),
     ("dr_grpo", {"max_tokens": LIMIT}, {"loss_type": "dr_grpo"}),
     ("dr_grpo", {"max_tokens": LIMIT, "kl_beta": 0.1}, {"loss_type": "dr_grpo", "beta": 0.1}),
@@ -198,6 +216,22 @@ def test_dpo(sft_weight: float, seed: int) -> None:
     loss.backward()
     expected.backward()
     torch.testing.assert_close(logp.grad, peer.grad, rtol=1e-9, atol=1e-12)
+
+
+def test_sft_is_the_loss_that_trl_leaves_to_transformers() -> None:
+    from transformers.loss.loss_utils import ForCausalLMLoss
+
+    draw = torch.Generator().manual_seed(0)
+    logits_BTV = torch.randn(B, T + 1, 11, generator=draw, requires_grad=True)
+    tokens_BT = torch.randint(11, (B, T + 1), generator=draw)
+    labels_BT = torch.where(torch.rand(B, T + 1, generator=draw) < 0.6, tokens_BT, -100)
+    expected = ForCausalLMLoss(logits_BTV, labels_BT, vocab_size=11)
+    logp_BT = torch.log_softmax(logits_BTV[:, :-1], -1).gather(-1, tokens_BT[:, 1:, None])[..., 0]
+    batch = ObjectiveBatch(logp_BT=logp_BT, mask_BT=(labels_BT[:, 1:] != -100).float())
+    loss = REGISTRY["sft"].loss(batch, REGISTRY["sft"].params()).loss
+    torch.testing.assert_close(loss, expected)
+    ours, theirs = (torch.autograd.grad(value, logits_BTV, retain_graph=True)[0] for value in (loss, expected))
+    torch.testing.assert_close(ours, theirs)
 
 
 def test_bradley_terry_with_margins() -> None:

@@ -112,6 +112,18 @@ def test_the_responses_are_not_sent_before_the_rubric_stands(cast, script):
     assert len(script.get(f"/assignments/{seat}").json()["view"]["responses"]) == 2
 
 
+def test_the_reference_is_not_sent_before_the_rubric_stands(cast, script):
+    examples = [pair("q1", reference="THE REFERENCE"), pair("q2", reference="THE REFERENCE")]
+    project = make_project(cast.researcher, examples, kind="rubric", people=[cast.annotator])
+    claimed = script.post(f"/projects/{project.pk}/claim", {"hold": 2})
+    assert b"THE REFERENCE" not in claimed.content
+    seat = claimed.json()["items"][0]["id"]
+    rubric = {"rubric": {"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]}}
+    reply = script.post(f"/assignments/{seat}/submit", {"content": rubric, "hold": 2})
+    assert "THE REFERENCE" not in str(reply.json()["queue"])
+    assert script.get(f"/assignments/{seat}").json()["view"]["reference"] == "THE REFERENCE"
+
+
 def test_what_is_missing_is_said_where_it_is_missing(cast, script):
     project = make_project(
         cast.researcher, 1, people=[cast.annotator], settings={"reasons": "required", "dimensions": ["Tone"]}

@@ -134,6 +134,25 @@ def test_the_column_of_extras_can_be_left_out_and_the_loss_is_named(version):
     assert any("raters and reasons" in words for words in export.leaves_out(REGISTRY["trl_sft"], version, extras=False))
 
 
+def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(cast, api):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Prompts")
+    asked = {"prompt": [{"role": "user", "content": "?"}]}
+    records = [{"key": "a", **asked}, {"key": "b", "reference": "Yes.", **asked}]
+    records.append({"key": "c", "responses": [{"id": "r", "text": "No."}], **asked})
+    version = services.new_version(
+        cast.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
+    )
+    base = f"/datasets/{dataset.pk}/versions/1/export"
+    for format in ("trl_preference", "openrlhf_preference", "healthbench", "rubricbench"):
+        answer = api.get(base, format=format)
+        assert answer.status_code == 422 and "this version has none" in answer.json()["error"]["fields"][0]["message"]
+    assert export.leaves_out(REGISTRY["trl_preference"], version) == [
+        "every example: none has a pair with a better side"
+    ]
+    assert export.leaves_out(REGISTRY["trl_sft"], version) == ["up to 1 example without an answer to imitate"]
+    assert len(file_of(version, "trl_sft").splitlines()) == 2
+
+
 def test_the_archive_holds_data_and_card(version, cast):
     archive = zipfile.ZipFile(io.BytesIO(file_of(version, "trl_preference", "parquet", archive=True)))
     assert archive.namelist() == ["README.md", "card.json", "data.parquet"] and archive.testzip() is None

@@ -87,11 +87,24 @@ def test_a_verifier_that_cannot_run_is_refused_at_its_field(importing, verifier,
     assert reasons(job)[0][:2] == (1, field)
 
 
-def test_a_repeated_key_is_an_error_of_its_line(importing):
-    lines = [row("e1"), row("e2"), row("e1", domain="other"), row("e1")]
+def test_a_key_repeated_with_other_content_is_an_error_of_its_line(importing):
+    lines = [row("e1"), row("e2"), row("e1", domain="other"), row("e2", domain="third")]
     job = importing(lines)
-    assert reasons(job) == [(n, "key", "the key 'e1' is that of line 1 already") for n in (3, 4)]
+    assert reasons(job) == [(n, "key", f"the key 'e{n - 2}' is that of line {n - 2} already") for n in (3, 4)]
     assert importing(lines, keep_good=True).counts["examples"] == 2
+
+
+def test_a_row_repeated_as_it_is_counts_once_and_is_told(importing):
+    job = importing([row("e1"), row("e2"), row("e1"), row("e1"), row("e3")])
+    assert job.rejected == [] and (job.counts["examples"], job.counts["repeated"]) == (3, 2)
+    assert importing([row("e3"), row("e2"), row("e1")]).unchanged
+
+
+def test_of_a_repeated_row_and_a_malformed_one_only_the_latter_is_refused(importing):
+    lines = [row("e1"), row("e1"), "{oops", row("e2")]
+    assert [line for line, _, _ in reasons(importing(lines))] == [3]
+    kept = importing(lines, keep_good=True).counts
+    assert (kept["examples"], kept["rejected"], kept["repeated"]) == (2, 1, 1)
 
 
 def test_the_same_file_twice_changes_nothing_and_says_so(importing):

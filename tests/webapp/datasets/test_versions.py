@@ -198,7 +198,7 @@ def test_the_line_of_descent_draws_what_was_made_from_what(cast, dataset):
         cast.researcher, dataset, map(example, "abc"), None, {"from": "import", "file": "x.jsonl"}
     )
     two = services.new_version(
-        cast.researcher, dataset, [example("a", "B?")], one, {"from": "annotation", "name": "Pilot"}
+        cast.researcher, dataset, [example("a", "B?")], one, {"from": "annotation", "project_name": "Pilot"}
     )
     services.new_version(cast.researcher, dataset, [example("b", "C?")], one, {"from": "run", "run": 7})
     services.new_version(cast.researcher, dataset, [example("c", "D?")], two, IMPORTED)
@@ -218,7 +218,7 @@ def test_the_pages_of_versions_tell_where_each_comes_from(cast, dataset, as_rese
         cast.researcher, dataset, map(example, "ab"), None, {"from": "import", "file": "x.jsonl"}
     )
     services.new_version(
-        cast.researcher, dataset, [example("b", "Why not?")], one, {"from": "annotation", "name": "Pilot"}
+        cast.researcher, dataset, [example("b", "Why not?")], one, {"from": "annotation", "project_name": "Pilot"}
     )
     base = f"/datasets/{dataset.pk}/versions"
     page = as_researcher.get(base).content.decode()

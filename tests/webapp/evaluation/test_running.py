@@ -195,6 +195,19 @@ def test_resumed_before_the_worker_noticed_the_pause_it_simply_goes_on(cast, aud
     assert row.state == State.FINISHED
 
 
+def test_cancelled_in_the_middle_it_shows_how_far_it_came(cast, audit, monkeypatch):
+    row = audit()
+
+    def cancelling(context):
+        services.move(cast.researcher, Evaluation.objects.get(pk=row.pk), State.CANCELLED)
+        context.tell("scoring", 1, 2)
+
+    monkeypatch.setitem(RECIPES, "judge_audit", replaced(cancelling))
+    running.run(row.pk)
+    row.refresh_from_db()
+    assert (row.state, row.progress) == (State.CANCELLED, {"phase": "scoring", "done": 1, "total": 2})
+
+
 def test_cancelled_in_the_last_moment_it_stays_cancelled(cast, audit, monkeypatch):
     row = audit()
     real = RECIPES["judge_audit"].run

@@ -213,3 +213,12 @@ def test_webhooks_hear_why_a_run_failed_and_nothing_of_one_that_was_stopped(laun
     states.move(launch(), "failed", reason="Ray refused the job.")
     services.stop(cast.researcher, launch())
     assert [(event, facts["reason"]) for event, facts in told()] == [("run.failed", "Ray refused the job.")]
+
+
+def test_a_model_that_cannot_be_trained_is_refused_before_the_queue(launch, model):
+    model.facts = {"model_type": "gpt2"}
+    model.save()
+    with pytest.raises(ConfigInvalid) as refused:
+        launch()
+    (problem,) = refused.value.problems
+    assert problem.path == "model.name" and "'gpt2' is not supported; supported: llama" in problem.message

@@ -94,7 +94,9 @@ def test_two_versions_are_compared_on_the_fixed_examples(cast, version, examples
     trial = run(services.start_comparison, cast.researcher, judge, before=version, after=newer)
     assert (trial.state, trial.results["compared"], trial.results["changed"]) == ("finished", 12, 6)
     share = trial.results["share"]
-    assert (share["value"], share["n"], share["low"]) == (0.5, 12, 0.5)  # half of every example's verdicts
+    assert (share["value"], share["n"]) == (0.5, 12) and share[
+        "low"
+    ] < 0.2  # half of the verdicts on each of 3 examples
     changed = [row for row in trial.results["rows"] if row["changed"]]
     assert {row["subject"]["criterion"] for row in changed} == {"b"}
     assert {(row["before"]["decision"], row["after"]["decision"]) for row in changed} == {(False, True)}

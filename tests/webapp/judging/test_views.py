@@ -6,10 +6,30 @@ from tests.cast import browser
 from webapp.inference import services as inference
 from webapp.judging import services
 from webapp.judging.models import Judge, JudgeVersion, Trial, Verdict
+from webapp.judging.templatetags.judging import short
 
 from .conftest import MET, inputs
 
 pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        (True, "met"),
+        ("A", "A"),
+        (7, "7"),
+        ({"c1": {"met": True}, "c2": {"met": False}}, "c1: met; c2: not met"),
+        ({"0": {"flaws": [], "rests_on": "generic"}}, "0: flaws none, rests on generic"),
+        ({"c1": {"necessity": 3, "rigidity": 5}}, "c1: necessity 3, rigidity 5"),
+        (["one reason", "another"], "one reason; another"),
+        ([[0, 1]], "[[0, 1]]"),
+    ],
+)
+def test_a_decision_reads_as_words(decision, words):
+    assert short(decision) == words
+
+
 FORM = {
     "kind": "criterion",
     "system": "Be fair.\r\n{{answer_format}}",
@@ -119,7 +139,7 @@ def test_versions_that_read_what_no_example_holds_are_given_it_beside_the_button
         as_researcher.post(path, {"before": 1, "after": 2, "extra_generated": "Says yes\nIs short"})
     page = as_researcher.get(f"{path}?before=1&after=2").content.decode()
     assert '<span class="strong num">0</span> of <span class="num">2</span> verdicts changed' in page
-    assert "0% to 0%" in page and "Says yes\nIs short</textarea>" in page
+    assert "95% interval 0% to 66%" in page and "Says yes\nIs short</textarea>" in page
 
 
 def test_examples_are_offered_from_a_dataset_and_fixed(as_researcher, judge, examples):

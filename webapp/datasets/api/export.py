@@ -67,9 +67,10 @@ def export(
 ) -> StreamingHttpResponse:
     """`format` is one of `export/formats`. With `extras`, layouts that we read back carry a column `touchstone` with what
     they have no place for, so that importing the file gives back the identical digest. `archive` makes a zip with the
-    data card."""
+    data card. 422 where the version has nothing for the layout."""
     version = access.version_read(require(request), dataset_id, number)
     asked = exports.order(format, file, split, extras, archive)
+    exports.refuse_empty(version, asked)
     return streamed(version, asked)
 
 

@@ -21,6 +21,7 @@ Row = dict[str, Any]
 Kind = Literal["jsonl", "parquet"]
 EXTRAS = COLUMN
 PAIR = "a pair with a better side"
+ANSWER = "an answer to imitate"
 MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from trainer.contracts import Example
 
-from .base import MESSAGES, PAIR, Exporter, Row, facts, messages, rubric, schema
+from .base import ANSWER, MESSAGES, PAIR, Exporter, Row, facts, messages, rubric, schema
 
 
 def decided(example: Example) -> Iterator[tuple[str, str, float]]:
@@ -103,7 +103,7 @@ EXPORTERS = (
         holds=HELD,
         schema=schema(("prompt", MESSAGES), ("completion", MESSAGES), extras=True),
         importer="trl_conversation",
-        needs="an answer to imitate",
+        needs=ANSWER,
     ),
     Exporter(
         name="trl_rl",

@@ -23,7 +23,9 @@ def export(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "dataset": version.dataset,
         "version": version,
         "tab": "export",
-        "layouts": [(each, exports.leaves_out(each, version)) for each in REGISTRY.values()],
+        "layouts": [
+            (each, exports.leaves_out(each, version), exports.is_empty(each, version)) for each in REGISTRY.values()
+        ],
         "base": base,
         "card": told,
         "card_text": card.markdown(told),

@@ -94,7 +94,9 @@ class Answered:
     rho: float | None = None
     score: ReportScore | None = None
     ids: list[int] = field(default_factory=list)
-    outcomes: list[str] = field(default_factory=list)  # of comparisons with other models, as tags
+    outcomes: dict[str, list[str]] = field(
+        default_factory=lambda: defaultdict(list)
+    )  # won, tied, lost: the other models
 
     @property
     def value(self) -> float | None:
@@ -293,6 +295,8 @@ def _case(each: Answered) -> Found:
     tags += [tag("domain", each.domain)] if each.domain else []
     tags += [tag("split", each.example.split)] if each.example and each.example.split else []
     tags += [*[tag("axis", name) for name in each.axes], *each.outcomes]
+    if sum(map(len, each.outcomes.values())) > 1:  # with a single other model it goes without saying
+        tags += [tag(words, other) for words, others in each.outcomes.items() for other in others]
     tags += ["no score"] if each.value is None else ["partial"] if each.score and each.score.partial else []
     by_id = {criterion.id: criterion for criterion in each.rubric.criteria} if each.rubric else {}
     shown = []
@@ -305,6 +309,7 @@ def _case(each: Answered) -> Found:
         shown.append({"text": found.text, "points": found.points, "met": state, "note": verdict.note})
     values: dict[str, Any] = {"score": each.value, "clipped": each.clipped, "criteria": shown, "verdicts": each.ids}
     values |= {"novelty": each.rho} if each.rho is not None else {}
+    values |= {blocks.AGAINST[words]: ", ".join(others) for words, others in each.outcomes.items()}
     subject = {"model": each.model, "example": each.key}
     subject |= {"response": each.response} if each.response else {}
     if not each.response:

@@ -24,6 +24,7 @@ KS = (1, 2, 4, 8, 16, 32, 64)
 MOST_CRITERIA = 60
 MOST_CHANGED = 20
 CHANGED = "Changed most"
+AGAINST = {"won": "won against", "tied": "tied with", "lost": "lost to", "no outcome": "no outcome with"}
 # of the first and of the second, by the side that is better
 OUTCOMES = {-1: ("won", "lost"), 0: ("tied", "tied"), 1: ("lost", "won"), None: ("no outcome", "no outcome")}
 
@@ -108,7 +109,7 @@ def _change(by_model: Models, first: str, last: str, key: str) -> list[r.Cell]:
     cells = [r.compared(key)]
     for name, found in values.items():
         known = [value for value in found if value is not None]
-        mean = bootstrap_mean(known, len(found) - len(known), "no response has a score")
+        mean = bootstrap_mean(known, len(found) - len(known), "no response has a score", share=True)
         cells.append(r.estimate(mean, tag("model", name), here))
     return [*cells, r.estimate(unpaired_difference(values[first], values[last]), here, unit="gap")]
 
@@ -247,12 +248,11 @@ def by_scores(by_model: Models) -> list[tuple[str, str, str, int | None]]:
 
 
 def note_outcomes(outcomes: Outcomes, behind: Mapping[str, Mapping[str, Sequence["Answered"]]]) -> None:
-    """Gives the responses `behind[model][prompt]` of every comparison its outcome, and against whom if there are several."""
-    several = len(behind) > 2
+    """Gives the responses `behind[model][prompt]` of every comparison its outcome, and against whom."""
     for a, b, key, side in outcomes:
         for model, other, words in zip((a, b), (b, a), OUTCOMES[side], strict=True):
             for each in behind[model][key]:
-                each.outcomes += [words, *([tag(words, other)] if several else [])]
+                each.outcomes[words].append(other)
 
 
 def ranking(outcomes: Outcomes, how: str) -> r.Table:
@@ -269,5 +269,7 @@ def ranking(outcomes: Outcomes, how: str) -> r.Table:
         f"Prompts compared {how}; a number leads to the responses compared. Strengths are Bradley-Terry log odds with "
         f"mean 0.{missing} {found.problem}"
     )
+    if not outcomes:
+        note = "No prompt has responses of two models: examples are compared by their keys."
     columns = ["Model", "Won", "Tied", "Lost", "No outcome", "Win rate", "Strength"]
     return r.table("Who wins", columns, rows, note.strip())

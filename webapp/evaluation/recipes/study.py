@@ -79,7 +79,9 @@ def _accuracy(rows: Rows) -> Estimate:
     right = [float(each.right) for each in rows]
     absent = sum(each.side is None for each in rows)
     keys = [each.pair.key for each in rows]
-    return bootstrap_ratio(right, [1.0] * len(right), clusters=keys, missing=absent, empty="nobody has answered")
+    return bootstrap_ratio(
+        right, [1.0] * len(right), clusters=keys, missing=absent, empty="nobody has answered", share=True
+    )
 
 
 def _by_pair(rows: Rows) -> dict[str, float]:
@@ -147,7 +149,7 @@ def _same(rows: Rows) -> Estimate:
             sides[each.pair.key].append(each.side)
     two = [list(combinations(found, 2)) for found in sides.values() if len(found) > 1]
     shares = [mean(a == b for a, b in each) for each in two]
-    return bootstrap_mean(shares, len(sides) - len(shares), "no pair has two answers in this arm")
+    return bootstrap_mean(shares, len(sides) - len(shares), "no pair has two answers in this arm", share=True)
 
 
 def _domain(each: Judged) -> str:

@@ -32,6 +32,7 @@ def changes(before: JudgeVersion, after: JudgeVersion, inputs: Sequence[JudgeInp
         clusters=[row["subject"]["example"] for row in compared],
         missing=len(rows) - len(compared),
         empty="no question has a verdict of both",
+        share=True,
     )
     return {
         "rows": rows,

@@ -28,9 +28,24 @@ def pretty(value: Any) -> str:
 
 @register.filter
 def short(value: Any) -> str:
-    """What a version decided, in one line: words for yes and no, JSON for what has parts."""
+    """What a version decided, in one line: words for yes and no, parts by their names, what is nested deeper as JSON."""
+    if isinstance(value, dict) and all(isinstance(each, dict) for each in value.values()):
+        return "; ".join(f"{name}: {_parts(each)}" for name, each in value.items()) or "none"
+    return _parts(value) if isinstance(value, dict) else _word(value)
+
+
+def _parts(value: Mapping[str, Any]) -> str:
+    """A single part needs no name."""
+    if len(value) == 1:
+        return _word(next(iter(value.values())))
+    return ", ".join(f"{name.replace('_', ' ')} {_word(each)}" for name, each in value.items())
+
+
+def _word(value: Any) -> str:
     if isinstance(value, bool):
         return "met" if value else "not met"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        return "; ".join(value) or "none"
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -80,7 +80,7 @@ export class Board {
   }
 }
 
-/** `lines()` -> [{ label, curve, colour, dash, spread }]: the curves to draw, in order; `spread` is a curve for a band. */
+/** `lines()` -> [{ label, curve, colour, dash, spread }]: the curves to draw, in order; `spread` is a curve for a band, `times` it wide on either side. */
 export class Chart {
   constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait }) {
     Object.assign(this, { board, title, unit, help, percent, dots, lines, file: file ?? title });
@@ -146,7 +146,7 @@ export class Chart {
     const bands = spreads.flatMap((line, i) => {
       const middle = mains[lines.indexOf(line)];
       const spread = ys[lines.length + i];
-      return [1, -1].map((sign) => middle.map((m, j) => (m === null || spread[j] === null ? null : m + sign * spread[j])));
+      return [1, -1].map((sign) => middle.map((m, j) => (m === null || spread[j] === null ? null : m + sign * (line.times ?? 1) * spread[j])));
     });
     const raws = smoothed ? mains : [];
     const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
@@ -295,7 +295,7 @@ export class Chart {
 
 function spreadAt(line, x, board) {
   const at = board.axis === "step" ? line.spread.steps.indexOf(x) : -1;
-  return at < 0 ? null : line.spread.values[at];
+  return at < 0 ? null : (line.times ?? 1) * line.spread.values[at];
 }
 
 /** A little air above and below; a flat line gets room around it instead of filling the chart with rounding noise. */

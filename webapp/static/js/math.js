@@ -1,6 +1,11 @@
 // Formulas that the server left as their source in span.math become readable. KaTeX is fetched when the first one appears.
 let library = null;
 
+/** Arrows, braces and frames carry their size in style attributes, which the page's policy ignores; scripts may set it. */
+export function styled(formula) {
+  for (const part of formula.querySelectorAll("[style]")) part.style.cssText = part.getAttribute("style");
+}
+
 function fetched() {
   if (!document.querySelector('link[href*="katex.css"]')) {
     const href = new URL("../vendor/katex/katex.css", import.meta.url).href;
@@ -20,6 +25,7 @@ export async function renderMath(root) {
     const source = element.textContent;
     try {
       katex.render(source, element, { displayMode: element.classList.contains("display"), throwOnError: true });
+      styled(element);
     } catch {
       element.textContent = source;
     }

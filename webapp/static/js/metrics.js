@@ -8,7 +8,10 @@ export const GROUPS = [
     title: "Outcome",
     charts: [
       { id: "eval-score", title: "Held-out rubric score", keys: ["eval/rubric_score"], dots: true,
-        help: `Mean score on prompts the policy never trains on, without the scaffold. ${RUBRIC} Healthy: rises, then levels off. This is the number that counts.` },
+        band: { middle: "eval/rubric_score", spread: "eval/rubric_score_se", times: 1.96 },
+        help: `Mean score on prompts the policy never trains on, without the scaffold; the band is its 95% interval over prompts. ${RUBRIC} Healthy: rises, then levels off. This is the number that counts.` },
+      { id: "eval-clipped", title: "Held-out score, cut", match: (key) => key === "eval/rubric_score_clipped", optional: true, dots: true,
+        help: "The same with each response's score cut to between 0 and 1, as papers report it." },
       { id: "reward", title: "Reward", keys: ["reward/mean"], band: { middle: "reward/mean", spread: "reward/std" },
         help: "Mean reward of the step's responses; the band is the mean spread within a group. Healthy: the mean rises while the band stays open: a closed band leaves nothing to learn from." },
       { id: "components", title: "Reward components", match: (key) => key.startsWith("reward/") && !["reward/mean", "reward/std"].includes(key),
@@ -42,6 +45,12 @@ export const GROUPS = [
         help: "Mean ratio of what trainer and sampler give the same token under the same weights; masked: the tokens that the loss uses. Healthy: very close to 1." },
       { id: "popped", title: "Silenced share", match: (key) => key === "policy/pop_share", optional: true, percent: true,
         help: "Tokens left out because trainer and sampler disagree about them. Healthy: well below 1 %." },
+      { id: "log-ratio", title: "Log-ratio to sampler", match: (key) => key === "policy/log_ratio", optional: true,
+        help: "Mean over whole responses of how much likelier they are to the policy than to the weights that sampled them (OAPL). Grows between two pushes and falls back at the next." },
+      { id: "penalty", title: "Squared log-ratio", match: (key) => key === "policy/penalty", optional: true,
+        help: "What pulls the policy back to the weights that sampled, before its weight tau (Kimi K2.5). Healthy: small; growth means that responses are too old." },
+      { id: "teacher", title: "KL to teacher", unit: "nats/token", match: (key) => key === "policy/kl_teacher", optional: true,
+        help: "How far the policy is from its teacher on its own responses. Healthy: falls towards 0." },
     ],
     histograms: [
       { key: "policy/ratio_raw", title: "Raw", help: "All sampled tokens. The outer bars also hold what lies beyond them." },
@@ -60,7 +69,7 @@ export const GROUPS = [
         help: "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must learn to do without." },
       { id: "flat", title: "Flat groups", keys: ["rollout/flat_groups"], wide: true,
         help: "Groups in which all responses got the same reward: they teach nothing. Healthy: few. Many: the task is too easy or too hard." },
-      { id: "excluded", title: "Excluded responses", keys: ["rollout/excluded"], wide: true,
+      { id: "excluded", title: "Excluded responses", keys: ["rollout/excluded", "eval/excluded"], wide: true,
         help: "Responses that could not be scored and were left out; the rollout viewer says why for each." },
     ],
   },
@@ -71,6 +80,21 @@ export const GROUPS = [
     small: true,
     each: (key) => key.startsWith("criterion/"),
     eachHelp: "Pass rate over the step's responses. For criteria with negative points, lower is better.",
+  },
+  {
+    id: "async",
+    title: "Workers",
+    lede: "How sampling and training keep pace with each other in an asynchronous run.",
+    charts: [
+      { id: "staleness", title: "Age of the weights", unit: "steps", match: (key) => key.startsWith("async/staleness"), optional: true,
+        help: "Steps between the oldest weights in a response and those it trains: mean and largest. With `urb` it is fixed by runner.ahead; above runner.max_staleness responses are excluded." },
+      { id: "utilisation", title: "Workers busy", match: (key) => key === "async/utilisation", optional: true, percent: true,
+        help: "Share of their time in which workers sample. Low while the learner hardly waits: fewer workers would do." },
+      { id: "wait", title: "Learner waits", unit: "s", match: (key) => key === "perf/wait_s", optional: true,
+        help: "Until the responses of the step were there. Much of the step's time: more workers, or a larger runner.ahead." },
+      { id: "dropped", title: "Left out", match: (key) => key.startsWith("async/dropped"), optional: true, wide: true,
+        help: "Responses that were too old or lost their worker too often, and groups that lost half of theirs. The log says why for each." },
+    ],
   },
   {
     id: "performance",
@@ -89,7 +113,8 @@ const NAMES = {
   "reward/mean": "mean", "policy/kl": "to untrained", "policy/kl_old": "to sampling policy",
   "policy/ratio_raw": "raw", "policy/ratio_masked": "masked",
   "policy/mismatch_raw": "raw", "policy/mismatch_masked": "masked",
-  "rollout/length": "training", "eval/length": "held-out",
+  "rollout/length": "training", "eval/length": "held-out", "rollout/excluded": "training", "eval/excluded": "held-out",
+  "async/staleness": "mean", "async/staleness_max": "largest", "async/dropped": "responses", "async/dropped_groups": "groups",
   "perf/rollout_tokens_per_s": "sampling", "perf/train_tokens_per_s": "training",
 };
 
@@ -97,7 +122,7 @@ const NAMES = {
 export const nameOf = (key) => NAMES[key] ?? key.slice(key.indexOf("/") + 1).replaceAll("_", " ");
 
 /** Keys that only serve as the band of another curve, or that another chart already speaks for. */
-const HELPERS = new Set(["reward/std"]);
+const HELPERS = new Set(["reward/std", "eval/rubric_score_se"]);
 
 /** The charts of `group` for the metric keys that exist; charts with fixed keys are drawn before their data comes. */
 export function chartsOf(group, keys) {

@@ -46,7 +46,7 @@ function add(group, spec) {
   const chart = new Chart(board, {
     ...spec,
     file: `run-${runId}-${spec.id}`,
-    lines: () => chart.keys.map((key, i) => ({ label: nameOf(key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, spread: spec.band?.middle === key ? store.get(spec.band.spread) : null })),
+    lines: () => chart.keys.map((key, i) => ({ label: nameOf(key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, spread: spec.band?.middle === key ? store.get(spec.band.spread) : null, times: spec.band?.times })),
   });
   chart.keys = spec.keys;
   if (spec.wide) chart.element.classList.add("is-wide");

@@ -85,6 +85,7 @@ IMPORTED = {  # path -> counts of the version
     "pandalm/pandalm-7b-testset-v1.json": {"examples": 999, "preferences": 999},
     "paperbench": {"examples": 28, "rubrics": 28},
     "prometheus_eval": {"examples": 541, "criteria": 541, "responses": 320 + 2 * 221},
+    "ukpconvarg1": {"examples": 16_927, "preferences": 84_445, "repeated": 1370},  # a sample lies beside the whole
     "ukpconvarg1/arguments.jsonl": {"examples": 1052},
     "ukpconvarg1/pairs_sample_3topics.jsonl": {"examples": 1370},
     "ukpconvarg1/pairs_with_reasons.jsonl.gz": {"examples": 16_927, "preferences": 84_445},

@@ -120,7 +120,7 @@ def test_two_judges_are_compared_on_the_same_criteria():
     for words in ("Only judge 2 right", "Only this one right"):
         assert len(carrying(cases, found[words]["tags"])) == found[words]["value"]
     counted = dict(report["coverage"])["Judges disagree"]
-    assert len(carrying(cases, counted["tags"])) == counted["value"] >= 2 * 3
+    assert len(carrying(cases, counted["tags"])) == counted["value"] == 4  # p1, both criteria; no verdict is no dissent
     assert found["Difference"]["value"] == pytest.approx(3 / 5 - 4 / 5)
     assert (found["Only judge 2 right"]["value"], found["Only this one right"]["value"]) == (2, 1)
     assert found["p (McNemar)"]["value"] == 1.0  # 2 against 1
@@ -133,7 +133,9 @@ def test_the_entries_of_the_leaderboard_name_the_judges():
 
 def test_only_the_first_responses_where_that_is_asked_for():
     _, cases, context = run(CLOSE, max_responses=1)
-    assert {case.subject["example"] for case in cases} == {"p0"} and context.asked == {1: 2}
+    assert {case.subject["example"] for case in carrying(cases, ["judge:judge 1"])} == {"p0"} and context.asked == {
+        1: 2
+    }
 
 
 def test_without_grades_there_is_nothing_to_score():

@@ -108,8 +108,21 @@ def test_among_three_models_a_case_says_against_whom_it_won():
     report, cases = context(responses=[*MODELS, {"name": "again", "origin": "old"}]).run()
     new, old = row(report, "Who wins", "new"), row(report, "Who wins", "old")
     assert (new["Won"]["value"], old["Tied"]["value"], old["Lost"]["value"]) == (4, 2, 2)
-    assert {"won:old", "won:again"} <= set(carrying(cases, new["Won"]["tags"])[0].tags)
+    behind = carrying(cases, new["Won"]["tags"])
+    assert {"won:old", "won:again"} <= set(behind[0].tags) and behind[0].values["won against"] == "old, again"
     assert len(carrying(cases, [*old["Tied"]["tags"], "tied:again"])) == 4
+
+
+def test_models_without_a_prompt_in_common_are_told_apart_from_models_that_tie():
+    apart = [
+        each.model_copy(update={"responses": tuple(r for r in each.responses if r.origin == origin)})
+        for each, origin in ((example(0), "old"), (example(1), "new"))
+    ]
+    made = context()
+    made.listed = apart
+    report, _ = made.run()
+    assert block(report, "Who wins")["rows"] == []
+    assert "No prompt has responses of two models" in block(report, "Who wins")["note"]
 
 
 def test_a_comparison_without_an_outcome_is_counted_and_leads_to_its_responses():
