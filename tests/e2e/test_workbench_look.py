@@ -20,6 +20,13 @@ def with_rationale(number: int) -> dict:
 MARKED = "The **year** is 1952, says [a book](http://the.example/year).\n\n1. Not the year 1987\n2. So $t = 1952$ holds, 年份是对的"
 
 
+def test_code_is_set_as_code_without_fences_too(open_page, as_annotator, cast):
+    texts = {"good": "Use recursion:\n\n    def rev(n):\n        return n", "bad": "Use a loop."}
+    record = lambda number: {"responses": [{"id": name, "text": text} for name, text in texts.items()]}  # noqa: E731
+    bench = Bench(open_page(as_annotator), make_project(cast.owner, cast.annotator, record=record, tasks=1))
+    expect(bench.page.locator(".work-card pre code")).to_have_text("def rev(n):\n    return n\n")
+
+
 def test_passages_of_a_formatted_text_are_places_in_it_as_it_was_written(open_page, as_annotator, cast):
     """By pointer and by keyboard; stars, numbers and addresses are not to be seen, a formula is one word."""
     texts = {"good": MARKED, "bad": "In **1987**."}

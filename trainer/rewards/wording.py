@@ -34,7 +34,9 @@ COMPOUND = regex.compile(
     r"(?<!ly\s)\b(?:and|as\s+well\s+as|but(?:\s+also)?|while)\s+(?:also\s+|then\s+|it\s+|that\s+it\s+)?+(?:\p{L}+ly\s+)?+"
     rf"(?:(?:{_PLAIN})\b|(?:{_OBJECT_NEEDED})(?=\s+{_OBJECT}))"
     rf"|{_QUALITIES}|\band/or\b"
-    r"|并且|而且|同时(?!间)|此外|以及(?=[说给解提避包列指])|[，,]并(?=\p{Han})",
+    r"|并且|而且|同时(?!间)|此外|以及(?=[说给解提避包列指])|[，,]并(?=\p{Han})"
+    r"|(?<=\p{Han})(?<![合归兼吞])并(?=说明|解释|给出|提供|提出|列出|指出|包含|包括|引用|附|标明|标注|写出|举|避免)"
+    r"|(?<=\p{Han})(?<![况尚暂姑苟])且(?=\p{Han})",
     regex.IGNORECASE,
 )
 LISTING = regex.compile(

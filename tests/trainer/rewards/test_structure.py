@@ -42,6 +42,8 @@ def test_a_sound_rubric_gets_no_hint():
         "Mentions fever, cough, and fatigue.",
         "说明原因，并且给出例子。",
         "给出原因，并举一个例子。",
+        "给出公式并解释它",
+        "回答清晰且完整。",
         "提到发烧、咳嗽和疲劳。",
     ],
 )
@@ -64,6 +66,9 @@ def test_two_checks_in_one_criterion_are_pointed_at(text):
         "Says that Dr. Lee was wrong.",
         "Ends with “stop; go”.",
         "说明同时间发生的事。",
+        "提到术后并发症。",
+        "说明如何合并包含重复项的列表。",
+        "给出暂且可用的办法。",
         "",
     ],
 )

@@ -10,7 +10,7 @@ const panels = new Set();
 const pages = new Map(); // text -> promise of its HTML
 const MAX_KEPT = 200;
 // what formatting would change; a text without any of it stays one piece, as it was written
-const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s/m;
+const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s|^(?: {4}|\t)\s*\S/m;
 const MOST_TEXTS = 64;
 const MOST_CHARACTERS = 200_000; // of one text, or of several together; a longer one stays as it was written
 const drawable = (text) => text.length <= MOST_CHARACTERS && MARKED.test(text);
