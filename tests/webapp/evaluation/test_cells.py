@@ -3,7 +3,7 @@
 import pytest
 
 from webapp.evaluation import report as r
-from webapp.evaluation.templatetags.evaluation import amount, cell
+from webapp.evaluation.templatetags.evaluation import amount, cell, subject
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,8 @@ def test_words_in_place_of_an_interval_may_break_and_its_numbers_may_not():
     alone = {"value": 1.0, "low": None, "high": None, "interval": "one case has no spread", "n": 1, "missing": 0}
     assert '<span class="why">one case has no spread</span>' in cell(r.estimate(alone))
     assert "why" not in cell(r.estimate({**alone, "low": 0.2, "high": 1.0}))
+
+
+def test_what_a_case_is_about_is_said_once():
+    assert subject({"example": "p1", "a": "x", "b": "y"}).count("p1") == 1
+    assert "p1 · c" in subject({"judge": "j", "example": "p1", "criterion": "c"})

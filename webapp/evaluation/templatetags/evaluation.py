@@ -159,6 +159,7 @@ def subject(about: Mapping[str, Any]) -> SafeString:
     what = [str(about[name]) for name in ("pair", "example") if about.get(name)][:1]
     what += [str(about[name]) for name in ("response", "criterion", "demand") if about.get(name)]
     first, second = (who, " · ".join(what)) if who else (" · ".join(what[1:]) or what[0], what[0])
+    second = "" if second == first else second
     return format_html(
         '<span class="case-who">{}</span><small class="muted truncate case-what">{}</small>', first, second
     )
