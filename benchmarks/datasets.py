@@ -3,7 +3,7 @@
 Starts a Postgres of its own in a temporary folder, imports ROWS (1,000,000) synthetic preference pairs of about 100 words
 each, then times reads as a page makes them: first page, a page deep inside, searches for rare, common and half-typed
 words, filters, and both together. The import runs in a process of its own, as a worker; its memory is what it and the
-processes that it starts hold together, pages that they share counted for each. Importer and database share the machine's
+processes that it starts hold together, the libraries that all of them map counted once. Importer and database share the machine's
 cores; on a machine that does other things too, the processor time per row says more than the rows per second.
 """
 

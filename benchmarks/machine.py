@@ -1,7 +1,7 @@
 """The machine that a measurement was taken on, in one line; processor time and memory of a tree of processes."""
 
 import os
-from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from trainer.machine import describe
@@ -11,18 +11,31 @@ __all__ = ["cpu_seconds", "describe", "memory"]
 
 def cpu_seconds(pid: int) -> float:
     """Processor time that the process and those it started have used, the ended ones included."""
-    return _sum(pid, lambda fields: sum(map(int, fields[11:15]))) / os.sysconf("SC_CLK_TCK")
+    return sum(sum(map(int, fields[11:15])) for fields in _tree(pid).values()) / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int) -> int:
-    """Bytes that the process and those it started hold now; a page that several share counts for each."""
-    return _sum(pid, lambda fields: int(fields[21])) * os.sysconf("SC_PAGE_SIZE")
+    """Bytes that the process and those it started hold now: what each has for itself, and once the files that they map,
+    programs and libraries. Of these the process with the most counts, since the others map the same ones."""
+    held = [_held(process) for process in _tree(pid)]
+    return sum(own for own, _ in held) + max((files for _, files in held), default=0)
 
 
-def _sum(pid: int, what: Callable[[list[str]], int]) -> int:
-    """Over the process and those it started that still run, of the fields of /proc/PID/stat behind the name."""
+def _held(pid: int) -> tuple[int, int]:
+    """Bytes in memory of its own and of files; none of a process that has ended."""
+    found = {"RssAnon": 0, "RssShmem": 0, "RssFile": 0}
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name in found:
+                found[name] = int(value.split()[0]) * 1024
+    return found["RssAnon"] + found["RssShmem"], found["RssFile"]
+
+
+def _tree(pid: int) -> dict[int, list[str]]:
+    """The process and those it started that still run: the fields of /proc/PID/stat behind the name."""
     children: dict[int, list[int]] = {}
-    found: dict[int, int] = {}
+    found: dict[int, list[str]] = {}
     for folder in Path("/proc").iterdir():
         if not folder.name.isdigit():
             continue
@@ -31,10 +44,11 @@ def _sum(pid: int, what: Callable[[list[str]], int]) -> int:
         except OSError:  # ended meanwhile
             continue
         children.setdefault(int(fields[1]), []).append(int(folder.name))
-        found[int(folder.name)] = what(fields)
-    waiting, total = [pid], 0
+        found[int(folder.name)] = fields
+    waiting, tree = [pid], {}
     while waiting:
         process = waiting.pop()
-        total += found.get(process, 0)
+        if process in found:
+            tree[process] = found[process]
         waiting += children.get(process, [])
-    return total
+    return tree

@@ -141,8 +141,11 @@ class Reader:
         self, line: int, row: Example | RowProblem, before: Sides, problems: list[RowProblem]
     ) -> tuple[int, Example, bytes] | None:
         """The example on its side and its canonical text; None for a row that cannot be taken, which is a problem then."""
-        split = row if isinstance(row, RowProblem) else self.rule.decide(line, row, before)
-        if isinstance(row, RowProblem) or isinstance(split, RowProblem):
+        if isinstance(row, RowProblem):
+            problems.append(row)
+            return None
+        split = self.rule.decide(line, row, before)
+        if isinstance(split, RowProblem):
             problems.append(split)
             return None
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time

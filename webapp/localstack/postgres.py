@@ -26,7 +26,8 @@ FALLBACK = Path("/var/lib/touchstone")
 SETTINGS = {
     "listen_addresses": "",
     "max_connections": "100",
-    "shared_buffers": "128MB",
+    "shared_buffers": "256MB",  # the indexes that a large import fills in no order stay in memory longer
+    "wal_buffers": "16MB",
     "max_wal_size": "4GB",  # a large import would else write every touched page again after each of many checkpoints
     "jit": "off",
     "unix_socket_permissions": "0700",

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from django.db import connection
 from django.db.models import Count, Q
@@ -60,8 +60,7 @@ AGREEMENT = """
 """
 
 
-@dataclass(frozen=True)
-class Share:
+class Share(NamedTuple):
     """`part` of `whole`; `value` is None where there is nothing to take a share of."""
 
     part: int = 0
@@ -70,9 +69,6 @@ class Share:
     @property
     def value(self) -> float | None:
         return self.part / self.whole if self.whole else None
-
-    def __add__(self, other: "Share") -> "Share":
-        return Share(self.part + other.part, self.whole + other.whole)
 
 
 @dataclass
@@ -92,9 +88,8 @@ class Figures:
 
     @classmethod
     def unpacked(cls, kept: Sequence[Any], **more: Any) -> Self:
-        done, median, *parts = kept
-        fast, gold, agreement = (Share(*parts[place : place + 2]) for place in (0, 2, 4))
-        return cls(done, median, fast, gold, agreement, **more)
+        done, median, fast, timed, right, gold, same, of = kept
+        return cls(done, median, Share(fast, timed), Share(right, gold), Share(same, of), **more)
 
 
 @dataclass
@@ -195,7 +190,7 @@ def _together(points: Iterable[Point]) -> Figures:
     return Figures(
         done=sum(point.done for point in listed),
         median_seconds=sum(median * done for median, done in timed) / weight if weight else None,
-        agreement=sum((point.agreement for point in listed), Share()),
+        agreement=Share(sum(each.agreement.part for each in listed), sum(each.agreement.whole for each in listed)),
     )
 
 
@@ -242,6 +237,6 @@ def by_day(points: Iterable[Point]) -> dict[str, list[float]]:
     for point in points:
         if point.median_seconds is not None:
             lines["seconds"].append(point.median_seconds)
-        if point.agreement.value is not None:
-            lines["agreement"].append(point.agreement.value)
+        if (equal := point.agreement.value) is not None:
+            lines["agreement"].append(equal)
     return dict(lines)

@@ -8,10 +8,10 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from webapp.core.templatetags.ui import icon
+from webapp.core.templatetags.ui import icon, percent
 
 from ..models import Task
-from ..queries.people import Point, by_day
+from ..queries.people import Point, Share, by_day
 
 register = template.Library()
 NAMES = {"agreement": "as others", "seconds": "median"}
@@ -73,6 +73,23 @@ def bars_range(points: list[dict[str, Any]]) -> str:
     hourly = (points[1]["at"] - points[0]["at"]).total_seconds() < 86_400
     form = "%-d %b %H:%M" if hourly else "%-d %b"
     return f"{first.strftime(form)} to {last.strftime(form)}, by the {'hour' if hourly else 'day'}"
+
+
+@register.simple_tag
+def share_cell(share: Share | None, missing: str = "") -> SafeString:
+    """The cell of a share in the table of people, of how many, and what it is sorted by; `missing` says why there is none.
+    As a template of its own it took a third of the time of the page."""
+    if share is None or share.value is None:
+        return format_html(
+            '<td class="num" data-value=""><span class="missing"{}>–</span></td>',
+            format_html(' title="{}"', missing) if missing else "",
+        )
+    return format_html(
+        '<td class="num" data-value="{}">{}<small class="muted block">of {}</small></td>',
+        share.value,
+        percent(share.value),
+        share.whole,
+    )
 
 
 @register.simple_tag
