@@ -181,6 +181,16 @@ def test_a_curve_stays_small_however_long_the_run(open_page, as_researcher, run)
     assert (found["high"], found["last"], found["first"], found["sorted"]) == (99, -5, 0, True)
 
 
+def test_a_curve_that_is_0_throughout_has_room_to_be_drawn(open_page, as_researcher, run):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    ranges = """async () => {
+        const { comfortable } = await import("/static/js/chart.js");
+        return [comfortable(0, 0), comfortable(2, 2), comfortable(null, null)];
+    }"""
+    assert page.evaluate(ranges) == [[0, 0.5], [1.8, 2.2], [0, 1]]
+
+
 def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/runs")

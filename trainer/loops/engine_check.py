@@ -28,9 +28,10 @@ def check_engine(learner: Learner, trajectories: Sequence[Trajectory], rollout: 
         logp_T = learner.sampled_log_probs(sequence, rollout.temperature, rollout.top_p)
         ratio_T = (logp_T - torch.tensor(trajectory.logprobs)).exp()
         if ratio_T.isnan().any():
+            wider = "" if dtype == "float32" else ", or set model.dtype to float32"
             raise RunFailed(
-                "the model gives probabilities that are not numbers before the first update: its weights are damaged, or "
-                f"too large for {dtype}. Check the model, or set model.dtype to float32."
+                "The model gives probabilities that are not numbers before the first update: its weights are damaged, or "
+                f"too large for {dtype}. Check its files{wider}."
             )
         worst = max(worst, float((ratio_T - 1.0).abs().max()))
     if worst > TOLERANCE[dtype]:

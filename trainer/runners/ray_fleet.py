@@ -21,7 +21,9 @@ from trainer.rollouts import Reward
 from .fleet import Alive, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
 from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob
 
-_START_S = 300.0
+_START_S = (
+    900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
+)
 _FAILED_STARTS = 5
 _OBJECT_STORE_BYTES = 300_000_000
 
@@ -284,9 +286,12 @@ class RayFleet:
         for member in list(self._members.values()):
             took = now - member.since
             if not member.up and took > _START_S:
+                cpus = self.config.runner.cpus_per_worker
+                needed = f"{cpus} free CPUs and memory" if cpus else "memory"
                 raise RunFailed(
-                    f"{member.name} did not start within {_START_S:.0f} s. Is a node with {self.config.runner.cpus_per_worker} "
-                    "free CPUs and enough memory for a copy of the model there? Lower runner.workers or cpus_per_worker."
+                    f"{member.name} did not start within {_START_S:.0f} s. Is there a node with {needed} for another copy of "
+                    "the model, and not too busy? Lower runner.workers"
+                    + (" or runner.cpus_per_worker." if cpus else ".")
                 )
             if member.scoring is not None and took > limit:
                 self._lost(member, f"no reward after {took:.0f} s (allowed: {limit:g} s)")

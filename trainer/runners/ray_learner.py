@@ -9,10 +9,11 @@ from typing import Any
 
 import ray
 import torch
-from ray.exceptions import RayActorError, RayTaskError
+from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayTaskError
 from torch import Tensor
 
 from trainer.config import PolicyConfig
+from trainer.config.memory import what_to_lower
 from trainer.loops.errors import RunFailed
 from trainer.loops.learner import Sequence_
 from trainer.loops.update import NotFinite, Updater, UpdateReport
@@ -174,7 +175,7 @@ class ShardedLearner:
             ready, waiting = ray.wait(waiting, num_returns=1)
             try:
                 results[ready[0]] = ray.get(ready[0])
-            except (RayTaskError, RayActorError) as error:
+            except (RayTaskError, RayActorError, OutOfMemoryError) as error:
                 raise self._broken(refs, error) from error
             if enough(results[ready[0]]):
                 break
@@ -186,11 +187,16 @@ class ShardedLearner:
         found = [self._end_of(ref) for ref in refs]
         self.close()
         for rank, reason in enumerate(found):
-            if isinstance(reason, RayActorError):
+            who = f"process {rank} of the {len(refs)} that train the model together"
+            if isinstance(reason, RayActorError | OutOfMemoryError):
                 return RunFailed(
-                    f"process {rank} of the {len(refs)} that train the model together was lost, so the others were ended. "
-                    "Resume goes on from the last checkpoint. If it was killed for memory, optim.recompute_activations "
-                    "and a smaller optim.micro_batch_tokens need less."
+                    f"{who} was lost, so the others were ended. Resume goes on from the last checkpoint. If memory ran "
+                    f"out, what helps is: {what_to_lower(self._config)}."
+                )
+            if isinstance(reason, GetTimeoutError) and "timed out" in str(error).lower():
+                return RunFailed(
+                    f"{who} hangs: the others have waited for it for {self._config.runner.heartbeat_s:g} s "
+                    "(runner.heartbeat_s), and all were ended. Resume goes on from the last checkpoint."
                 )
         cause = error.cause if isinstance(error, RayTaskError) else error
         return cause if isinstance(cause, Exception) else error

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from . import packed, search, words
 from .arrays import Array
-from .filters import RANGES, Filters, written
+from .filters import RANGES, Filters, Range, written
 from .models import CurationJob, DatasetVersion
 
 Positions = NDArray[np.int64]
@@ -134,8 +134,17 @@ def _histogram(name: str, bins: _Bins, kept: packed.Mask | None, chosen: Any) ->
     for index, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         last = index == len(edges) - 2
         ends = (float(low), None if last else float(high) - 1 if whole else float(high))
-        bars.append(Bar(written(ends), int(here[index]), int(bins.counts[index]), chosen == ends))
+        bars.append(Bar(written(ends), int(here[index]), int(bins.counts[index]), _within(ends, chosen)))
     return Histogram(name, label, bars, int(here[-1]), bins.log)
+
+
+def _within(ends: Range, chosen: Range | None) -> bool:
+    """Whether the bar lies in the range that is chosen, which may be of several bars."""
+    if chosen is None:
+        return False
+    (low, high), (least, most) = ends, chosen
+    above = least is None or (low is not None and low >= least)
+    return above and (most is None or (high is not None and high <= most))
 
 
 def _edges(name: str, low: float, high: float, whole: bool) -> tuple[Array, bool]:

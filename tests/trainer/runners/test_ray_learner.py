@@ -56,27 +56,34 @@ def test_a_checkpoint_of_two_processes_is_continued_by_one(examples_file: Path, 
     assert {place: found[place] for place in expected} == pytest.approx(expected, rel=1e-3, abs=1e-4)
 
 
-def test_a_lost_process_ends_the_run_as_failed(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
-    config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2}})
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(signal.SIGKILL, "was lost, so the others were ended"), (signal.SIGSTOP, "hangs: the others have waited for it")],
+    ids=["killed", "frozen"],
+)
+def test_a_lost_or_frozen_process_ends_the_run_as_failed(
+    number: signal.Signals, said: str, examples_file: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2}, "runner": {"heartbeat_s": 30.0}})
     make = learners_for(config, tiny_dir)
     assert make is not None
     pids = []
 
-    def make_and_kill(teacher: Path | None) -> Any:
+    def make_and_send(teacher: Path | None) -> Any:
         learner, updater = make(teacher)
         pids.extend(learner.pids())
         update = learner.update
 
-        def kill_in_the_second_step(*arguments: Any) -> Any:
+        def send_in_the_second_step(*arguments: Any) -> Any:
             if checkpoints.steps(tmp_path / "run" / "checkpoints"):
-                os.kill(pids[1], signal.SIGKILL)
+                os.kill(pids[1], number)
             return update(*arguments)
 
-        learner.update = kill_in_the_second_step
+        learner.update = send_in_the_second_step
         return learner, updater
 
-    assert not run(config, examples_file, tiny_dir, tmp_path / "run", learners=make_and_kill)
+    assert not run(config, examples_file, tiny_dir, tmp_path / "run", learners=make_and_send)
     last = events_of(tmp_path / "run")[-1].data
     assert last.kind == "state" and last.state == "failed"
-    assert "process 1 of the 2 that train the model together was lost" in last.reason
+    assert f"process 1 of the 2 that train the model together {said}" in last.reason
     assert checkpoints.steps(tmp_path / "run" / "checkpoints") == [1]

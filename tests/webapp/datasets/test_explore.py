@@ -149,6 +149,10 @@ def test_bars_keep_to_the_other_filters_and_not_to_their_own(version):
     assert sum(bar.count for bar in narrowed["strength"].bars) == 2
     assert sum(bar.count for bar in narrowed["length"].bars) == 1
     assert [bar.range for bar in narrowed["strength"].bars if bar.chosen] == ["-2.5..-1.5"]
+    several = {each.name: each for each in explore.histograms(version, parse({"strength": "-2.5..-0.5"}))}
+    assert [bar.range for bar in several["strength"].bars if bar.chosen] == ["-2.5..-1.5", "-1.5..-0.5"]
+    onwards = {each.name: each for each in explore.histograms(version, parse({"strength": "1.5.."}))}
+    assert [bar.range for bar in onwards["strength"].bars if bar.chosen] == ["1.5..2.5", "2.5.."]
 
 
 lengths = st.lists(st.one_of(st.none(), st.integers(0, 400)), min_size=1, max_size=30)

@@ -7,6 +7,7 @@ import pytest
 from django.utils import timezone
 
 from webapp.core.problems import Invalid
+from webapp.datasets.models import Example
 from webapp.judging import services
 from webapp.judging.models import Trial, Verdict
 from webapp.judging.services.trials import Extra, requeue_lost
@@ -59,6 +60,15 @@ def test_a_draft_that_the_judge_answers_badly_shows_what_it_said(cast, endpoint,
     assert [(c["state"], c["raw"], c["parsed"]) for c in trial.results["calls"]] == [
         ("missing", "Certainly!", None)
     ] * 2
+
+
+def test_two_responses_that_are_the_same_are_one_call_of_one(cast, endpoint, importing, run, chat_server):
+    chat_server.answer = lambda body: '{"explanation": "", "rating": 5}'
+    prompt, same = [{"role": "user", "content": "Q?"}], [{"id": name, "text": "Paris."} for name in ("x", "y")]
+    importing([{"key": "same", "prompt": prompt, "responses": same}])
+    listed = ids(Example.objects.filter(key="same"))
+    trial = run(services.start_trial, cast.researcher, spec={"kind": "pointwise"}, endpoint=endpoint, examples=listed)
+    assert (trial.done, trial.total, len(trial.results["calls"])) == (1, 1, 1)
 
 
 def test_an_endpoint_that_is_away_fails_each_call_with_its_reason(cast, endpoint, examples, run, chat_server):

@@ -96,7 +96,8 @@ def _draft(trial: Trial) -> str:
     )
     cut = len(calls) > MOST_CALLS
     calls = calls[:MOST_CALLS]
-    trial.total = len(calls)
+    distinct: dict[str, Call] = {each.key: each for each in calls}  # two responses that are the same are one question
+    trial.total = len(distinct)
     trial.results = {"calls": [], "unusable": dict(unusable), "cut": cut}
     order = {each.key: place for place, each in enumerate(calls)}
 
@@ -107,7 +108,6 @@ def _draft(trial: Trial) -> str:
         trial.done = len(listed)
         _save(trial)
 
-    distinct: dict[str, Call] = {each.key: each for each in calls}
     target = asked(trial.endpoint, spec)
     if target is None:
         return replay(trial.endpoint, spec, distinct.values(), keep, lambda: False)

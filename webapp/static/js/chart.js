@@ -299,10 +299,10 @@ function spreadAt(line, x, board) {
 }
 
 /** A little air above and below; a flat line gets room around it instead of filling the chart with rounding noise. */
-function comfortable(low, high) {
+export function comfortable(low, high) {
   if (low === null || high === null) return [0, 1];
   const size = Math.max(Math.abs(low), Math.abs(high));
-  const air = high - low < size * 1e-6 ? size * 0.1 || 0.5 : (high - low) * 0.08;
+  const air = high - low <= size * 1e-6 ? size * 0.1 || 0.5 : (high - low) * 0.08;
   return [low >= 0 && low - air < 0 ? 0 : low - air, high + air];
 }
 
