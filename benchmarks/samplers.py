@@ -20,7 +20,7 @@ from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.build import build_sampler
 from trainer.inference.chat import encode_prompt
-from trainer.inference.models import load_tokenizer, prepare_smollm2
+from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
 from trainer.inference.sampling import Sampler, SampleRequest
 
 QUESTIONS = (
@@ -67,6 +67,7 @@ def _sampler(kind: str, options: argparse.Namespace, tokenizer: Any) -> Sampler:
     )
     sampler: Any = build_sampler(config, options.model, tokenizer)
     sampler._stop_ids = frozenset()  # nothing ends a response but its length
+    sampler.load_weights(load_model(options.model, options.dtype).named_parameters(), version=1)  # as a run does first
     return sampler  # type: ignore[no-any-return]
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from itertools import count
 
 import pytest
 
@@ -98,18 +99,27 @@ def test_it_needs_no_django():
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env).returncode == 0
 
 
-def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing, children, monkeypatch):
+@pytest.fixture
+def dying(children, monkeypatch):
+    """Takes a rule: the process that reads is killed when it asks for the sides of keys that the rule says yes to."""
+    before = Splits.before
+
+    def when(deadly):
+        def asked(self, keys):
+            if deadly(keys):
+                children[-1].send_signal(signal.SIGKILL)
+                children[-1].wait()
+            return before(self, keys)
+
+        monkeypatch.setattr(Splits, "before", asked)
+
+    return when
+
+
+def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing, children, dying, monkeypatch):
     importing([row("old")])
     monkeypatch.setattr(imports, "SMALL", 0)
-    before, deadly = Splits.before, f"e{2 * ROWS}"
-
-    def dies(self, keys):
-        if deadly in keys:
-            children[-1].send_signal(signal.SIGKILL)
-            children[-1].wait()
-        return before(self, keys)
-
-    monkeypatch.setattr(Splits, "before", dies)
+    dying(lambda keys: f"e{2 * ROWS}" in keys)
     with pytest.raises(elsewhere.Died):
         importing([row(f"e{i}") for i in range(3 * ROWS)])
     job = ImportJob.objects.latest("id")
@@ -126,19 +136,11 @@ def test_where_it_dies_again_and_again_the_import_fails_and_says_where(importing
     assert Example.objects.count() == 1  # the old one
 
 
-def test_whoever_gets_further_may_die_again(importing, children, monkeypatch):
+def test_whoever_gets_further_may_die_again(importing, dying, monkeypatch):
     monkeypatch.setattr(imports, "SMALL", 0)
     importing([row("old")])
-    before, asked = Splits.before, []
-
-    def dies(self, keys):
-        asked.append(keys)
-        if len(asked) % 3 == 0:  # one batch is taken each time
-            children[-1].send_signal(signal.SIGKILL)
-            children[-1].wait()
-        return before(self, keys)
-
-    monkeypatch.setattr(Splits, "before", dies)
+    asked = count(1)
+    dying(lambda keys: next(asked) % 3 == 0)  # one batch is taken each time
     with pytest.raises(elsewhere.Died):
         importing([row(f"e{i}") for i in range(5 * ROWS)])
     job = ImportJob.objects.latest("id")
@@ -152,23 +154,14 @@ def test_whoever_gets_further_may_die_again(importing, children, monkeypatch):
     assert job.state == ImportJob.State.FINISHED and job.rows_done == 5 * ROWS
 
 
-def test_its_death_ends_the_import_which_goes_on_from_there(importing, children, monkeypatch):
+def test_its_death_ends_the_import_which_goes_on_from_there(importing, dying, monkeypatch):
     monkeypatch.setattr(imports, "SMALL", 0)
     importing([row("old")])
     content = [row(f"e{i}") for i in range(3 * ROWS)]
-    before, asked = Splits.before, []
-
-    def deadly(self, keys):
-        asked.append(keys)
-        if len(asked) == 3:  # it has sent one batch, and waits for what it needs for the second
-            children[-1].send_signal(signal.SIGKILL)
-            children[-1].wait()
-        return before(self, keys)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Splits, "before", deadly)
-        with pytest.raises(elsewhere.Died, match="killed by signal 9"):
-            importing(content)
+    asked = count(1)
+    dying(lambda keys: next(asked) == 3)  # it has sent one batch, and waits for what it needs for the second
+    with pytest.raises(elsewhere.Died, match="killed by signal 9"):
+        importing(content)
     job = ImportJob.objects.latest("id")
     assert job.state == ImportJob.State.RUNNING and "killed by signal 9" in job.error
     assert job.rows_done == ROWS and job.taken["stored"] == ROWS
