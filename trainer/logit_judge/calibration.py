@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from trainer.benchmarks.estimate import wilson
+
 Floats = NDArray[np.float64]
 _DRAWS = 1000
-_Z = 1.96
 
 
 @dataclass(frozen=True)
@@ -126,13 +127,6 @@ def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, see
         counts = np.random.default_rng(seed).multinomial(items, np.full(items, 1 / items), size=_DRAWS)
         low, high = np.quantile((counts @ top) / (counts @ bottom), [0.025, 0.975])
     return Measured(value, float(low), float(high), len(values), items)
-
-
-def wilson(share: float, n: int) -> tuple[float, float]:
-    """95% score interval of a share (Wilson, 1927)."""
-    middle = (share + _Z**2 / (2 * n)) / (1 + _Z**2 / n)
-    half = _Z / (1 + _Z**2 / n) * np.sqrt(share * (1 - share) / n + _Z**2 / (4 * n**2))
-    return float(max(0.0, middle - half)), float(min(1.0, middle + half))
 
 
 def _balanced(said_M: NDArray[np.bool_], truth_M: NDArray[np.bool_], items_M: ArrayLike, seed: int) -> Measured:

@@ -11,8 +11,8 @@ class Taken:
     """`rows` rows of file number `file` are taken, and all files before it, whose size is `bytes_before`.
 
     `good` of the rows can be imported, `stored` are the members of the version that is filled, `indexed` those of them
-    that are found by their words. `deaths` is how often the process that reads died here. `source` tells the file from another one of its name; `latest` is the newest version
-    that the dataset had when the import began.
+    that are found by their words. `deaths` is how often the process that reads died here. `source` tells the file from
+    another one of its name; `latest` is the newest version that the dataset had when the import began.
     """
 
     version: int
