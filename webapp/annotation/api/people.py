@@ -29,7 +29,7 @@ def people(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
     `computed_at`; with `state` `computing`, newer answers are being counted."""
     project = access.project_read(require(request), project_id)
     report = standing.freshen(project)
-    state = "ready" if agreement.fresh(report) else "computing"
+    state = "ready" if agreement.fresh(report, project) else "computing"
     items = [shapes.person(row) for row in queries.people(project)]
     return {"state": state, "computed_at": report.computed_at, "items": items}
 

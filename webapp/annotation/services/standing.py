@@ -33,8 +33,11 @@ STANDS = Q(current=True, assignment__state="submitted")
 
 
 def freshen(project: Project) -> AgreementReport:
-    """The project's report, up to date if that is quick; otherwise a job is on its way (`started_at` says since when)."""
-    report, _ = AgreementReport.objects.get_or_create(project=project)
+    """The project's report, up to date if that is quick; otherwise a job is on its way (`started_at` says since when).
+
+    Most readers want neither of its large parts, so each is read when it is asked for.
+    """
+    report, _ = AgreementReport.objects.defer("body", "people").get_or_create(project=project)
     newest = newest_answer(project)
     if report.through == newest and report.computed_at:
         return report

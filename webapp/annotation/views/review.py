@@ -47,7 +47,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
     context = pages.context(membership, project, "agreement") | {
         "report": report,
         "body": body,
-        "fresh": agreement.fresh(report),
+        "fresh": agreement.fresh(report, project),
         "people": people,
         "may_name": membership.may(Role.OWNER),
         "named": people.named,
