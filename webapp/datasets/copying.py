@@ -4,6 +4,7 @@ A column is written as its length and its bytes, missing values as length -1 (Po
 Format").
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from struct import Struct
@@ -17,6 +18,7 @@ TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
 KNOWN = 1 << 12  # cells kept of a type whose values come again and again
 VARCHAR_OID = 1043
+JSONB = b"\1"  # its version stands before the text
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 _count = Struct(">h").pack
@@ -71,6 +73,7 @@ WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "double precision": lambda value: _double(8, value),
     "varchar[]": _texts,
     "bytea": sized,
+    "jsonb": lambda value: sized(JSONB + json.dumps(value).encode()),
 }
 
 
@@ -110,5 +113,6 @@ def starts(columns: int, *numbers: NDArray[Any]) -> list[bytes]:
 
 def copy(cursor: Any, table: str, columns: Iterable[str], rows: Iterable[bytes]) -> None:
     """Writes the rows; the names come from code, never from people."""
-    with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)") as to:
+    names = ", ".join(f'"{name}"' for name in columns)
+    with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as to:
         to.write(b"".join((HEADER, *rows, TRAILER)))

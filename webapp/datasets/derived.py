@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from trainer.contracts import Example, Preference
 
+from . import search
+
 EXCERPT = 300
 MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
 LONGER = 1.5  # times: a rejected answer so much longer than the chosen one has the surface on its side (RubricBench)
@@ -97,11 +99,11 @@ def columns(example: Example, canonical: str | bytes | None = None, signs: Signs
 
 
 def searched(example: Example) -> str:
-    """The text whose words find the example."""
+    """The text whose words find the example, besides a key that is a word: the index of keys finds that one (`words`)."""
     criteria = example.rubric.criteria if example.rubric else ()
     return "\n".join(
         (
-            example.key,
+            *(() if search.is_word(example.key) else (example.key,)),
             *[message.content for message in example.prompt],
             *[criterion.text for criterion in criteria],
             *[response.text for response in example.responses],
