@@ -7,9 +7,9 @@ import's time.
 
 from collections.abc import Iterator, Sequence
 
-import pyarrow as pa
 import pyarrow.compute as pc
 
+from . import arrow
 from .derived import BOOSTERS, CONSTRAINTS, HEDGES, MARKUP, Signs
 
 # in the order of Signs; case is ignored, since tone and constraints are looked for in small letters
@@ -19,6 +19,6 @@ PATTERNS = (MARKUP.pattern, "|".join((*BOOSTERS, *HEDGES)), "|".join(CONSTRAINTS
 def of(texts: Sequence[str]) -> Iterator[Signs]:
     """Of each example, of which the text is that of `derived.searched`: everything it says, a new line before each part.
     Raises ValueError for half a character."""
-    each = pa.array(texts, pa.string())
+    each = arrow.texts(texts)
     found = (pc.match_substring_regex(each, pattern, ignore_case=True) for pattern in PATTERNS)
-    return map(Signs._make, zip(*(one.to_numpy(zero_copy_only=False).tolist() for one in found), strict=True))
+    return map(Signs._make, zip(*(one.to_pylist() for one in found), strict=True))
