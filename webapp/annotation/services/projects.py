@@ -224,7 +224,11 @@ def join(user: User, secret: str) -> Participant:
     if row is None:
         raise Conflict("This link does not lead anywhere.", code="spent")
     # claimed by the update, not by the look: two people with the last use of a link must not both get in
-    if not ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1):
+    used = ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1)
+    if known := participation(user, secret):  # another window of theirs was faster, and this one waited for it
+        ProjectInvite.objects.filter(pk=row.pk).update(uses_left=F("uses_left") + used)
+        return known
+    if not used:
         raise Conflict("This link was used up, has expired or was revoked.", code="spent")
     accounts.enter(row.project.workspace, user, Role.ANNOTATOR)
     participant, _ = Participant.objects.get_or_create(project=row.project, user=user)
