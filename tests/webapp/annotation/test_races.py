@@ -17,7 +17,7 @@ from django.utils import timezone
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
 from webapp.annotation.models import Answer, Assignment, Participant, ProjectInvite, Resolution, Task
-from webapp.annotation.services import projects, queue, review, submissions, tasks
+from webapp.annotation.services import projects, queue, ranking, review, submissions, tasks
 from webapp.core.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -244,6 +244,27 @@ def test_sending_back_and_settling_at_once_do_not_wait_for_each_other():
             settle(seat, cast.reviewer)  # the row that sending back is about to delete
         assert sent_back.result().sent_back == "Look again"
     assert not Resolution.objects.exists() and Assignment.objects.get().state == "claimed"
+
+
+@pytest.mark.parametrize("what", ["seats", "ranks"])
+def test_changes_of_many_tasks_lock_them_by_id_as_everybody_does(what):
+    lab = make_cast().researcher
+    project = make_project(lab, 3, overlap=2)
+    first, second, _ = Task.objects.order_by("id").values_list("id", flat=True)
+    Task.objects.filter(id=first).update(rank=F("rank") + 0.5)  # it lies behind the others now, and is found last
+
+    def change():
+        if what == "seats":
+            projects.update(lab, project, overlap=3)
+        else:
+            ranking.move(project, [Task(id=task.pk, rank=task.rank + 1) for task in Task.objects.order_by("-id")])
+
+    with ExitStack() as stack:
+        with transaction.atomic():
+            list(Task.objects.select_for_update().filter(id=first))
+            changed = stack.enter_context(behind(change))
+            assert list(Task.objects.select_for_update(nowait=True).filter(id=second))
+        changed.result()
 
 
 def test_who_follows_a_link_in_many_windows_at_once_uses_it_up_once():
