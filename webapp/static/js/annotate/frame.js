@@ -279,7 +279,12 @@ function delivered(entry, result) {
   tasks.take(result.queue);
   sidebar.delivered();
   if (entry.kind === "submit" && result.after?.suggestion)
-    notes.show("after", { title: "A model's view of the task before", body: describe(result.after.suggestion), dismiss: true });
+    notes.show("after", {
+      title: "The task before",
+      body: `You: ${describe(entry.body.content)}. A model: ${describe(result.after.suggestion)}.`,
+      actions: [["Open it again", () => reopen(entry.id)]],
+      dismiss: true,
+    });
   if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
 }
 
