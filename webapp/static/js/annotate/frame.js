@@ -260,6 +260,7 @@ function stay(result) {
     const root = el("div.work-after");
     hold(false);
     leaveCurrent();
+    notes.clear(); // they were about the task as it was open
     by("work-foot").hidden = true;
     by("work-widget").replaceChildren(root);
     kind.after(root, result);
