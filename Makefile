@@ -8,6 +8,8 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12)
 VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
+# Files with tests of a marker: the others, some of which load torch, need not be imported
+MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort)
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
@@ -40,12 +42,12 @@ test: setup  ## Run the whole test suite
 
 test-code: setup
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack"
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
 # Real services and runs take their time to start and to be found dead, so these tests run beside the others and leave them most
 # of the processors. What they say is shown at once when they end.
 test-stack: setup
-	@said=$$(mktemp); $(PYTEST) -m stack > $$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code
+	@said=$$(mktemp); $(PYTEST) -m stack $(call MARKED,stack) > $$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 

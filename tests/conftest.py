@@ -21,7 +21,8 @@ from tests.cast import ApiClient, Cast, browser, make_cast
 EMBEDDED = pytest.StashKey()
 hypothesis_settings.register_profile("suite", deadline=None)  # a busy machine is no reason to fail
 hypothesis_settings.load_profile("suite")
-gc.set_threshold(50_000, 20, 100)  # imports and thousands of tests make many objects that stay: looking them over took a tenth
+# imports and thousands of tests make many objects that stay, and looking them over took a tenth of the time
+gc.set_threshold(50_000, 20, 100)
 
 
 def pytest_configure(config: pytest.Config) -> None:
