@@ -87,7 +87,11 @@ def test_criteria_are_graded_with_evidence_and_a_note(bench):
 
 
 def test_criteria_are_read_as_they_were_meant_and_kept_as_they_were_written(server, open_page, cast, as_annotator):
-    texts = (r"Gives \(x^2\) and `code` in **bold**.", "يذكر الإجابة `x` أن الشاي يُحفظ بعيداً عن الضوء.", "- no list, $5 or $6")
+    texts = (
+        r"Gives \(x^2\) and `code` in **bold**.",
+        "يذكر الإجابة `x` أن الشاي يُحفظ بعيداً عن الضوء.",
+        "- no list, $5 or $6",
+    )
     criteria = [{"id": f"c{n}", "text": text, "points": 1} for n, text in enumerate(texts)]
     example = pair("q0", responses=RESPONSES[:1], preferences=[], rubric={"criteria": criteria})
     project = make_project(cast.researcher, [example], kind="grading", people=[cast.annotator], settings={})
