@@ -278,6 +278,17 @@ def test_a_criterion_keeps_the_tags_its_author_gives_it(bench):
     expect(at.page.get_by_role("textbox", name="Tags, with commas between")).to_have_value("storage, food safety")
 
 
+def test_a_criterion_can_be_read_beside_an_open_panel(bench):
+    at = bench("rubric")
+    at.press("n")
+    at.press("Escape")
+    at.press("l")  # progress
+    chosen = at.page.get_by_label("Importance").first
+    expect(chosen).to_be_visible()
+    expect(chosen).to_have_js_property("scrollWidth", chosen.evaluate("field => field.clientWidth"))
+    assert chosen.bounding_box()["width"] > 80
+
+
 def test_a_rubric_that_cannot_score_is_not_submitted(bench):
     at = bench("rubric")
     refused(at, "Nothing is answered yet.")
