@@ -69,10 +69,10 @@ function drawRow(row, index, view) {
   const current = index === view.focus;
   const decision = view.decisions[row.id];
   const state = decision ? (row.agreed && decision === row.agreed ? "agreed" : decision.action) : "open";
-  const line = el("tr", { "data-state": state, "aria-current": current ? "true" : null, onclick: (event) => event.target.closest("button,select,input,textarea,form") || view.onFocus(index) });
+  const drawn = el("tr", { "data-state": state, "aria-current": current ? "true" : null, onclick: (event) => event.target.closest("button,select,input,textarea,form") || view.onFocus(index) });
   const cells = view.data.people.map((person, place) => el("td", { class: chosen(row, decision, person) ? "chosen" : null }, given(row, person, place, view, index)));
-  line.append(el("th", { scope: "row", class: "what" }, row.type === "item" ? support(row, view.data) : line(el("span"), row.label)), ...cells, el("td", { class: "result" }, result(row, index, decision, view, current)));
-  return line;
+  drawn.append(el("th", { scope: "row", class: "what" }, row.type === "item" ? support(row, view.data) : line(el("span"), row.label)), ...cells, el("td", { class: "result" }, result(row, index, decision, view, current)));
+  return drawn;
 }
 
 function support(row, data) {
