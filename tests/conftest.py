@@ -56,11 +56,14 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def in_memory(settings, tmp_path):
-    """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash."""
+    """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash or a list of static files."""
     settings.VAR = tmp_path / "var"
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.WHITENOISE_AUTOREFRESH = (
+        True  # looks for a file when it is asked for; else each new client looks through all
+    )
     cache.clear()
 
 
