@@ -44,7 +44,8 @@ def test_missing_text_is_nothing():
 def test_formulas_between_brackets_render_as_those_between_dollars():
     html = markdown(r"so \(a_1 * b_2 * c\) and \[ \frac{1}{2} \] stand in one paragraph")
     assert (
-        '<span class="math" dir="ltr">a_1 * b_2 * c</span>' in html and '<span class="math display" dir="ltr">\\frac{1}{2}</span>' in html
+        '<span class="math" dir="ltr">a_1 * b_2 * c</span>' in html
+        and '<span class="math display" dir="ltr">\\frac{1}{2}</span>' in html
     )
     assert html.count("<p") == 1
     assert markdown("so $$x$$ does").count("<p") == 1
@@ -71,6 +72,6 @@ def test_a_line_has_emphasis_code_and_formulas_but_no_blocks():
 
 def test_what_a_line_shows_as_it_is_costs_no_parsing(monkeypatch):
     monkeypatch.setattr("webapp.core.templatetags.text._parser", lambda: pytest.fail("parsed"))
-    assert line("Names Ravel's \"Boléro\" (1928).") == "Names Ravel&#x27;s &quot;Boléro&quot; (1928)."
+    assert line('Names Ravel\'s "Boléro" (1928).') == "Names Ravel&#x27;s &quot;Boléro&quot; (1928)."
     assert line("يذكر ثلاثة أسباب على الأقل") == "يذكر ثلاثة أسباب على الأقل"
     assert line(None) == "" == line("")

@@ -14,7 +14,6 @@ from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, pages
-from ..models import Project
 from ..queries import agreement, answers, review, review_page
 from ..queries.faces import Faces, comment, faces, grid, matrix
 from ..queries.fields import cell, tasks_behind
