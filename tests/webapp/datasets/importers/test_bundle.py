@@ -117,4 +117,6 @@ def test_an_object_over_several_lines_is_one_row(importing):
 def test_the_preview_counts_rows_whose_text_is_in_a_file_that_did_not_come_along(archive, tmp_path):
     (alone := tmp_path / "judgments.jsonl").write_text(lines(DECISION))
     assert preview(alone, alone.name)["incomplete"] == 1
-    assert preview(archive(pairs_gpt4o_jsonl=lines(PAIR), judgments_jsonl=lines(DECISION)), "data.zip")["incomplete"] == 0
+    assert (
+        preview(archive(pairs_gpt4o_jsonl=lines(PAIR), judgments_jsonl=lines(DECISION)), "data.zip")["incomplete"] == 0
+    )
