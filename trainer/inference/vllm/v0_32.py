@@ -21,7 +21,6 @@ from typing import Any, Literal, NoReturn
 
 import httpx
 
-from trainer.inference.models import best_device
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
 
 from .sampler import Generated
@@ -51,9 +50,6 @@ def arguments(
         "worker_extension_cls": EXTENSION,
         "weight_transfer_config": {"backend": TRANSFER},
     }
-    if best_device() == "cpu":
-        # the model beside the scheduler, as on a GPU; else in a third process, of which each loads torch and vLLM
-        wanted |= {"distributed_executor_backend": "vllm.v1.executor.uniproc_executor.UniProcExecutor"}
     if rank is not None:
         wanted |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": min(r for r in _RANKS if r >= rank)}
     return wanted
