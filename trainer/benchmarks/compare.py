@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy.stats import binomtest
+import scipy
 
 from .estimate import BOOTSTRAP_DRAWS, SEED, Estimate, bootstrap_ratio, bootstrapped, numbers, undefined
 
@@ -79,5 +79,5 @@ def mcnemar(first_C: Sequence[bool | None], second_C: Sequence[bool | None]) -> 
     both, neither = sum(a and b for a, b in pairs), sum(not a and not b for a, b in pairs)
     only_first, only_second = sum(a and not b for a, b in pairs), sum(b and not a for a, b in pairs)
     deciding = only_first + only_second
-    p = float(binomtest(only_first, deciding, 0.5).pvalue) if deciding else 1.0
+    p = float(scipy.stats.binomtest(only_first, deciding, 0.5).pvalue) if deciding else 1.0
     return McNemar(both, only_first, only_second, neither, p, len(first_C) - len(pairs))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.stats import binomtest
 
 Floats = NDArray[np.float64]
 BOOTSTRAP_DRAWS = 1000
@@ -58,7 +58,7 @@ def proportion(successes: int, n: int, missing: int = 0, empty: str = "no cases"
     """A share with its Wilson score interval (Wilson, 1927); `empty` is the reason given where n is 0."""
     if n == 0:
         return undefined(empty, missing=missing)
-    interval = binomtest(int(successes), int(n)).proportion_ci(method="wilson")
+    interval = scipy.stats.binomtest(int(successes), int(n)).proportion_ci(method="wilson")
     return Estimate(successes / n, int(n), float(interval.low), float(interval.high), missing)
 
 

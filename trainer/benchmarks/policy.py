@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sacrebleu.metrics.bleu import BLEU
 
 from .estimate import Estimate, bootstrap_mean, bootstrap_ratio, bootstrapped, numbers, proportion, resamples, undefined
 
@@ -94,6 +93,8 @@ def self_bleu_diversity(responses: Sequence[str]) -> float:
     """
     if len(responses) < 2:
         return math.nan
+    from sacrebleu.metrics.bleu import BLEU  # heavy: only who measures diversity pays for it
+
     bleu = BLEU(effective_order=True)
     scores = [
         bleu.sentence_score(response, [*responses[:i], *responses[i + 1 :]]).score

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.sparse.csgraph import connected_components
 
 from .estimate import (
     Estimate,
@@ -106,12 +106,12 @@ def _groups(wins_NN: Floats, names: list[str]) -> tuple[NDArray[np.intp], str]:
     """The strongly connected group of each item, the highest first, and what that means for the ranking."""
     if not names:
         return np.zeros(0, dtype=np.intp), ""
-    count, label_N = connected_components(wins_NN > 0, directed=True, connection="strong")
+    count, label_N = scipy.sparse.csgraph.connected_components(wins_NN > 0, directed=True, connection="strong")
     if count == 1:
         return np.zeros(len(names), dtype=np.intp), ""
     rank = _order(wins_NN, label_N, count)
     group_N = np.array([rank[label] for label in label_N], dtype=np.intp)
-    apart, _ = connected_components(wins_NN > 0, directed=False)
+    apart, _ = scipy.sparse.csgraph.connected_components(wins_NN > 0, directed=False)
     listed = "; ".join(", ".join(names[i] for i in np.flatnonzero(group_N == g)) for g in range(count))
     why = (
         "not compared with each other, not even through others"

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from trainer.rewards.rationale import HIT_THRESHOLD, average_precision, outcome, rationale_consistency
 
@@ -128,7 +128,7 @@ def reliability(first: Mapping[str, float | None], second: Mapping[str, float | 
     return Reliability(
         r_squared=bootstrap_sums(columns_SF, _r_squared, missing=absent, empty="all values of the second are equal"),
         rmse=bootstrap_sums(columns_SF, lambda s: np.sqrt(s[:, 3] / s[:, 0]), missing=absent),
-        ranking=correlation(rankdata(a_S), rankdata(b_S), absent),
+        ranking=correlation(scipy.stats.rankdata(a_S), scipy.stats.rankdata(b_S), absent),
     )
 
 

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 Floats = NDArray[np.float64]
 WORDS = "words"  # the name of the matcher below, as it is shown beside its results
@@ -35,7 +35,9 @@ def group(similarity_NN: Floats, owner_N: Sequence[int], threshold: float) -> li
         rows, columns = np.flatnonzero(owners == first), np.flatnonzero(owners == second)
         block = similarity_NN[np.ix_(rows, columns)]
         # what is not similar enough counts as nothing, so that it cannot push a good match aside
-        for r, c in zip(*linear_sum_assignment(np.where(block > threshold, block, 0.0), maximize=True), strict=True):
+        for r, c in zip(
+            *scipy.optimize.linear_sum_assignment(np.where(block > threshold, block, 0.0), maximize=True), strict=True
+        ):
             if block[r, c] > threshold:
                 edges.append((-float(block[r, c]), int(rows[r]), int(columns[c])))
     of = list(range(len(owner_N)))

@@ -7,8 +7,8 @@ Axes: H human reasons, M model reasons in the order the judge gave them.
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 Floats = NDArray[np.float64]
 HIT_THRESHOLD = 0.5  # ours; 0 is the paper's literal reading
@@ -57,7 +57,7 @@ def _tight(weights: Floats) -> NDArray[np.bool_]:
     Prices come from shortest paths in the residual graph of one optimum (Bellman-Ford; no negative cycle exists).
     """
     cost = -weights
-    rows, columns = linear_sum_assignment(cost)
+    rows, columns = scipy.optimize.linear_sum_assignment(cost)
     slack = cost - cost[rows, columns][:, None]  # rows are 0..n-1 in order
     price = np.zeros(len(cost))
     for _ in range(len(cost)):
@@ -77,7 +77,7 @@ def _best_hits(tight: NDArray[np.bool_], hit: Floats, models: int) -> tuple[NDAr
     def solve(favoured: list[int]) -> tuple[float, NDArray[np.intp], NDArray[np.intp]]:
         weight = hit.copy()
         weight[:, favoured] *= 1 + bonus
-        rows, columns = linear_sum_assignment(np.where(tight, weight, forbidden), maximize=True)
+        rows, columns = scipy.optimize.linear_sum_assignment(np.where(tight, weight, forbidden), maximize=True)
         return float(weight[rows, columns].sum()), rows, columns
 
     kept: list[int] = []

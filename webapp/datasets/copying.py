@@ -4,8 +4,10 @@ A column is written as its length and its bytes, missing values as length -1 (Po
 Format").
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from operator import call
 from struct import Struct
 from typing import Any
 
@@ -17,6 +19,7 @@ TRAILER = b"\xff\xff"
 NULL = b"\xff\xff\xff\xff"
 KNOWN = 1 << 12  # cells kept of a type whose values come again and again
 VARCHAR_OID = 1043
+JSONB = b"\1"  # its version stands before the text
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 
 _count = Struct(">h").pack
@@ -38,9 +41,15 @@ def cell(number: int) -> bytes:
     return _int(4, number)
 
 
-def _text(value: str | bytes) -> bytes:
+def _text(value: str | bytes | None) -> bytes:
+    if value is None:
+        return NULL
     data = value if type(value) is bytes else value.encode()  # type: ignore[union-attr]
     return _length(len(data)) + data
+
+
+def _real(value: float | None) -> bytes:
+    return NULL if value is None else _double(8, value)
 
 
 class Known(dict[Any, bytes]):
@@ -48,10 +57,12 @@ class Known(dict[Any, bytes]):
 
     def __init__(self, write: Callable[[Any], bytes]) -> None:
         self._write = write
+        self[None] = NULL
 
     def __missing__(self, value: Any) -> bytes:
         if len(self) >= KNOWN:
             self.clear()
+            self[None] = NULL
         found = self[value] = self._write(value)
         return found
 
@@ -63,14 +74,16 @@ def _texts(values: list[str]) -> bytes:
     return _length(len(data)) + data
 
 
+# only texts, whole numbers up to 32 bits and numbers with a point may be missing
 WRITERS: Mapping[str, Callable[[Any], bytes]] = {
     "text": _text,
     "varchar": Known(_text).__getitem__,
     "int": Known(cell).__getitem__,
     "bigint": lambda value: _long(8, value),
-    "double precision": lambda value: _double(8, value),
+    "double precision": _real,
     "varchar[]": _texts,
     "bytea": sized,
+    "jsonb": lambda value: sized(JSONB + json.dumps(value).encode()),
 }
 
 
@@ -83,10 +96,7 @@ def cells(types: Iterable[str]) -> Callable[[Iterable[Any]], list[bytes]]:
     """The function that writes the cells of columns of these types. It raises ValueError for text that is not Unicode."""
     writers = [WRITERS[type] for type in types]
 
-    def write(row: Iterable[Any]) -> list[bytes]:
-        return [NULL if value is None else write(value) for write, value in zip(writers, row, strict=True)]
-
-    return write
+    return lambda row: list(map(call, writers, row))
 
 
 def writer(types: Sequence[str]) -> Callable[[Iterable[Any]], bytes]:
@@ -110,5 +120,6 @@ def starts(columns: int, *numbers: NDArray[Any]) -> list[bytes]:
 
 def copy(cursor: Any, table: str, columns: Iterable[str], rows: Iterable[bytes]) -> None:
     """Writes the rows; the names come from code, never from people."""
-    with cursor.copy(f"COPY {table} ({', '.join(columns)}) FROM STDIN (FORMAT BINARY)") as to:
+    names = ", ".join(f'"{name}"' for name in columns)
+    with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as to:
         to.write(b"".join((HEADER, *rows, TRAILER)))

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 from trainer.contracts import Example, Preference
 
+from . import search
+
 EXCERPT = 300
 MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
 LONGER = 1.5  # times: a rejected answer so much longer than the chosen one has the surface on its side (RubricBench)
@@ -70,13 +72,13 @@ def columns(example: Example, canonical: str | bytes | None = None, signs: Signs
     verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
     prompts = [message.content for message in example.prompt]
     responses = [response.text for response in example.responses]
-    asked = next((m.content for m in reversed(example.prompt) if m.role == "user"), prompts[-1])
+    asked = prompts[-1] if example.prompt[-1].role == "user" else _asked(example)
     verdict = judged(example)
     return (
         example.key,
         example.digest_of(canonical),
         canonical,
-        " ".join(asked[: 2 * EXCERPT].replace("\0", " ").split())[:EXCERPT],
+        excerpt(asked),
         example.split or "",
         example.domain,
         example.source,
@@ -92,16 +94,29 @@ def columns(example: Example, canonical: str | bytes | None = None, signs: Signs
         _share(example.meta.get("pass_rate")),
         constraint_count(asked) if signs.constraints else 0,
         _marks(example, verdict, signs),
-        sorted(set(verifiers)),
+        sorted(set(verifiers)) if verifiers else [],
     )
 
 
+def _asked(example: Example) -> str:
+    """The last message of the user; without one, the last of all."""
+    return next((m.content for m in reversed(example.prompt) if m.role == "user"), example.prompt[-1].content)
+
+
+def excerpt(text: str) -> str:
+    """How the text begins, on one line: any white space is one space."""
+    start = text[: 2 * EXCERPT]
+    if not start.isprintable() or "  " in start or start.startswith(" "):
+        start = " ".join(start.replace("\0", " ").split())
+    return start[:EXCERPT].rstrip()
+
+
 def searched(example: Example) -> str:
-    """The text whose words find the example."""
+    """The text whose words find the example, besides a key that is a word: the index of keys finds that one (`words`)."""
     criteria = example.rubric.criteria if example.rubric else ()
     return "\n".join(
         (
-            example.key,
+            *(() if search.is_word(example.key) else (example.key,)),
             *[message.content for message in example.prompt],
             *[criterion.text for criterion in criteria],
             *[response.text for response in example.responses],
@@ -127,12 +142,12 @@ def judged(example: Example) -> Verdict | None:
     """The mean verdict on the first pair that anybody compared; None without one."""
     if not example.preferences:
         return None
-    place = {response.id: index for index, response in enumerate(example.responses)}
+    place = [response.id for response in example.responses].index
     pair, values = None, []
     for each in example.preferences:
         if each.strength is None or each.verdict != "compared":
             continue
-        first, second = place[each.a], place[each.b]
+        first, second = place(each.a), place(each.b)
         turned = first > second
         sides = (second, first) if turned else (first, second)
         pair = pair or sides
@@ -194,7 +209,7 @@ def _marks(example: Example, verdict: Verdict | None, signs: Signs) -> list[str]
             found.add("kind:verifiable")
     if verdict and verdict.chosen is not None and verdict.rejected is not None:
         found.update(_slices(verdict.chosen, verdict.rejected, signs))
-    return sorted(found)
+    return sorted(found) if found else []
 
 
 def _slices(chosen: str, rejected: str, signs: Signs) -> list[str]:

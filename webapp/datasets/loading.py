@@ -16,12 +16,11 @@ from django.db import connection
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from . import copying, packed, staging, versions, words
+from . import arrow, copying, packed, staging, versions, words
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
 from .reading import NARROW, Ready
 from .repeats import Repeat, Seen
-from .spoken import Group
 from .taken import Taken
 
 Kept = NDArray[np.bool_]
@@ -50,9 +49,10 @@ def begin(dataset: Dataset, lineage: versions.Lineage, import_id: int) -> Datase
     version = DatasetVersion.every.create(dataset=dataset, number=PROVISIONAL - import_id, digest="", lineage=lineage)
     rows = rows_table(version.pk)
     with connection.cursor() as cursor:
-        # not logged: should the server itself crash, it is empty afterwards, and the import starts over
+        # not logged: should the server itself crash, it is empty afterwards, and the import starts over; and gone in the
+        # end, so that nobody needs to tidy it up or to keep statistics of it
         columns = ", ".join(f"{name} {kind}" for name, kind in ROW.items())
-        cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({columns})")
+        cursor.execute(f"CREATE UNLOGGED TABLE {rows} ({columns}) WITH (autovacuum_enabled = false)")
     return version
 
 
@@ -104,13 +104,15 @@ class Loader:
         self._seen = Seen(self._rows)
         # a dataset that has no other version has no examples but those of this one
         self._first = not DatasetVersion.every.filter(dataset=version.dataset_id).exclude(pk=version.pk).exists()
-        self.indexed = taken.indexed  # members whose words are written
         self._indexer = words.Indexer(version.dataset_id, version.pk)
         if taken.stored > taken.indexed:
             words.index(version.dataset_id, MEMBERS, [version.pk, taken.indexed], version.pk)
-            self.indexed = taken.stored
-        self._spoken = taken.stored  # members whose words came in groups
-        self._unspoken: list[words.Ids] = []  # the ids of rows whose words come with the next group, 0 for no new one
+        self._spoken = taken.stored  # members whose words an earlier worker or the lines above have written
+
+    @property
+    def indexed(self) -> int:
+        """How many members, from the first on, are found by their words."""
+        return self._spoken + self._indexer.written
 
     def take(self, ready: Ready) -> list[Repeat]:
         """Takes the good rows of a batch; returns those whose key came before. Without `storing` rows are only counted and
@@ -126,13 +128,14 @@ class Loader:
             copying.copy(cursor, self._rows, ROW, map(add, heads, compress(ready.narrow, kept)))
             self.good += count
             if self.storing:
-                self._store(cursor, ready, kept)
+                ids = self._store(cursor, ready, kept)
                 if self.packer:
-                    self.packer.add(ready.columns, kept)
+                    self.packer.add(ids, ready.columns, kept)
         return list(repeats.values())
 
-    def _store(self, cursor: Any, ready: Ready, kept: Kept) -> None:
-        """Stores the rows that are `kept` where their content is new, and lists them."""
+    def _store(self, cursor: Any, ready: Ready, kept: Kept) -> words.Ids:
+        """Stores the rows that are `kept` where their content is new, and lists them; returns their examples' ids, one of
+        each row of the batch."""
         there = {} if self._first else self._there(cursor, ready.digests)
         ids = np.array([there.get(each, 0) for each in ready.digests], np.int64)
         new = kept & (ids == 0)
@@ -144,15 +147,9 @@ class Loader:
         version, places = np.full(count, self.version.pk, np.int64), np.arange(count, dtype=np.int32)
         members = copying.starts(len(MEMBER), version, ids[kept], places + np.int32(self.stored))
         copying.copy(cursor, "datasets_versionmember", MEMBER, members)
-        self._unspoken.append(np.where(new, ids, 0))
         self.stored += count
-        if ready.group:
-            self._take_words(ready.group)
-
-    def _take_words(self, group: Group) -> None:
-        if self._indexer.add(np.concatenate(self._unspoken), group):
-            self.indexed = self._spoken
-        self._spoken, self._unspoken = self.stored, []
+        self._indexer.add(np.where(new, ids, 0)[kept], arrow.only(ready.texts, kept))
+        return ids
 
     def _there(self, cursor: Any, digests: list[str]) -> dict[str, int]:
         cursor.execute(
@@ -174,7 +171,7 @@ class Loader:
             return same, False
         with connection.cursor() as cursor:
             cursor.execute(f"DROP TABLE {self._rows}")
-        self._indexer.write()
+        self._indexer.finish()
         version.counts, version.facets, version.digest = counts, facets, digest
         version.number = versions.next_number(version.dataset)
         version.save()

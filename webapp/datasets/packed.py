@@ -15,7 +15,7 @@ import numpy as np
 from django.db import connection, transaction
 from numpy.typing import NDArray
 
-from . import arrays
+from . import arrays, copying
 from .arrays import CODED, NAMES, Array, Column
 from .filters import HARD_CONSTRAINTS, HARD_SURFACE, RANGES, Filters, Range
 from .models import DatasetVersion, PackedColumn
@@ -25,25 +25,28 @@ T = TypeVar("T")
 ROWS = 20_000  # read at a time while packing
 KEPT_BYTES = 128 << 20  # of packed columns in one process
 ID = "id"  # the one column beside those of `arrays`
+STORED = {"version_id": "bigint", "name": "varchar", "kind": "varchar", "data": "bytea", "values": "jsonb"}
+_write = copying.writer(list(STORED.values()))
 
 
 def pack(version_id: int) -> None:
     """Packs the columns of a version whose members are listed. Memory: about 70 bytes a row."""
     packer = Packer()
-    for rows in _chunks(version_id):
-        packer.add(arrays.of(rows))
+    for ids, rows in _chunks(version_id):
+        packer.add(ids, arrays.of(rows))
     packer.save(version_id)
 
 
 class Packer:
-    """Packs columns of rows as they come, in the order of their positions; ids come from the members."""
+    """Packs columns of rows as they come, in the order of their positions."""
 
     def __init__(self) -> None:
         self._books: dict[str, dict[Any, int]] = {name: {} for name in CODED}
-        self._parts: dict[str, list[Array]] = {name: [] for name in NAMES}
+        self._parts: dict[str, list[Array]] = {name: [] for name in (ID, *NAMES)}
 
-    def add(self, columns: Mapping[str, Column], kept: Mask | slice = slice(None)) -> None:
-        """Of the rows of these columns, those that are `kept`."""
+    def add(self, ids: Array, columns: Mapping[str, Column], kept: Mask | slice = slice(None)) -> None:
+        """Of the examples with these ids and columns, those that are `kept`."""
+        self._parts[ID].append(ids[kept])
         for name, column in columns.items():
             numbers = column.numbers[kept]
             self._parts[name].append(self._coded(name, numbers, column.values) if name in CODED else numbers)
@@ -58,26 +61,23 @@ class Packer:
 
     @transaction.atomic
     def save(self, version_id: int) -> None:
-        """Writes the columns one by one and lets go of each: together, in the text of a statement, they would take as
-        much memory as a whole import."""
+        """Writes the columns one by one, each let go of before the next, and as bytes: in the text of a statement they
+        would take twice their size, several times."""
         PackedColumn.objects.filter(version_id=version_id).delete()
-        for name in NAMES:
+        for name in (ID, *NAMES):
             parts = self._parts.pop(name)
             array = np.concatenate(parts) if parts else np.zeros(0, np.uint8)
             values = [list(each) if isinstance(each, tuple) else each for each in self._books.get(name, {})]
-            _save(version_id, name, array, values)
-        _save(version_id, ID, _ids(version_id), [])
+            with connection.cursor() as cursor:
+                row = _write((version_id, name, array.dtype.str, array.tobytes(), values))
+                copying.copy(cursor, "datasets_packedcolumn", STORED, [row])
 
 
-def _save(version_id: int, name: str, array: Array, values: list[Any]) -> None:
-    data = array.tobytes()
-    PackedColumn.objects.create(version_id=version_id, name=name, kind=array.dtype.str, data=data, values=values)
-
-
-def _chunks(version_id: int) -> Iterable[list[tuple[Any, ...]]]:
+def _chunks(version_id: int) -> Iterable[tuple[Array, list[tuple[Any, ...]]]]:
+    """The ids and the values of NAMES of some examples at a time."""
     names = ", ".join(f"example.{name}" for name in NAMES)
     sql = f"""
-        SELECT {names} FROM datasets_versionmember AS member JOIN datasets_example AS example
+        SELECT example.id, {names} FROM datasets_versionmember AS member JOIN datasets_example AS example
         ON example.id = member.example_id
         WHERE member.version_id = %s AND member.position >= %s AND member.position < %s ORDER BY member.position
     """  # noqa: S608  names of columns
@@ -88,25 +88,8 @@ def _chunks(version_id: int) -> Iterable[list[tuple[Any, ...]]]:
             rows = cursor.fetchall()
         if not rows:
             return
-        yield rows
+        yield np.array([id for id, *_ in rows], np.int64), [values for _, *values in rows]
         first += ROWS
-
-
-def _ids(version_id: int) -> Array:
-    """The ids of the examples in the order of their positions."""
-    parts = [np.zeros(0, np.int64)]
-    while True:
-        first = ROWS * (len(parts) - 1)
-        with connection.cursor() as cursor:
-            cursor.execute(  # as one value: as rows they would be objects by the million
-                "SELECT string_agg(int8send(example_id), '' ORDER BY position) FROM datasets_versionmember "
-                "WHERE version_id = %s AND position >= %s AND position < %s",
-                [version_id, first, first + ROWS],
-            )
-            (part,) = cursor.fetchone()
-        if part is None:
-            return np.concatenate(parts)
-        parts.append(np.frombuffer(part, ">i8").astype(np.int64))
 
 
 class Columns:

@@ -6,21 +6,22 @@ what was read before.
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from trainer.contracts import Example
 
-from . import arrays, copying, search, signs
+from . import arrays, arrow, copying, search, signs
 from .arrays import Column
 from .derived import COLUMNS, columns, searched
 from .importers import REGISTRY, Bundle, RowProblem, Tally, plain
 from .importers import Mapping as Fields
 from .importers.source import Progress
 from .sides import Rule
-from .spoken import Gatherer, Group
 from .taken import Taken
 
 ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file
@@ -64,8 +65,7 @@ class Batch:
 @dataclass
 class Ready:
     """A batch for the loader: of its good rows the lines, keys and digests, and as COPY takes them the cells of COLUMNS
-    and those of NARROW; their small columns; and the problems of the others. `group` are the words of these rows and of
-    all since the last group, where it is complete with them."""
+    and those of NARROW; their small columns; what of their texts is searched; and the problems of the others."""
 
     place: Place
     lines: list[int] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Ready:
     wide: list[bytes] = field(default_factory=list)
     narrow: list[bytes] = field(default_factory=list)
     columns: dict[str, Column] = field(default_factory=dict)
-    group: Group | None = None
+    texts: pa.StringArray = field(default_factory=lambda: arrow.texts(()))
     problems: list[RowProblem] = field(default_factory=list)
 
 
@@ -93,18 +93,13 @@ class Reader:
     def ready(self, before: Before | None) -> Generator[Ready, None, None]:
         """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
         while the one before that is still to be written. Raises OSError for a file that cannot be read."""
-        gatherer = Gatherer()
         waiting: deque[tuple[Batch, Callable[[], Sides]]] = deque()
-        place: Place | None = None
         for batch in self._batches():
-            place = batch.place
             waiting.append((batch, before(batch.keys) if before else dict))
             if len(waiting) > (1 if before else 0):
-                yield self._write(*waiting.popleft(), gatherer)
+                yield self._write(*waiting.popleft())
         if waiting:
-            yield self._write(*waiting.popleft(), gatherer)
-        if place and (group := gatherer.rest()):
-            yield Ready(replace(place, count=0), group=group)
+            yield self._write(*waiting.popleft())
 
     def _batches(self) -> Iterator[Batch]:
         """The rows in batches, which never reach over the end of a file."""
@@ -118,11 +113,12 @@ class Reader:
                     yield Batch(Place(number, name, len(batch), tally.rows, done, done + progress.bytes_done), batch)
                 done += progress.bytes_done
 
-    def _write(self, batch: Batch, answer: Callable[[], Sides], gatherer: Gatherer) -> Ready:
+    def _write(self, batch: Batch, answer: Callable[[], Sides]) -> Ready:
         """The good rows on their sides of the split."""
         ready, before = Ready(batch.place), answer()
         good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
-        texts = [searched(example) for _, example, _ in good]
+        said = [searched(example) for _, example, _ in good]
+        texts = arrow.texts(said)
         small: list[tuple[Any, ...]] = []
         for (line, example, canonical), found in zip(good, signs.of(texts), strict=True):
             values = columns(example, canonical, found)
@@ -134,7 +130,8 @@ class Reader:
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
         batch.rows.clear()  # they take as much memory as all else, and whoever reads on still holds the batch
-        ready.columns, ready.group = arrays.of(small), gatherer.add(list(map(search.searched, texts)))
+        ready.columns, kept = arrays.of(small), list(map(search.searched, said))
+        ready.texts = texts if kept == said else arrow.texts(kept)
         return ready
 
     def _settled(

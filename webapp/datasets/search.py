@@ -12,6 +12,7 @@ MAX_WORD = 64
 MAX_QUERY_WORDS = 12
 # what becomes of each byte: letters are small, whatever else is ASCII is a space
 FOLDED = bytes(ord(chr(i).lower()) if chr(i).isalnum() else 32 for i in range(128)) + bytes(range(128, 256))
+SINGLE = re.compile(rf"[a-z0-9]{{1,{MAX_WORD}}}")
 WORDS = re.compile(r"[^\W_]+")
 # Han with its extensions, hiragana, katakana: written without spaces
 UNSPACED = re.compile(r"[\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f]+")
@@ -22,6 +23,11 @@ def searched(text: str) -> str:
     order, some of them repeated. ASCII comes as it is: whoever has many texts folds them all at once."""
     text = text[:MAX_CHARACTERS]
     return text if text.isascii() else " ".join(_words(text))
+
+
+def is_word(text: str) -> bool:
+    """Whether the text is one word just as it is written, and no longer than what is kept of one."""
+    return SINGLE.fullmatch(text) is not None
 
 
 def cut(word: bytes) -> bytes:

@@ -4,7 +4,6 @@ Looking every word up on its own took a fifth of an import's time; here tens of 
 sorted at once, away from the database.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from . import search
+from . import arrow, search
 
 TEXTS = 1 << 13  # of a group, from which on it is complete
 BYTES = 1 << 23  # of its words, likewise
@@ -29,13 +28,13 @@ class Words:
     lengths: NDArray[np.int32]
 
     @classmethod
-    def of(cls, texts: Sequence[str]) -> "Words":
+    def of(cls, texts: pa.StringArray) -> "Words":
         """Of texts as `search.searched` gives them, all folded and cut in one pass."""
-        _, offsets, letters = pa.array(texts, pa.string()).buffers()
+        _, offsets, letters = texts.buffers()
         folded = pa.py_buffer(letters.to_pybytes().translate(search.FOLDED) if letters else b"")
         spaced = pa.Array.from_buffers(pa.string(), len(texts), [None, offsets, folded])
         cut = pc.ascii_split_whitespace(pc.ascii_trim_whitespace(spaced))
-        return cls(cut.values.view(pa.binary()), np.diff(cut.offsets.to_numpy()))
+        return cls(cut.values.view(pa.binary()), np.diff(arrow.numbers(cut.offsets)))
 
 
 @dataclass(frozen=True)
@@ -58,12 +57,12 @@ class Gatherer:
         self._parts: list[Words] = []
         self._texts = self._bytes = 0
 
-    def add(self, texts: Sequence[str]) -> Group | None:
+    def add(self, texts: pa.StringArray) -> Group | None:
         """The group that these texts (as `search.searched` gives them) complete, they included."""
-        if texts:
+        if len(texts):
             self._parts.append(Words.of(texts))
             self._texts += len(texts)
-            self._bytes += sum(map(len, texts))
+            self._bytes += texts.nbytes
         return self.rest() if self._texts >= TEXTS or self._bytes >= BYTES else None
 
     def rest(self) -> Group | None:
@@ -73,18 +72,18 @@ class Gatherer:
         size, lengths = self._texts, np.concatenate([each.lengths for each in self._parts])
         words = pa.concat_arrays([each.each for each in self._parts]).dictionary_encode()
         self._clear()
-        codes, book = words.indices.to_numpy(), words.dictionary
+        codes, book = arrow.numbers(words.indices), words.dictionary.to_pylist()
         bits = size.bit_length()
         kind = np.uint32 if len(book) << bits < 1 << NARROW else np.uint64
         pairs = np.left_shift(codes, bits, dtype=kind, casting="unsafe")
         pairs |= np.repeat(np.arange(size, dtype=kind), lengths)
-        if (nothing := book.index(pa.scalar(b"", book.type)).as_py()) >= 0:
-            pairs = pairs[codes != nothing]
+        if b"" in book:
+            pairs = pairs[codes != book.index(b"")]
         pairs.sort()  # now the texts of a word lie side by side, and so do the times that one text holds it
         pairs = pairs[_changes(pairs)]
         ends = np.cumsum(np.bincount((pairs >> bits).astype(np.int64), minlength=len(book)))
         places = (pairs & kind((1 << bits) - 1)).astype(np.uint16)
-        return Group(size, [search.cut(word) for word in book.to_pylist()], ends, places)
+        return Group(size, [search.cut(word) for word in book], ends, places)
 
 
 def _changes(values: NDArray[Any]) -> NDArray[np.bool_]:

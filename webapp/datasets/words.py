@@ -7,15 +7,15 @@ a word are one row: examples never change, so nothing in such a row ever does.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from django.db import connection
 from numpy.typing import NDArray
 
 from trainer.contracts import Example as Record
 
-from . import copying, search
+from . import arrow, copying, search
 from .derived import searched
 from .spoken import Gatherer, Group
 
@@ -23,6 +23,7 @@ Ids = NDArray[np.int64]
 BLOCK = 1 << 16  # ids: an offset takes two bytes
 HELD = 1 << 25  # bytes of offsets that wait for the rest of their block
 BATCH = 2_000  # examples read at a time
+KEY = 4  # letters: keys with one beginning lie all over the table, and of three letters there may be too many
 LAST = "\U0010ffff"  # stands behind every word that begins with what is before it
 COLUMNS = ("dataset_id", "origin", "word", "block", "offsets")
 
@@ -32,22 +33,39 @@ class Indexer:
 
     def __init__(self, dataset_id: int, origin: int = 0) -> None:
         self.dataset_id, self.origin = dataset_id, origin
+        self.written = (
+            0  # of the examples that were added: the words of so many, from the first on, are in the database
+        )
+        self._gatherer = Gatherer()
+        self._waiting: list[Ids] = []  # the ids of those whose words are still gathered
+        self._gathered = 0
         self._clear()
 
     def _clear(self) -> None:
         self._book: defaultdict[bytes, bytearray] = defaultdict(bytearray)  # the offsets of a word, two bytes each
         self._block, self._held = -1, 0
 
-    def add(self, ids: Ids, group: Group) -> bool:
-        """Takes the words of examples that have the ids, 0 for one whose words are not wanted. Returns whether everything
-        before them is written now."""
-        written = False
+    def add(self, ids: Ids, texts: pa.StringArray) -> None:
+        """Takes the words of examples that have the ids, 0 for one whose words are not wanted; of each, the text is that
+        of `search.searched`."""
+        self._waiting.append(ids)
+        if group := self._gatherer.add(texts):
+            self._take_group(group)
+
+    def finish(self) -> None:
+        """Writes everything that was added."""
+        if group := self._gatherer.rest():
+            self._take_group(group)
+        self._write()
+
+    def _take_group(self, group: Group) -> None:
+        ids, self._waiting = np.concatenate(self._waiting), []
         for block in np.unique(ids[ids > 0] // BLOCK).tolist():
             if self._book and (block != self._block or self._held >= HELD):
-                self.write()
-                written = True
+                self._write()
+                self.written = self._gathered
             self._take(block, np.where(ids // BLOCK == block, ids, 0), group)
-        return written
+        self._gathered += len(ids)
 
     def _take(self, block: int, ids: Ids, group: Group) -> None:
         offsets, ends = (ids % BLOCK).astype("<u2")[group.places], group.ends
@@ -61,7 +79,7 @@ class Indexer:
             start = end
         self._block, self._held = block, self._held + len(data)
 
-    def write(self) -> None:
+    def _write(self) -> None:
         if self._book:
             with connection.cursor() as cursor:
                 copying.copy(cursor, "datasets_wordhits", COLUMNS, self._rows())
@@ -90,17 +108,11 @@ def index(dataset_id: int, rows: str, values: list[int], origin: int = 0) -> Non
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT id FROM {rows} ORDER BY id", values)  # noqa: S608  from code, never from people
         ids = np.fromiter((row[0] for row in cursor), np.int64)
-    gatherer, waiting = Gatherer(), []
     for start in range(0, len(ids), BATCH):
         part = ids[start : start + BATCH]
-        waiting.append(part)
-        texts = [search.searched(searched(Record.model_validate_json(text))) for text in _canonical(part)]
-        if group := gatherer.add(texts):
-            indexer.add(np.concatenate(waiting), group)
-            waiting = []
-    if group := gatherer.rest():
-        indexer.add(np.concatenate(waiting), group)
-    indexer.write()
+        texts = (search.searched(searched(Record.model_validate_json(text))) for text in _canonical(part))
+        indexer.add(part, arrow.texts(texts))
+    indexer.finish()
 
 
 def _canonical(ids: Ids) -> list[str]:
@@ -110,13 +122,14 @@ def _canonical(ids: Ids) -> list[str]:
 
 
 def holding(dataset_id: int, word: str, prefix: bool) -> Ids:
-    """The ids of the dataset's examples that hold the word, or one that begins with it; in no order, some repeated."""
-    sql = "SELECT block, offsets FROM datasets_wordhits WHERE dataset_id = %s AND word "
-    values: list[Any] = [dataset_id, word]
+    """The ids of the dataset's examples that hold the word, or one that begins with it; in no order, some repeated. A key
+    that is a word is found by its beginning from the letter KEY on."""
+    last = word + LAST if prefix else word
+    last_key = last if len(word) >= KEY else word
     with connection.cursor() as cursor:
-        if prefix:
-            cursor.execute(sql + ">= %s AND word < %s", [*values, word + LAST])
-        else:
-            cursor.execute(sql + "= %s", values)
+        sql = "SELECT block, offsets FROM datasets_wordhits WHERE dataset_id = %s AND word BETWEEN %s AND %s"
+        cursor.execute(sql, [dataset_id, word, last])
         parts = [np.frombuffer(offsets, "<u2") + np.int64(BLOCK * block) for block, offsets in cursor]
-    return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        sql = "SELECT id FROM datasets_example WHERE dataset_id = %s AND key BETWEEN %s AND %s"
+        cursor.execute(sql, [dataset_id, word, last_key])
+        return np.concatenate((*parts, np.fromiter((row[0] for row in cursor), np.int64)))

@@ -45,13 +45,8 @@ def children(monkeypatch):
 
 def told(ready):
     columns = {name: (column.numbers.tobytes(), column.values) for name, column in ready.columns.items()}
-    group = ready.group and (
-        ready.group.size,
-        ready.group.words,
-        ready.group.ends.tolist(),
-        ready.group.places.tolist(),
-    )
-    return ready.place, ready.lines, ready.keys, ready.digests, ready.wide, ready.narrow, columns, group, ready.problems
+    texts = ready.texts.to_pylist()
+    return ready.place, ready.lines, ready.keys, ready.digests, ready.wide, ready.narrow, columns, texts, ready.problems
 
 
 def test_another_process_reads_what_this_one_would(reader):
@@ -59,7 +54,7 @@ def test_another_process_reads_what_this_one_would(reader):
     lines[7] = lines[ROWS + 1] = "{oops"
     asked = reader(lines)
     here, there = list(asked.ready(None)), list(elsewhere.ready(asked, None))
-    assert [ready.place.count for ready in here] == [ROWS, ROWS, 5, 0]  # the last one only brings the words
+    assert [ready.place.count for ready in here] == [ROWS, ROWS, 5]
     assert list(map(told, there)) == list(map(told, here))
     assert [problem.line for ready in there for problem in ready.problems] == [8, ROWS + 2]
 
@@ -72,7 +67,7 @@ def test_earlier_sides_are_asked_of_the_parent(reader):
         return {"e1": "heldout"}
 
     lines = [json.dumps(row(f"e{i}", split="train")) for i in range(3)]
-    (first, _) = elsewhere.ready(reader(lines), before)
+    (first,) = elsewhere.ready(reader(lines), before)
     assert asked == [["e0", "e1", "e2"]]
     assert first.keys == ["e0", "e2"] and first.problems[0].line == 2
 

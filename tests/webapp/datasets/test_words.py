@@ -1,6 +1,7 @@
 """The index of words finds what looking through every text finds, however the examples came to be."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from django.db import connection
 from hypothesis import given, settings
@@ -16,22 +17,22 @@ from webapp.datasets.models import Dataset, WordHits
 
 from .conftest import row
 
-TEXTS = st.lists(st.sampled_from(["apple", "apply", "ape", "Äpfel", "天空蓝", "天空", "sky", "x"]), max_size=5).map(
-    " ".join
-)
+TEXTS = st.lists(
+    st.sampled_from(["key1", "key11", "apple", "apply", "ape", "Äpfel", "天空蓝", "天空", "sky", "x"]), max_size=5
+).map(" ".join)
 
 
 def example(key, text):
     return Example.model_validate({"key": key, "prompt": [{"role": "user", "content": text or "-"}]})
 
 
-def cut(text):
-    return set(spoken.Words.of([search.searched(text)]).each.to_pylist()) - {b""}
+def words_of(*texts):
+    return spoken.Words.of(pa.array(map(search.searched, texts), pa.string()))
 
 
-def held(text, asked):
-    """Whether the text holds every word asked for, some of which may go on."""
-    found = {word.decode() for word in cut(text)}
+def held(record, asked):
+    """Whether the example's texts hold every word asked for, some of which may go on."""
+    found = {word.decode() for word in words_of(record.key, searched(record)).each.to_pylist()} - {""}
     return all(
         any(each.startswith(word) if prefix else each == word for each in found) for word, prefix in search.terms(asked)
     )
@@ -45,12 +46,12 @@ class SameAsLooking(TestCase):
     def test_a_search_finds_what_looking_through_every_text_finds(self, texts, asked, block):
         cast = make_cast()
         dataset = Dataset.objects.create(workspace=cast.workspace, name="Words")
-        records = [example(f"k{i}", text) for i, text in enumerate(texts)]
+        records = [example(f"key{i}", text) for i, text in enumerate(texts)]
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(words, "BLOCK", block)
             version = services.new_version(cast.researcher, dataset, records, None, {"from": "run"})
             found = explore.positions(version, parse({"q": asked}))
-        assert found == [i for i, record in enumerate(records) if held(searched(record), asked)]
+        assert found == [i for i, record in enumerate(records) if held(record, asked)]
 
 
 def test_an_import_writes_the_same_words_as_every_other_way(importing, cast, monkeypatch):
@@ -70,7 +71,6 @@ def test_examples_that_were_there_are_not_indexed_again(importing):
     assert set(
         WordHits.objects.order_by("-id").values_list("word", flat=True)[: WordHits.objects.count() - before]
     ) == {
-        "e9",
         "unheard",
     }
     assert explore.count(again, parse({"q": "prompt"})) == 4
@@ -84,16 +84,30 @@ def test_a_very_long_word_is_found_by_what_is_kept_of_it(importing):
     assert len(WordHits.objects.get(word="e" * 64).offsets) == 2  # two bytes for one example, however often it says it
 
 
+def test_a_key_is_found_whole_and_by_its_beginning(importing):
+    keys = ["3f9ac2d417", "3f9ac8", "3F9AC9", "pair 3f9a", "3f9", "3f"]
+    version = importing([row(key, prompt="same") for key in keys], format="touchstone").version
+    found = lambda asked: {keys[i] for i in explore.positions(version, parse({"q": asked}))}  # noqa: E731
+    assert found("3f9ac2d417") == found("3f9ac2") == {"3f9ac2d417"}
+    assert found("3F9a") == {"3f9ac2d417", "3f9ac8", "3F9AC9", "pair 3f9a"}
+    assert found("3f9") == {"3f9", "3F9AC9", "pair 3f9a"}  # of keys that are one word, short beginnings are too many
+    assert found("same 3f") == {"3f", "3F9AC9", "pair 3f9a"}
+    assert not WordHits.objects.filter(word="3f9ac8").exists()
+
+
 def test_a_refused_import_leaves_no_words(importing):
     importing([*(row(f"e{i}") for i in range(4)), {"key": "broken"}])
     assert not WordHits.objects.exists()
 
 
-def test_offsets_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(importing):
+def test_arrays_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(importing):
     importing([row(f"e{i}") for i in range(4)])
     with connection.cursor() as cursor:
-        cursor.execute("SELECT attstorage FROM pg_attribute WHERE attname = 'offsets'")
-        assert cursor.fetchone() == ("e",)
+        cursor.execute(
+            "SELECT attstorage FROM pg_attribute WHERE (attrelid, attname) IN "
+            "(('datasets_wordhits'::regclass, 'offsets'), ('datasets_packedcolumn'::regclass, 'data'))"
+        )
+        assert cursor.fetchall() == [("e",), ("e",)]
     found = words.holding(Dataset.objects.get().pk, "prompt", False)
     assert len(np.unique(found)) == 4
 
@@ -106,7 +120,7 @@ def test_texts_without_any_word_are_indexed_as_nothing(importing):
 
 def test_words_of_a_batch_are_cut_as_each_text_is():
     texts = ["One two", "", "  two,\tthree\n", "天空 Äpfel", "...", "three-FOUR_5"]
-    found = spoken.Words.of([search.searched(text) for text in texts])
+    found = words_of(*texts)
     each = iter(found.each.to_pylist())
     here = [{next(each).decode() for _ in range(n)} - {""} for n in found.lengths]
     assert here == [set(search.tokens(text)) | ({"空"} if "天空" in text else set()) for text in texts]
@@ -116,8 +130,8 @@ def test_words_of_a_batch_are_cut_as_each_text_is():
 def test_a_group_has_each_word_once_with_its_texts(monkeypatch, bits):
     monkeypatch.setattr(spoken, "NARROW", bits)
     gatherer = spoken.Gatherer()
-    assert gatherer.add(["b a b", "", "...", "a c"]) is None
-    assert gatherer.add([f"w{i} a" for i in range(40)]) is None
+    assert gatherer.add(pa.array(["b a b", "", "...", "a c"])) is None
+    assert gatherer.add(pa.array([f"w{i} a" for i in range(40)])) is None
     group = gatherer.rest()
     starts = [0, *group.ends.tolist()]
     places = {word: group.places[starts[i] : starts[i + 1]].tolist() for i, word in enumerate(group.words)}

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from datasketch import MinHash
 from numpy.typing import NDArray
 
 from trainer.contracts import Example
@@ -77,6 +76,8 @@ def _content(tokens: list[str]) -> int:
 
 def signature(tokens: list[str]) -> Signatures:
     """WORDS minima over the shingles of the tokens; a text shorter than a shingle is one."""
+    from datasketch import MinHash  # it brings half of scipy: only who looks for duplicates pays for it
+
     count = max(1, len(tokens) - SHINGLE + 1)
     shingles = {" ".join(tokens[at : at + SHINGLE]).encode() for at in range(count)}
     made = next(iter(MinHash.generator([shingles], num_perm=WORDS, hashfunc=zlib.crc32)))
