@@ -40,13 +40,13 @@ run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops 
 test: setup  ## Run the whole test suite
 	@$(MAKE) --no-print-directory --keep-going -j2 test-stack test-code
 
-test-code: setup
+test-code: setup  ## Run the tests that need no services, then those in a browser
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
 # Real services and runs take their time to start and to be found dead, so these tests run beside the others and leave them most
 # of the processors. What they say is shown at once when they end.
-test-stack: setup
+test-stack: setup  ## Run the tests of the real services and of Ray
 	@said=$$(mktemp); $(PYTEST) -m stack $(call MARKED,stack) > $$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)

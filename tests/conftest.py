@@ -27,6 +27,7 @@ gc.set_threshold(50_000, 20, 100)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the embedded database once, in the main process; parallel workers inherit its address."""
+    django_settings.DATABASE_POOL = None  # it would keep connections to a database that is to be removed in the end
     if os.environ.get("DATABASE_URL") or hasattr(config, "workerinput"):
         return
     from webapp.localstack.postgres import Postgres
@@ -56,7 +57,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def in_memory(settings, tmp_path):
-    """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash or a list of static files."""
+    """No test writes under the checkout's var/, talks to Redis or pays for a slow password hash or static files."""
     settings.VAR = tmp_path / "var"
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
