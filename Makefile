@@ -8,10 +8,13 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12)
 VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
+# Files with tests of a marker: the others, some of which load torch, need not be imported
+MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort)
 PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
+INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
+.PHONY: help setup run test test-code test-stack vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -21,22 +24,30 @@ setup: $(INSTALLED)  ## Install everything into .venv and the browser libraries 
 
 # The lock is complete, so pip need not resolve it. Only torch brings packages that differ from machine to machine
 # (CUDA libraries beside the build for GPUs, none beside the build for CPUs): the second line adds those.
-# TORCH_INDEX may name an index that has the smaller CPU build.
+# TORCH_INDEX may name an index that has the smaller CPU build. Python compiles what it imports when it first does, a fifth
+# of the files; pip would compile them all, one after the other, for longer than it takes to install them.
 $(INSTALLED): requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit("Touchstone needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
 	@echo "Installing Python packages (a few minutes, once)"
-	@$(PY) -m pip install -qq --disable-pip-version-check --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@$(PY) -m pip install -qq --disable-pip-version-check -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@$(PY) $(INSTALL) --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@$(PY) $(INSTALL) -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@rm -f $(VENV)/.installed-* && touch $@
 
 run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops it all
 	@exec $(PY) manage.py up
 
 test: setup  ## Run the whole test suite
+	@$(MAKE) --no-print-directory --keep-going -j2 test-stack test-code
+
+test-code: setup  ## Run the tests that need no services, then those in a browser
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack"
-	$(PYTEST) -m stack
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
+
+# Real services and runs take their time to start and to be found dead, so these tests run beside the others and leave them most
+# of the processors. What they say is shown at once when they end.
+test-stack: setup  ## Run the tests of the real services and of Ray
+	@said=$$(mktemp); $(PYTEST) -m stack $(call MARKED,stack) > $$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 
@@ -46,7 +57,7 @@ $(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
 	@$(PY) -m venv --without-pip $(VLLM)
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
 	@echo "Installing vLLM (some minutes, once)"
-	@$(VLLM)/bin/python -m pip install -qq --disable-pip-version-check --no-deps -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
+	@$(VLLM)/bin/python $(INSTALL) --no-deps -r requirements-vllm.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) \
 		|| { echo "Name an index that has the CPU build of torch in TORCH_INDEX, as in: make vllm TORCH_INDEX=https://..."; exit 1; }
 	@rm -f $(VLLM)/.installed-* && touch $@
 

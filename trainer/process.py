@@ -1,6 +1,7 @@
 """How this process uses its machine; called before torch is loaded, which reads some of it at that moment."""
 
 import ctypes
+import gc
 import os
 import platform
 
@@ -14,6 +15,7 @@ def settle() -> None:
     costs a wake-up per operation. A short spin was the fastest of both.
     """
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    gc.set_threshold(10_000)  # by default a tenth of the time to load torch goes into looking for garbage in it
     if platform.libc_ver()[0] == "glibc":
         keep_freed_memory()
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import httpx
 import pytest
 import uvicorn
-from django.conf import settings
 
 from webapp.experiments import tokens
 from webapp.experiments.models import Run
@@ -31,8 +30,6 @@ class Server:
         import webapp.asgi
 
         app = importlib.reload(webapp.asgi).application  # with the settings of this test
-        # The pool is for a process that serves for long; the tests' own connection, from before, knows nothing of it.
-        settings.DATABASES["default"]["OPTIONS"].pop("pool", None)
         config = uvicorn.Config(app, port=self.port, log_level="warning", timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)

@@ -86,6 +86,26 @@ def test_criteria_are_graded_with_evidence_and_a_note(bench):
     assert TIN[grades[0]["start"] : grades[0]["end"]] == quoted
 
 
+def test_criteria_are_read_as_they_were_meant_and_kept_as_they_were_written(server, open_page, cast, as_annotator):
+    texts = (
+        r"Gives \(x^2\) and `code` in **bold**.",
+        "يذكر الإجابة `x` أن الشاي يُحفظ بعيداً عن الضوء.",
+        "- no list, $5 or $6",
+    )
+    criteria = [{"id": f"c{n}", "text": text, "points": 1} for n, text in enumerate(texts)]
+    example = pair("q0", responses=RESPONSES[:1], preferences=[], rubric={"criteria": criteria})
+    project = make_project(cast.researcher, [example], kind="grading", people=[cast.annotator], settings={})
+    at = Bench(open_page(as_annotator), project)
+    first, second, third = (at.page.locator(".grade-text").nth(n) for n in range(3))
+    expect(first.locator(".katex")).to_be_visible()
+    expect(first.locator("strong")).to_have_text("bold")
+    expect(second).to_have_css("direction", "rtl")
+    expect(third).to_have_text(texts[2])
+    assert first.locator("p, ul").count() == 0
+    at.press("v")
+    expect(first).to_have_text(texts[0])
+
+
 def test_evidence_selected_with_the_pointer_counts_characters_and_can_be_taken_away(bench):
     at = bench("grading", RESPONSES[:1])
     at.page.evaluate(
@@ -256,6 +276,17 @@ def test_a_criterion_keeps_the_tags_its_author_gives_it(bench):
     assert Answer.objects.get().content["rubric"]["criteria"][0]["tags"] == ["storage", "food safety"]
     at.press("r")
     expect(at.page.get_by_role("textbox", name="Tags, with commas between")).to_have_value("storage, food safety")
+
+
+def test_a_criterion_can_be_read_beside_an_open_panel(bench):
+    at = bench("rubric")
+    at.press("n")
+    at.press("Escape")
+    at.press("l")  # progress
+    chosen = at.page.get_by_label("Importance").first
+    expect(chosen).to_be_visible()
+    expect(chosen).to_have_js_property("scrollWidth", chosen.evaluate("field => field.clientWidth"))
+    assert chosen.bounding_box()["width"] > 80
 
 
 def test_a_rubric_that_cannot_score_is_not_submitted(bench):

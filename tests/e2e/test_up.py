@@ -1,6 +1,7 @@
 """`manage.py up` as people meet it: one address, one link, services that come back, a clean end."""
 
 import os
+import shutil
 import signal
 import time
 
@@ -33,7 +34,7 @@ def test_a_second_up_says_where_the_first_one_is(stack: Stack):
 
 def test_a_killed_web_server_comes_back(stack: Stack):
     os.kill(service_pid(stack, "web", "uvicorn"), signal.SIGKILL)
-    stack.wait_for("web       restarting", timeout_s=20)
+    stack.wait_for("web       restarting", timeout_s=60)
     deadline = time.monotonic() + 60
     while True:
         try:
@@ -96,6 +97,5 @@ def test_stopping_leaves_no_process_and_keeps_the_data():
     assert any("raylet" in process.name() for process in family)
     assert first.stop(keep=True) == 0
     assert not [process for process in family if process.is_running() and process.status() != psutil.STATUS_ZOMBIE]
-    second = Stack("--no-demo")
-    second.stop()
     assert (first.var / "postgres" / "PG_VERSION").exists()
+    shutil.rmtree(first.var)

@@ -1,5 +1,7 @@
 """The workbench for everybody's eyes and hands: other kinds, models' views, axe, a phone."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
@@ -99,7 +101,7 @@ def judged(number: int) -> dict:
     return {"responses": responses, "preferences": [{"a": "good", "b": "bad", "strength": -3, "rater": "judge"}]}
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("when", ["before", "after", "never"])
 def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_annotator, cast):
     project = make_project(cast.owner, cast.annotator, record=judged, suggestions=when)
     bench = Bench(open_page(as_annotator), project)
@@ -110,8 +112,14 @@ def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_ann
     bench.delivered()
     after = bench.page.locator("[data-subject=after]")
     expect(after).to_have_count(1 if when == "after" else 0)
-    expect(after if when == "after" else before).to_contain_text("much better")
-    assert Answer.objects.get().suggestion == when
+    answer = Answer.objects.get()
+    assert (answer.suggestion, answer.suggested_by) == (when, "" if when == "never" else "the dataset")
+    if when == "before":
+        expect(before).to_contain_text("much better")
+    elif when == "after":
+        expect(after).to_contain_text(re.compile("You: .*same.* A model: .*much better", re.IGNORECASE))
+        after.get_by_role("button", name="Open it again").click()
+        bench.on_task(0)
 
 
 def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_annotator, cast):

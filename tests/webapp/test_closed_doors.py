@@ -37,9 +37,10 @@ def test_the_map_is_not_empty():
 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_strangers_get_in_nowhere(method):
-    open_doors = set()
+    open_doors, client = set(), Client()
     for address in addresses():
-        response = getattr(Client(), method)(f"/{address}")
+        client.cookies.clear()
+        response = getattr(client, method)(f"/{address}")
         if response.status_code == 302:
             assert response.headers["Location"].startswith("/sign-in"), address
         elif response.status_code not in (401, 403, 404, 405):

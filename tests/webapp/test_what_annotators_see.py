@@ -4,6 +4,7 @@ responses, names of models, judges and colleagues come out of no page, no endpoi
 import re
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from tests.cast import ApiClient, browser
@@ -121,6 +122,48 @@ def test_no_address_tells_an_annotator_what_is_not_theirs(cast, kind):
             ((page, "get"), (page, "post")) if "api/" not in route else ((script, m) for m in METHODS)
         ):
             assert not said(client, method, address), (method, address)
+
+
+@pytest.mark.parametrize("kind", ["pairwise", "rubric"])  # with reasons, and with texts matched by meaning
+def test_no_address_tells_a_reviewer_who_an_annotator_is(cast, kind):
+    project = working(cast, kind)
+    review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
+    page, script = browser(cast.reviewer), ApiClient(cast.reviewer).client
+    theirs = {"project_id": project.pk, "task_id": Assignment.objects.filter(user=cast.annotator.user).first().task_id}
+    numbered = False
+    for route in addresses():
+        if not any(word in route for word in ("project", "task", "assignment", "example", "evaluation", "search")):
+            continue
+        address = "/" + PARAMETER.sub(lambda match: str(theirs.get(match[1], "{}")), route)
+        address = address if "{}" not in address else filled(cast, project, route)
+        for client, query in ((page, ""), (page, "?names=1"), (script, ""), (script, "?names=true")):
+            response = client.get(address + query)
+            streams = getattr(response, "streaming", False) and "answers" in address
+            text = b"".join(read(response)) if streams else getattr(response, "content", b"")
+            assert not re.search(rb"\bAnna\b|anna@", text), address + query
+            numbered |= b"Annotator 1" in text
+    assert numbered
+
+
+@async_to_sync
+async def read(response) -> list[bytes]:
+    return [part async for part in response.streaming_content]
+
+
+def test_researchers_see_on_one_page_who_is_who(cast):
+    project = working(cast, "pairwise")
+    for who, name in ((cast.researcher, "Anna"), (cast.reviewer, "Annotator 1")):
+        person = ApiClient(who).get(f"/projects/{project.pk}/people").json()["items"]
+        assert {each["rater"] for each in person} == {"annotator-1", "annotator-2"}
+        assert ("Anna" in {each["name"] for each in person}) == (name == "Anna")
+        for tab in ("", "/people"):
+            assert name in browser(who).get(f"/projects/{project.pk}{tab}").content.decode()
+        task = Task.objects.filter(assignments__user=cast.annotator.user).first().pk
+        page = f"/projects/{project.pk}/tasks/{task}"
+        assert "Anna" not in browser(who).get(page).content.decode()
+        assert name in browser(who).get(f"{page}?names=1").content.decode()
+        assert "name" not in {k for seat in ApiClient(who).get(page).json()["seats"] for k, v in seat.items() if v}
+        assert ApiClient(who).get(page, names=True).status_code == (200 if name == "Anna" else 403)
 
 
 def test_the_same_walk_shows_a_reviewer_all_of_it(cast):

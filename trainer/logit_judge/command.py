@@ -86,15 +86,14 @@ def calibrated(model: str, rows: list[dict[str, Any]], verdicts: str, seed: int 
 
 
 def _serve(options: argparse.Namespace) -> int:
-    from .answering import Answering
-    from .calibration import Calibration
-
     piped = options.verdicts == "-"
     known: set[str] = set() if piped else _resume(Path(options.verdicts))
     calls, total = _input(options.calls, known)
-    answering = Answering(
-        _directory(options.model), Calibration.load(options.calibration) if options.calibration else None
-    )
+    directory = _directory(options.model)
+    from .answering import Answering  # loads torch: what is wrong is said before
+    from .calibration import Calibration
+
+    answering = Answering(directory, Calibration.load(options.calibration) if options.calibration else None)
     tell = sys.stderr if piped else sys.stdout
     print(json.dumps(answering.described() | {"total": total, "known": len(known)}), flush=True)
     with nullcontext(sys.stdout) if piped else Path(options.verdicts).open("a") as out:
@@ -113,10 +112,12 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _directory(model: str) -> Path:
-    """Raises ModelInvalid for a hub id that cannot be fetched."""
-    from trainer.inference.models import model_directory
+    """Raises ModelInvalid for a hub id that cannot be fetched, or a directory that holds no model."""
+    from trainer.inference.models import check_directory, model_directory
 
-    return Path(model).absolute() if Path(model).exists() else model_directory(model)
+    directory = Path(model).absolute() if Path(model).exists() else model_directory(model)
+    check_directory(directory)
+    return directory
 
 
 def _progress(tell: TextIO, done: int, total: int | None, started: float) -> None:

@@ -1,11 +1,12 @@
 """Fetching is authorisation: a row of the caller's workspace, or 404; too small a role is refused.
 
 Annotators reach only their own assignments in projects they take part in, and never an example, an answer of somebody
-else, a label or the name of a model.
+else, a label or the name of a model. Who annotates under which pseudonym is known to those who may let people in.
 """
 
 from typing import TypeVar
 
+from django.core.exceptions import PermissionDenied
 from django.http import Http404
 
 from webapp.accounts.access import at_least
@@ -24,6 +25,19 @@ def may_read(membership: Membership) -> Membership:
 
 def may_write(membership: Membership) -> Membership:
     return at_least(membership, WRITER)
+
+
+def may_name(membership: Membership) -> bool:
+    """Whether they may know who the annotators are: who lets people in and pauses them does anyway. Reviewers judge
+    answers and see pseudonyms on every page, in every export and in the API."""
+    return membership.may(WRITER)
+
+
+def named(membership: Membership, wanted: bool) -> bool:
+    """`wanted`, refused where they may not know."""
+    if wanted and not may_name(membership):
+        raise PermissionDenied("Reviewers see annotators under pseudonyms.")
+    return wanted
 
 
 def project_read(membership: Membership, project_id: int) -> Project:

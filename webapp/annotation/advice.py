@@ -27,10 +27,12 @@ class Advice:
     icon: str = "triangle-alert"
 
 
-def warnings(project: Project, far: Progress, people: list[Person], remarks: dict[str, int]) -> list[Advice]:
-    """What hinders the work or its quality, the worst first."""
+def warnings(
+    project: Project, far: Progress, people: list[Person], remarks: dict[str, int], named: bool
+) -> list[Advice]:
+    """What hinders the work or its quality, the worst first; people by their names where `named`, else by pseudonyms."""
     working = [person for person in people if person.takes_part and not person.paused]
-    told = [*_of_the_queue(project, far, working), *_of_people(project, people)]
+    told = [*_of_the_queue(project, far, working), *_of_people(project, people, named)]
     if count := remarks.get(Comment.Kind.GUIDELINES):
         wishes = "wish" if count == 1 else "wishes"
         told.append(
@@ -65,9 +67,9 @@ def _of_the_queue(project: Project, far: Progress, working: list[Person]) -> lis
     return told
 
 
-def _of_people(project: Project, people: list[Person]) -> list[Advice]:
+def _of_people(project: Project, people: list[Person], named: bool) -> list[Advice]:
     href = _at("project_people", project)
-    return [Advice(str(person.user), " ".join(person.warnings), href) for person in people if person.warnings]
+    return [Advice(person.shown(named), " ".join(person.warnings), href) for person in people if person.warnings]
 
 
 def next_steps(membership: Membership, project: Project, far: Progress, people: list[Person]) -> list[Advice]:

@@ -6,6 +6,7 @@ from webapp.datasets.known import Known, provide
 from webapp.datasets.models import Example
 
 from .models import Task
+from .templatetags.annotation import subject_words
 
 SHOWN = 20
 
@@ -16,7 +17,7 @@ def tasks(example: Example) -> Iterator[Known]:
     for task in held.order_by("-id")[:SHOWN]:
         wanted = "gold" if task.overlap is None else f"{task.done} of {task.overlap} answers"
         resolution = getattr(task, "resolution", None)
-        note = f"{wanted}, {resolution.get_source_display().lower()}" if resolution else wanted
-        yield Known(
-            "Task", f"{task.project.name} · {task.project.get_kind_display()}", f"/projects/{task.project_id}", note
-        )
+        about = f"{subject_words(task.subject)}: " if task.subject else ""
+        note = f"{about}{wanted}" + (f", {resolution.get_source_display().lower()}" if resolution else "")
+        title = f"{task.project.name} · {task.project.get_kind_display()}"
+        yield Known("Task", title, f"/projects/{task.project_id}/tasks/{task.pk}", note)

@@ -3,13 +3,16 @@
 from dataclasses import dataclass
 from typing import Any
 
+from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 from webapp.accounts.models import Membership, Role
 
+from . import access
 from .catalogue import KINDS
 from .models import Project
 from .queries import projects as queries
+from .queries.faces import Faces, faces
 from .services.ranking import SUGGESTED
 
 TABS = (
@@ -49,7 +52,13 @@ def context(membership: Membership, project: Project, tab: str) -> dict[str, Any
         "moves": MOVES[Project.State(project.state)],
         "progress": far,
         "may_write": membership.may(Role.RESEARCHER),
+        "may_name": access.may_name(membership),
     }
+
+
+def seen_as(request: HttpRequest, membership: Membership, project: Project) -> Faces:
+    """People on a page about answers: pseudonyms, unless somebody who may see their names asks for them."""
+    return faces(project, named=access.may_name(membership) and request.GET.get("names") == "1")
 
 
 def tabs(membership: Membership, project: Project) -> list[Tab]:

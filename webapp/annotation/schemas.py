@@ -168,9 +168,12 @@ class PointOut(FiguresOut):
 
 
 class PersonOut(Schema):
-    user: int
-    name: str
-    email: str
+    """`user`, `name` and `email` are null for reviewers, who see pseudonyms."""
+
+    rater: str | None = Field(description="The pseudonym, as in answers and exports")
+    user: int | None = None
+    name: str | None = None
+    email: str | None = None
     role: str | None = Field(description="null: has left the workspace")
     takes_part: bool
     paused: bool
@@ -268,8 +271,11 @@ class AnswerOut(Schema):
 
 
 class SeatOut(Schema):
-    user: int
-    name: str
+    """`user` and `name` only where names were asked for."""
+
+    rater: str
+    user: int | None = None
+    name: str | None = None
     state: str
     claimed_at: datetime
     submitted_at: datetime | None

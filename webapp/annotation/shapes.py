@@ -6,6 +6,7 @@ from typing import Any
 from webapp.datasets.models import DatasetVersion
 
 from .models import Answer, Assignment, Comment, Guidelines, Task
+from .queries.faces import Faces
 from .queries.mine import Waiting
 from .queries.people import Figures, Person
 from .queries.projects import Progress, Row
@@ -44,11 +45,11 @@ def guidelines(row: Guidelines) -> dict[str, Any]:
     return {"number": row.number, "text": row.text, "author": author, "created_at": row.created_at, "answers": answers}
 
 
-def person(row: Person) -> dict[str, Any]:
+def person(row: Person, named: bool) -> dict[str, Any]:
+    who = {"user": row.user.pk, "name": row.user.name, "email": row.user.email} if named else {}
     return {
-        "user": row.user.pk,
-        "name": row.user.name,
-        "email": row.user.email,
+        "rater": row.rater.pseudonym if row.rater else None,
+        **who,
         "role": row.role,
         "takes_part": row.takes_part,
         "paused": row.paused,
@@ -95,11 +96,11 @@ def state(row: Task) -> str:
     return "in_work" if row.taken else "untouched"
 
 
-def seat(row: Assignment) -> dict[str, Any]:
+def seat(row: Assignment, people: Faces) -> dict[str, Any]:
     given: list[Answer] = getattr(row, "given", [])
     return {
-        "user": row.user_id,
-        "name": str(row.user),
+        "rater": people.pseudonym(row.user_id),
+        **({"user": row.user_id, "name": str(row.user)} if people.named else {}),
         "state": row.state,
         "claimed_at": row.claimed_at,
         "submitted_at": row.submitted_at,
@@ -125,12 +126,12 @@ def answer(row: Answer) -> dict[str, Any]:
     }
 
 
-def comment(row: Comment) -> dict[str, Any]:
+def comment(row: Comment, people: Faces) -> dict[str, Any]:
     return {
         "id": row.pk,
         "kind": row.kind,
         "text": row.text,
-        "author": str(row.author) if row.author else None,
+        "author": people.author(row.author) if row.author else None,
         "created_at": row.created_at,
         "resolved_at": row.resolved_at,
     }

@@ -117,7 +117,8 @@ class Reader:
         """The good rows on their sides of the split."""
         ready, before = Ready(batch.place), answer()
         good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
-        texts = [searched(example) for _, example, _ in good]
+        said = [searched(example) for _, example, _ in good]
+        texts = arrow.texts(said)
         small: list[tuple[Any, ...]] = []
         for (line, example, canonical), found in zip(good, signs.of(texts), strict=True):
             values = columns(example, canonical, found)
@@ -129,7 +130,8 @@ class Reader:
             ready.narrow.append(b"".join(_narrow(cells)))
             small.append(arrays.packed(values))
         batch.rows.clear()  # they take as much memory as all else, and whoever reads on still holds the batch
-        ready.columns, ready.texts = arrays.of(small), arrow.texts(map(search.searched, texts))
+        ready.columns, kept = arrays.of(small), list(map(search.searched, said))
+        ready.texts = texts if kept == said else arrow.texts(kept)
         return ready
 
     def _settled(

@@ -5,20 +5,18 @@ Arrow gives every text to an automaton that knows all words together; one by one
 import's time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from . import arrow
 from .derived import BOOSTERS, CONSTRAINTS, HEDGES, MARKUP, Signs
 
 # in the order of Signs; case is ignored, since tone and constraints are looked for in small letters
 PATTERNS = (MARKUP.pattern, "|".join((*BOOSTERS, *HEDGES)), "|".join(CONSTRAINTS))
 
 
-def of(texts: Sequence[str]) -> Iterator[Signs]:
-    """Of each example, of which the text is that of `derived.searched`: everything it says, a new line before each part.
-    Raises ValueError for half a character."""
-    each = arrow.texts(texts)
-    found = (pc.match_substring_regex(each, pattern, ignore_case=True) for pattern in PATTERNS)
+def of(texts: pa.StringArray) -> Iterator[Signs]:
+    """Of each example, of which the text is that of `derived.searched`: everything it says, a new line before each part."""
+    found = (pc.match_substring_regex(texts, pattern, ignore_case=True) for pattern in PATTERNS)
     return map(Signs._make, zip(*(one.to_pylist() for one in found), strict=True))

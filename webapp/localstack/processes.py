@@ -121,8 +121,12 @@ def end_descendants(grace_s: float = 2.0) -> None:
 
 
 def reap_orphans(known: set[int]) -> None:
-    """Collects adopted processes that have ended; `known` are the pids whose exit someone else waits for."""
-    for process in psutil.Process().children():
-        if process.pid not in known:
-            with suppress(ChildProcessError):
-                os.waitpid(process.pid, os.WNOHANG)
+    """Collects adopted processes that have ended; `known` are the pids whose exit someone else waits for.
+
+    Asks the kernel for one that has ended: to look through all processes at each tick took a twentieth of a core.
+    """
+    with suppress(ChildProcessError):
+        while ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if ended.si_pid in known:
+                return  # its owner collects it before the next look
+            os.waitpid(ended.si_pid, 0)

@@ -34,7 +34,7 @@ def _python(*args: str, nice: bool = False, **env: str) -> Command:
 def services(demo: bool) -> list[Service]:
     """All services of this machine, in the order they are shown."""
     listed = [postgres(), _migrate(), redis_server(), ray_head(), _celery(), _beat(), _web()]
-    return [*listed, _model(), _demo()] if demo else listed
+    return [*listed, _data(), _model(), _demo()] if demo else listed
 
 
 def postgres() -> Service:
@@ -138,13 +138,18 @@ def web_server(host: str, port: int) -> list[str]:
     return [*args, "--timeout-keep-alive", "75", "--workers", str(WEB_PROCESSES)]
 
 
+def _data() -> Service:
+    # apart from the model, which takes minutes: whoever opens the link at once finds data to look at and tasks to do
+    return Service("data", lambda: _python("manage.py", "demo", "--data"), needs=("migrate", "redis"), once=True)
+
+
 def _model() -> Service:
     args = ("-m", "trainer", "models", "prepare", "--dir", str(MODEL_DIR))
     return Service("model", lambda: _python(*args, nice=True), once=True, detail=lambda: str(MODEL_DIR))
 
 
 def _demo() -> Service:
-    needs = ("model", "celery", "web", "ray")
+    needs = ("data", "model", "celery", "web", "ray")
     return Service("demo", lambda: _python("manage.py", "demo"), needs=needs, once=True)
 
 

@@ -4,7 +4,7 @@ from os.path import commonprefix
 
 import jsonschema
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.config.errors import ConfigInvalid
@@ -45,6 +45,7 @@ def test_no_text_makes_a_parser_raise(kind):
     subject = expand(spec, "v", INPUT)[0].subject
 
     @given(st.text() | ANY_JSON.map(json.dumps), st.booleans())
+    @settings(max_examples=30)  # of each of the kinds, which share most of their code
     def check(raw, complete):
         reading = read(spec, subject, raw, complete=complete)
         assert reading.parsed is not None or reading.problem

@@ -102,11 +102,8 @@ async def test_a_budget_stops_before_the_call() -> None:
 
 
 @pytest.mark.slow
-async def test_the_real_process_answers(tmp_path: Path) -> None:
-    from trainer.inference.models import make_tiny
-
-    make_tiny(tmp_path / "tiny")
-    target = LocalTarget([sys.executable, "-m", "trainer", "judge-local"], ".", str(tmp_path / "tiny"), True)
+async def test_the_real_process_answers(tiny_dir: Path, tmp_path: Path) -> None:
+    target = LocalTarget([sys.executable, "-m", "trainer", "judge-local"], ".", str(tiny_dir), True)
     async with LocalClient(target) as local:
         replies = await asyncio.gather(*(local.chat(asking(f"Is {n} even?")) for n in range(20)))
     for reply in replies:

@@ -1,11 +1,11 @@
 """The process that answers calls: it resumes, serves a pipe and says what is wrong."""
 
-import io
 import json
-import subprocess
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pytest
 
@@ -152,17 +152,26 @@ def test_a_threshold_says_nothing_of_another_wording(tiny_dir: Path, tmp_path: P
     assert Answering(tiny_dir, Calibration.load(file)).answer([call])[0]["calibrated"] is False
 
 
-@pytest.mark.slow
-def test_a_pipe_is_answered_as_it_goes(tiny_dir: Path) -> None:
-    command = [sys.executable, "-m", "trainer", "judge-local", "--model", str(tiny_dir), "--in", "-", "--out", "-"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert isinstance(process.stdin, io.TextIOBase) and process.stdout
-        assert json.loads(process.stdout.readline())["judge"] == "yes-no"
+def pipe() -> tuple[TextIO, TextIO]:
+    """The end to read and the end to write, which sends line by line."""
+    read, write = os.pipe()
+    return open(read), open(write, "w", buffering=1)
+
+
+def test_a_pipe_is_answered_as_it_goes(tiny_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (calls, ask), (heard, verdicts) = pipe(), pipe()
+    monkeypatch.setattr(sys, "stdin", calls)
+    monkeypatch.setattr(sys, "stdout", verdicts)
+
+    def serve() -> int:
+        with verdicts:
+            return main(["judge-local", "--model", str(tiny_dir), "--in", "-", "--out", "-"])
+
+    with calls, heard, ThreadPoolExecutor(1) as pool, ask:
+        ended = pool.submit(serve)
+        assert json.loads(heard.readline())["judge"] == "yes-no"
         for key in "ab":  # the second is asked only when the first is answered
-            process.stdin.write(json.dumps(criterion(key)) + "\n")
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["key"] == key
-        process.stdin.close()
-        assert process.wait(60) == 0
+            ask.write(json.dumps(criterion(key)) + "\n")
+            assert json.loads(heard.readline())["key"] == key
+        ask.close()
+        assert ended.result(60) == 0

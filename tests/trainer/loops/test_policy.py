@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -95,28 +95,39 @@ def test_a_resumed_run_repeats_the_uninterrupted_one(
     assert again == {place: value for place, value in expected.items() if place[0] >= 3}
 
 
-def test_a_killed_run_resumes_to_the_same_metrics(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """As a process has that is started with OMP_NUM_THREADS=1; more would sum up in another order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+def test_a_killed_run_resumes_to_the_same_metrics(
+    examples_file: Path, tiny_dir: Path, tmp_path: Path, one_thread: None
+) -> None:
     import json
 
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(SMALL | {"steps": 12, "evaluation": {"every": 0}}))
-
-    def command(out: Path) -> list[str]:
-        files = ["--config", str(config), "--data", str(examples_file), "--model", str(tiny_dir), "--out", str(out)]
-        return [sys.executable, "-m", "trainer", "run", *files]
-
-    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    changes = {"steps": 12, "evaluation": {"every": 0}}
+    config, file = small_config(**changes), tmp_path / "config.json"
+    file.write_text(json.dumps(SMALL | changes))
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    subprocess.run(command(whole), check=True, env=environment, capture_output=True, timeout=120)
-    process = subprocess.Popen(command(broken), env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    assert run(config, examples_file, tiny_dir, whole)
+    files = ["--config", str(file), "--data", str(examples_file), "--model", str(tiny_dir), "--out", str(broken)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "trainer", "run", *files],
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     deadline = time.monotonic() + 100
     while not checkpoints.steps(broken / "checkpoints") and time.monotonic() < deadline:
         time.sleep(0.002)
     process.send_signal(signal.SIGKILL)
     process.wait()
     assert 0 < checkpoints.steps(broken / "checkpoints")[-1] < 12
-    resumed = [*command(broken), "--resume"]
-    subprocess.run(resumed, check=True, env=environment, capture_output=True, timeout=120)
+    assert run(config, examples_file, tiny_dir, broken, resume=True)
     assert metrics_of(broken) == metrics_of(whole)
     numbers = [event.seq for event in events_of(broken)]
     assert numbers == list(range(1, len(numbers) + 1))

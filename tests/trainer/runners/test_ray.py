@@ -60,13 +60,12 @@ def disturb(loop: AsyncPolicyLoop, number: signal.Signals, kind: str) -> None:
 @pytest.mark.parametrize(
     ("number", "kind", "said"),
     [
-        (signal.SIGCONT, "rollout", ""),
         (signal.SIGKILL, "rollout", "was lost and is replaced"),
         (signal.SIGKILL, "reward", "was lost and is replaced"),
         (signal.SIGSTOP, "rollout", "hangs and is replaced: no sign of life"),
         (signal.SIGSTOP, "reward", "was lost and is replaced: no reward after"),
     ],
-    ids=["nothing happens", "a sampler is killed", "a scorer is killed", "a sampler freezes", "a scorer freezes"],
+    ids=["a sampler is killed", "a scorer is killed", "a sampler freezes", "a scorer freezes"],
 )
 def test_killed_and_frozen_workers_leave_no_trace_in_what_is_learned(
     number: signal.Signals,
@@ -85,7 +84,7 @@ def test_killed_and_frozen_workers_leave_no_trace_in_what_is_learned(
     loop.run()
     assert learned(tmp_path / "ray") == learned(tmp_path / "inside")
     assert trained_on(tmp_path / "ray") == trained_on(tmp_path / "inside")
-    assert not said or any(line.startswith(f"{kind}-") and said in line for line in logs(tmp_path / "ray"))
+    assert any(line.startswith(f"{kind}-") and said in line for line in logs(tmp_path / "ray"))
 
 
 def test_a_run_from_a_shell_starts_its_own_workers(tiny_dir: Path, examples_file: Path, tmp_path: Path) -> None:

@@ -150,10 +150,10 @@ def test_the_page_shows_it_and_a_cell_opens_its_tasks(project, cast):
     assert api.post(f"/projects/{project.pk}/agreement/match", {}).json() == {"started": False}
 
 
-def test_names_are_for_owners_who_ask(project, cast):
+def test_names_are_for_researchers_who_ask(project, cast):
     url = f"/projects/{project.pk}/agreement?names=1"
-    assert "Anna" in browser(cast.owner).get(url).content.decode()
-    assert "Anna" not in browser(cast.researcher).get(url).content.decode()
+    assert "Anna" in browser(cast.researcher).get(url).content.decode()
+    assert "Anna" not in browser(cast.reviewer).get(url).content.decode()
 
 
 def test_without_two_answers_the_page_says_what_is_missing(cast):

@@ -253,6 +253,12 @@ class TestPage:
         assert self.rows(cast, crowd, "?show=warned&q=001") == [] and "Nobody is like this" in self.content
         assert self.rows(cast, crowd, "?q=%00") == []
 
+    def test_a_reviewer_finds_nobody_by_name(self, cast, crowd):
+        page, reader = f"/projects/{crowd.pk}/people", browser(cast.reviewer)
+        assert "Nobody is like this" in reader.get(f"{page}?q=Person").content.decode()
+        shown = reader.get(f"{page}?q=annotator+17").content.decode()
+        assert "Annotator 17" in shown and "Person 0" not in shown and "p16@example.org" not in shown
+
     def test_the_queries_of_the_page_do_not_grow_with_people(self, cast, crowd):
         reader = browser(cast.researcher)
 

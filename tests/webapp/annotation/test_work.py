@@ -103,7 +103,7 @@ def test_strangers_to_the_project_have_no_keys_in_it(cast, project):
 def test_texts_are_formatted_in_their_order_and_harmless(cast):
     response = ApiClient(cast.annotator).post("/render", {"texts": ["**a**", "<img src=x onerror=alert(1)>", "$x^2$"]})
     first, second, third = response.json()["html"]
-    assert "<strong>a</strong>" in first and "<img" not in second and '<span class="math">x^2</span>' in third
+    assert "<strong>a</strong>" in first and "<img" not in second and '<span class="math" dir="ltr">x^2</span>' in third
 
 
 def test_more_text_than_a_page_can_show_is_refused(cast):

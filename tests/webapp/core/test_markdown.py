@@ -1,6 +1,6 @@
 import pytest
 
-from webapp.core.templatetags.text import markdown
+from webapp.core.templatetags.text import line, markdown
 
 
 @pytest.mark.parametrize(
@@ -14,8 +14,9 @@ from webapp.core.templatetags.text import markdown
         "$<script>alert(1)</script>$",
     ],
 )
-def test_nothing_of_a_strangers_text_runs_or_loads(attack):
-    html = markdown(attack)
+@pytest.mark.parametrize("draw", (markdown, line))
+def test_nothing_of_a_strangers_text_runs_or_loads(attack, draw):
+    html = draw(attack)
     assert not any(bad in html for bad in ("<script", "<img", 'href="javascript', '<a href="x" onclick'))
 
 
@@ -32,8 +33,8 @@ def test_lists_and_quotes_stand_where_their_words_begin():
 
 def test_code_tables_and_formulas_render():
     html = markdown("`x<y`\n\n|a|b|\n|-|-|\n|1|2|\n\n$x^2$ costs $5 or $6")
-    assert "<code>x&lt;y</code>" in html and "<table>" in html
-    assert '<span class="math">x^2</span>' in html and "costs $5 or $6" in html
+    assert '<code dir="auto">x&lt;y</code>' in html and "<table>" in html
+    assert '<span class="math" dir="ltr">x^2</span>' in html and "costs $5 or $6" in html
 
 
 def test_missing_text_is_nothing():
@@ -43,7 +44,8 @@ def test_missing_text_is_nothing():
 def test_formulas_between_brackets_render_as_those_between_dollars():
     html = markdown(r"so \(a_1 * b_2 * c\) and \[ \frac{1}{2} \] stand in one paragraph")
     assert (
-        '<span class="math">a_1 * b_2 * c</span>' in html and '<span class="math display">\\frac{1}{2}</span>' in html
+        '<span class="math" dir="ltr">a_1 * b_2 * c</span>' in html
+        and '<span class="math display" dir="ltr">\\frac{1}{2}</span>' in html
     )
     assert html.count("<p") == 1
     assert markdown("so $$x$$ does").count("<p") == 1
@@ -59,3 +61,17 @@ def test_a_book_of_open_brackets_takes_no_longer_than_a_book():
 
 def test_line_breaks_stand():
     assert markdown("(A) one\n(B) two").count("<br") == 1
+
+
+def test_a_line_has_emphasis_code_and_formulas_but_no_blocks():
+    html = line("# Uses **two** `x<y`\n- and $$x^2$$ or \\(y\\)")
+    assert "<strong>two</strong>" in html and '<code dir="auto">x&lt;y</code>' in html and html.startswith("# Uses")
+    assert html.count('<span class="math" dir="ltr">') == 2 and html.count("<br") == 1
+    assert not any(tag in html for tag in ("<p", "<h1", "<ul", "display"))
+
+
+def test_what_a_line_shows_as_it_is_costs_no_parsing(monkeypatch):
+    monkeypatch.setattr("webapp.core.templatetags.text._parser", lambda: pytest.fail("parsed"))
+    assert line('Names Ravel\'s "Boléro" (1928).') == "Names Ravel&#x27;s &quot;Boléro&quot; (1928)."
+    assert line("يذكر ثلاثة أسباب على الأقل") == "يذكر ثلاثة أسباب على الأقل"
+    assert line(None) == "" == line("")

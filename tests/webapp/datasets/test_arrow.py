@@ -18,7 +18,7 @@ from webapp.datasets import arrow, signs, spoken
 texts = pickle.loads(pickle.dumps(arrow.texts(["One two", "", "drei"])))
 gatherer = spoken.Gatherer()
 gatherer.add(arrow.only(texts, np.array([True, False, True])))
-assert gatherer.rest().size == 2 and list(signs.of(["maybe"]))[0].tone
+assert gatherer.rest().size == 2 and list(signs.of(arrow.texts(["maybe"])))[0].tone
 sys.exit("pandas" in sys.modules)
 """
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.contracts import Example
-from webapp.datasets import signs
+from webapp.datasets import arrow, signs
 from webapp.datasets.derived import BOOSTERS, CONSTRAINTS, HEDGES, READ, columns, searched
 
 PIECES = (
@@ -41,17 +41,17 @@ def example(prompt, one, other):
 
 @given(st.lists(st.builds(example, text, text, text), max_size=5))
 def test_what_is_known_of_an_example_is_the_same_with_it_and_without(examples):
-    found = list(signs.of(list(map(searched, examples))))
+    found = list(signs.of(arrow.texts(map(searched, examples))))
     assert [columns(each, signs=one) for each, one in zip(examples, found, strict=True)] == list(map(columns, examples))
 
 
 def test_plain_texts_are_not_looked_through():
-    (found,) = signs.of([searched(example("Which colour is the sky?", "Blue.", "Green."))])
+    (found,) = signs.of(arrow.texts([searched(example("Which colour is the sky?", "Blue.", "Green."))]))
     assert found == (False, False, False)
 
 
 def test_a_sign_behind_what_is_read_of_a_long_text_does_no_harm():
     long = example("x" * READ + " exactly", "y" * READ + " certainly", "z")
-    (found,) = signs.of([searched(long)])
+    (found,) = signs.of(arrow.texts([searched(long)]))
     assert found.tone and found.constraints
     assert columns(long, signs=found) == columns(long)

@@ -100,11 +100,14 @@ def test_a_refused_import_leaves_no_words(importing):
     assert not WordHits.objects.exists()
 
 
-def test_offsets_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(importing):
+def test_arrays_are_kept_as_they_are_and_words_in_the_order_of_their_bytes(importing):
     importing([row(f"e{i}") for i in range(4)])
     with connection.cursor() as cursor:
-        cursor.execute("SELECT attstorage FROM pg_attribute WHERE attname = 'offsets'")
-        assert cursor.fetchone() == ("e",)
+        cursor.execute(
+            "SELECT attstorage FROM pg_attribute WHERE (attrelid, attname) IN "
+            "(('datasets_wordhits'::regclass, 'offsets'), ('datasets_packedcolumn'::regclass, 'data'))"
+        )
+        assert cursor.fetchall() == [("e",), ("e",)]
     found = words.holding(Dataset.objects.get().pk, "prompt", False)
     assert len(np.unique(found)) == 4
 

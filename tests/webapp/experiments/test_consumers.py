@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.contrib.sessions.models import Session
 from django.db import OperationalError
@@ -37,7 +37,7 @@ async def scene(transactional_db):
         Run.objects.filter(id=run.id).update(state="starting", ray_job_id="j", next_try_at=None)
         return cast, run, Trainer(run)
 
-    return await sync_to_async(build)()
+    return await database_sync_to_async(build)()
 
 
 async def connect(path, member=None, origin=ORIGIN, greetings=1):
@@ -46,7 +46,7 @@ async def connect(path, member=None, origin=ORIGIN, greetings=1):
     if origin:
         headers.append((b"origin", origin))
     if member:
-        client = await sync_to_async(browser)(member)
+        client = await database_sync_to_async(browser)(member)
         headers.append((b"cookie", f"sessionid={client.cookies['sessionid'].value}".encode()))
     socket = Socket(application, path, headers)
     accepted = await socket.connect()
@@ -56,7 +56,7 @@ async def connect(path, member=None, origin=ORIGIN, greetings=1):
 
 
 async def post(process, *events):
-    response = await sync_to_async(process.post)(*events)
+    response = await database_sync_to_async(process.post)(*events)
     assert response.status_code == 200, response.content
 
 
@@ -101,12 +101,12 @@ async def test_a_page_learns_what_happened_between_its_drawing_and_its_connectio
 
 async def test_a_list_is_not_greeted_with_runs_that_moved_long_ago_or_are_queued(scene):
     cast, run, _ = scene
-    await sync_to_async(Run.objects.filter(id=run.id).update)(state="queued")
+    await database_sync_to_async(Run.objects.filter(id=run.id).update)(state="queued")
     socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
     assert await socket.receive_nothing()
     await socket.disconnect()
     long_ago = timezone.now() - consumers.JUST_NOW * 2
-    await sync_to_async(Run.objects.filter(id=run.id).update)(state="running", state_at=long_ago)
+    await database_sync_to_async(Run.objects.filter(id=run.id).update)(state="running", state_at=long_ago)
     socket, _ = await connect("/ws/workspace", cast.researcher, greetings=0)
     assert await socket.receive_nothing()
     await socket.disconnect()
@@ -168,7 +168,7 @@ async def test_who_leaves_the_workspace_stops_hearing(scene, monkeypatch):
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
-    await sync_to_async(cast.reviewer.delete)()
+    await database_sync_to_async(cast.reviewer.delete)()
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
 
 
@@ -177,7 +177,7 @@ async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(sc
     monkeypatch.setattr(consumers, "RECHECK_S", 0.3)
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
-    await sync_to_async(cast.reviewer.delete)()
+    await database_sync_to_async(cast.reviewer.delete)()
     message = {"type": "broadcast", "message": {"type": "log", "lines": []}}
     kinds = []
     for _ in range(50):
@@ -194,7 +194,7 @@ async def test_who_signs_out_stops_hearing(scene, monkeypatch):
     monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
-    await sync_to_async(Session.objects.all().delete)()
+    await database_sync_to_async(Session.objects.all().delete)()
     assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
 
 

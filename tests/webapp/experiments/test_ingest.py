@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
-from django.db import OperationalError, connection
+from django.db import OperationalError, connection, connections
 from django.test import AsyncClient
 
 from webapp.experiments import events, services
@@ -30,7 +30,7 @@ def test_the_assignment_says_all_that_a_process_needs(trainer, run, version, set
 
 
 async def test_examples_stream_in_order(transactional_db):
-    from asgiref.sync import sync_to_async
+    from channels.db import database_sync_to_async
 
     from tests.cast import make_cast
     from webapp.experiments import checks, ingest, tokens
@@ -47,7 +47,7 @@ async def test_examples_stream_in_order(transactional_db):
         choice = checks.DatasetChoice(id=version.dataset_id)
         return services.launch(owner, recipe="policy", config={}, dataset=choice)
 
-    run = await sync_to_async(prepare)()
+    run = await database_sync_to_async(prepare)()
     ingest_lines, ingest.LINES_PER_READ = ingest.LINES_PER_READ, 2
     try:
         headers = {"authorization": f"Bearer {tokens.run_token(run)}"}
@@ -55,6 +55,9 @@ async def test_examples_stream_in_order(transactional_db):
         lines = b"".join([chunk async for chunk in response.streaming_content]).decode().splitlines()
     finally:
         ingest.LINES_PER_READ = ingest_lines
+        await database_sync_to_async(
+            connections.close_all
+        )()  # of the thread that read; a server does so with the response
     assert [json.loads(line)["key"] for line in lines] == ["e0", "e1", "e2", "e3", "e4"]
     assert "ü" in lines[0]
 

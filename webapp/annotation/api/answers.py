@@ -5,14 +5,12 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from asgiref.sync import sync_to_async
-from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Path as InPath
 from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.accounts.models import Membership, Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 from webapp.datasets.services import safe_name
@@ -28,7 +26,8 @@ Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
 
 
 class AnswerOut(Schema):
-    """`content` names responses by their ids: what a person saw swapped is turned back. `name` only for owners."""
+    """`content` names responses by their ids: what a person saw swapped is turned back. `name` only where it was
+    asked for."""
 
     id: int
     task: int
@@ -61,7 +60,7 @@ class AnswerList(Schema):
 
 class AnswerFilter(Schema):
     revisions: bool = Field(False, description="Superseded revisions too")
-    names: bool = Field(False, description="Names beside the pseudonyms; for owners")
+    names: bool = Field(False, description="Names beside the pseudonyms; not for reviewers")
 
 
 class PublishIn(Schema):
@@ -82,12 +81,6 @@ class PublishedOut(Schema):
     counts: dict[str, int]
 
 
-def _people(membership: Membership, project: Project, names: bool) -> Faces:
-    if names and not membership.may(Role.OWNER):
-        raise PermissionDenied("Only owners may see the names of annotators.")
-    return faces(project, named=names)
-
-
 @router.get("/projects/{int:project_id}/answers", response=AnswerList, summary="Its answers, oldest first")
 def list_answers(
     request: HttpRequest, project_id: Id, given: Query[AnswerFilter], cursor: str | None = None, limit: int = 50
@@ -99,7 +92,7 @@ def list_answers(
     after = whole(cursor) if cursor else 0
     if after is None:
         raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
-    people = _people(membership, project, given.names)
+    people = faces(project, named=access.named(membership, given.names))
     found = queries.page(project, people, after, limit + 1, given.revisions)
     more = str(found[limit - 1]["id"]) if len(found) > limit else None
     return {"items": found[:limit], "next": more}
@@ -112,7 +105,7 @@ def export(
     """Un-swapped, under pseudonyms. In CSV, text that a spreadsheet would run begins with an apostrophe."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    people = _people(membership, project, given.names)
+    people = faces(project, named=access.named(membership, given.names))
     kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
     response = StreamingHttpResponse(_chunks(project, people, format, given.revisions), content_type=kind)
     response["Content-Disposition"] = f'attachment; filename="{safe_name(project.name)}-answers.{format}"'

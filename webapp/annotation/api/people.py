@@ -25,12 +25,14 @@ router = Router(tags=["annotation"])
 
 @router.get("/projects/{int:project_id}/people", response=s.PersonList, summary="How each person works")
 def people(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
-    """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first. The figures are as of
+    """Reviewers see pseudonyms. Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first. The figures are as of
     `computed_at`; with `state` `computing`, newer answers are being counted."""
-    project = access.project_read(require(request), project_id)
+    membership = require(request)
+    project = access.project_read(membership, project_id)
     report = standing.freshen(project)
     state = "ready" if agreement.fresh(report, project) else "computing"
-    items = [shapes.person(row) for row in queries.people(project)]
+    named = access.may_name(membership)
+    items = [shapes.person(row, named) for row in queries.people(project)]
     return {"state": state, "computed_at": report.computed_at, "items": items}
 
 
@@ -57,7 +59,7 @@ def _member(membership: Membership, payload: s.ParticipantIn) -> User:
 
 
 def _person(project: Project, user_id: int) -> dict[str, Any]:
-    return shapes.person(next(row for row in queries.people(project) if row.user.pk == user_id))
+    return shapes.person(next(row for row in queries.people(project) if row.user.pk == user_id), named=True)
 
 
 @router.patch("/projects/{int:project_id}/people/{int:user_id}", response=s.PersonOut, summary="Pause or let on")

@@ -130,11 +130,13 @@ def set_state(request: HttpRequest, project_id: ProjectId, payload: s.StateIn) -
 
 @router.get("/projects/{int:project_id}/progress", response=s.StatusOut, summary="How far it is, how fast, until when")
 def progress(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
-    project = access.project_read(require(request), project_id)
+    membership = require(request)
+    project = access.project_read(membership, project_id)
     far = queries.progress(project)
     pace = queries.pace(project, far)
     standing.freshen(project)
-    told = advice.warnings(project, far, persons.people(project), queries.open_comments(project))
+    people, remarks = persons.people(project), queries.open_comments(project)
+    told = advice.warnings(project, far, people, remarks, access.may_name(membership))
     return {
         "progress": shapes.progress(far),
         "open_now": queries.held(project),

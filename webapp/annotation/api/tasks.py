@@ -12,6 +12,7 @@ from .. import access, shapes
 from .. import schemas as s
 from ..models import Task
 from ..queries import tasks as queries
+from ..queries.faces import Faces, faces
 from ..services import gold as marking
 from ..services import tasks as services
 from .projects import ProjectId
@@ -35,8 +36,10 @@ def tasks(
 
 
 @router.get("/projects/{int:project_id}/tasks/{int:task_id}", response=s.TaskDetail, summary="One with its answers")
-def task(request: HttpRequest, project_id: ProjectId, task_id: ProjectId) -> dict[str, Any]:
-    return _detail(_task(request, project_id, task_id))
+def task(request: HttpRequest, project_id: ProjectId, task_id: ProjectId, names: bool = False) -> dict[str, Any]:
+    """`names`: beside the pseudonyms; not for reviewers."""
+    row = _task(request, project_id, task_id)
+    return _detail(row, faces(row.project, named=access.named(require(request), names)))
 
 
 def _task(request: HttpRequest, project_id: int, task_id: int) -> Task:
@@ -46,10 +49,11 @@ def _task(request: HttpRequest, project_id: int, task_id: int) -> Task:
     return row
 
 
-def _detail(row: Task) -> dict[str, Any]:
+def _detail(row: Task, people: Faces) -> dict[str, Any]:
     listed = queries.tasks(row.project).get(pk=row.pk)  # with the counts of the list
-    seats = [shapes.seat(each) for each in queries.seats(row)]
-    return {**shapes.task(listed), "seats": seats, "comments": [shapes.comment(c) for c in queries.comments(row)]}
+    seats = [shapes.seat(each, people) for each in queries.seats(row)]
+    comments = [shapes.comment(each, people) for each in queries.comments(row)]
+    return {**shapes.task(listed), "seats": seats, "comments": comments}
 
 
 @router.put("/projects/{int:project_id}/tasks/{int:task_id}/gold", response=s.TaskDetail, summary="Give a known answer")
@@ -57,7 +61,7 @@ def set_gold(request: HttpRequest, project_id: ProjectId, task_id: ProjectId, pa
     """Answers that are there already are held against it. 409 for kinds whose answers cannot be checked."""
     membership = access.may_write(require(request))
     row = services.set_gold(membership, _task(request, project_id, task_id), payload.content)
-    return _detail(row)
+    return _detail(row, faces(row.project))
 
 
 @router.post("/projects/{int:project_id}/gold", response=s.MarkOut, summary="Make gold tasks from what is known")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.core.problems import Invalid
-from webapp.core.templatetags.text import MAX_CHARACTERS, markdown
+from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown
 
 from .. import access
 from ..services import keys
@@ -23,6 +23,7 @@ class Keys(Schema):
 
 class Texts(Schema):
     texts: list[str] = Field(max_length=64, description="Markdown with formulas between dollar signs")
+    inline: bool = Field(False, description="As what stands within a line: a criterion, a reason")
 
 
 class Formatted(Schema):
@@ -41,4 +42,5 @@ def render(request: HttpRequest, payload: Texts) -> object:
     require(request)
     if sum(map(len, payload.texts)) > 2 * MAX_CHARACTERS:
         raise Invalid("Too much text at once.", {"texts": f"more than {2 * MAX_CHARACTERS:,} characters"})
-    return {"html": [str(markdown(text)) for text in payload.texts]}
+    draw = line if payload.inline else markdown
+    return {"html": [str(draw(text)) for text in payload.texts]}

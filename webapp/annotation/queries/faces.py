@@ -14,7 +14,7 @@ GRID_UP_TO = 16  # people; more are a list
 
 @dataclass(frozen=True)
 class Faces:
-    """How people are shown: under pseudonyms, or under their names where the reader may see them and wants to."""
+    """How people are shown: under pseudonyms, or under their names where the reader `access.may_name` them and wants to."""
 
     by_user: Mapping[int, Rater]
     named: bool = False
@@ -23,7 +23,11 @@ class Faces:
         rater = self.by_user.get(user)
         if rater is None:
             return "Somebody who left"
-        return rater.name if self.named and rater.name else rater.label
+        return rater.name if self.named else rater.label
+
+    def pseudonym(self, user: int) -> str:
+        rater = self.by_user.get(user)
+        return rater.pseudonym if rater else "annotator-0"
 
     def number(self, user: int) -> int:
         rater = self.by_user.get(user)
@@ -73,11 +77,7 @@ def published(report: AgreementReport, people: Faces, newest: int) -> dict[str, 
 
 
 def _renamed(part: dict[str, Any], people: Faces) -> dict[str, Any]:
-    def name(user: int) -> str:
-        rater = people.by_user.get(user)
-        return rater.pseudonym if rater else "annotator-0"
-
-    pairs = [{**pair, "raters": [name(user) for user in pair["raters"]]} for pair in part["pairs"]]
+    pairs = [{**pair, "raters": [people.pseudonym(user) for user in pair["raters"]]} for pair in part["pairs"]]
     return {**part, "pairs": pairs}
 
 

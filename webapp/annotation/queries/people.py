@@ -19,6 +19,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User
 
 from ..models import AgreementReport, Assignment, Participant, Project
+from .raters import Rater, raters
 
 FAST_SHARE, ENOUGH = 0.2, 5  # a warning needs this share of fast answers, among so many
 LOW_GOLD = 0.7
@@ -108,9 +109,11 @@ class Line(NamedTuple):
 
 @dataclass
 class Person:
-    """`role` is None for somebody who has left the workspace; their work stays."""
+    """`role` is None for somebody who has left the workspace; their work stays. `rater` is who they are among answers,
+    None for somebody who has not answered nor taken part."""
 
     user: User
+    rater: Rater | None = None
     joined_at: datetime | None = None
     takes_part: bool = False
     paused: bool = False
@@ -128,10 +131,19 @@ class Person:
         """Made when somebody asks: pages that list people do without."""
         return [Point.unpacked(point, at=date.fromisoformat(at)) for at, *point in self.kept]
 
+    @property
+    def label(self) -> str:
+        """The pseudonym, as pages write it."""
+        return self.rater.label if self.rater else "Somebody"
+
+    def shown(self, named: bool) -> str:
+        """How a page calls them: by name for those who `access.may_name`."""
+        return str(self.user) if named else self.label
+
 
 def people(project: Project) -> list[Person]:
-    """Everybody who takes part or has worked, the busiest first, with the figures as of the last measuring; in five
-    queries however many people and answers there are."""
+    """Everybody who takes part or has worked, the busiest first, with the figures as of the last measuring; in as
+    many queries however many people and answers there are."""
     kept = AgreementReport.objects.filter(project=project).values_list("people", flat=True).first() or {}
     found = _persons(project, map(int, kept))
     for user_id, figures in kept.items():
@@ -140,7 +152,7 @@ def people(project: Project) -> list[Person]:
         person.last_at = datetime.fromisoformat(figures["last_at"])
         person.warnings, person.kept = figures["warnings"], figures["points"]
         person.drift = {name: Line(*line) for name, line in figures["drift"].items()}
-    return sorted(found.values(), key=lambda person: (-person.total.done, not person.takes_part, str(person.user)))
+    return sorted(found.values(), key=lambda person: (-person.total.done, not person.takes_part, person.user.pk))
 
 
 def measure(project: Project) -> dict[str, Any]:
@@ -251,10 +263,10 @@ def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
     }
     parts = {row.user_id: row for row in Participant.objects.filter(project=project)}
     roles = dict(Membership.objects.filter(workspace_id=project.workspace_id).values_list("user_id", "role"))
-    found = {}
+    found, known = {}, raters(project)
     for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email"):
         part = parts.get(user.pk)
-        person = Person(user, takes_part=part is not None, role=roles.get(user.pk))
+        person = Person(user, known.get(user.pk), takes_part=part is not None, role=roles.get(user.pk))
         if part:
             person.joined_at, person.paused = part.created_at, part.paused
         person.skipped, person.open = counted.get(user.pk, (0, 0))

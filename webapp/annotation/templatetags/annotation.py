@@ -95,9 +95,11 @@ def share_cell(share: Share | None, missing: str = "") -> SafeString:
 
 
 @register.simple_tag
-def person_cell(person: Person, full: bool = False) -> SafeString:
-    """Avatar and name of one of the people; `full` adds the address. Not a template, for the reason of `share_cell`."""
-    name = str(person.user)
+def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
+    """Avatar and name of one of the people, or the pseudonym; `full` adds pseudonym and address to the name. Not a
+    template, for the reason of `share_cell`."""
+    name = person.shown(named)
+    address = f" · {person.user.email}" if person.user.name else ""
     return format_html(
         '<div class="row nowrap gap-2"><span class="avatar" aria-hidden="true">{}</span><div class="person">'
         '<span class="strong">{}</span>{}{}{}</div></div>',
@@ -105,7 +107,7 @@ def person_cell(person: Person, full: bool = False) -> SafeString:
         name,
         format_html(' <span class="chip" data-tone="warn">{}paused</span>', icon("pause")) if person.paused else "",
         format_html(' <span class="chip">{}</span>', "left") if not person.role else "",
-        format_html('<div class="small muted">{}</div>', person.user.email) if full and person.user.name else "",
+        format_html('<div class="small muted">{}{}</div>', person.label, address) if named and full else "",
     )
 
 

@@ -52,7 +52,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
             problems = problem.fields
     report = standing.freshen(project)
     context = pages.context(membership, project, "people") | {
-        **_listed(request.GET, persons.people(project)),
+        **_listed(request.GET, persons.people(project), access.may_name(membership)),
         "report": report,
         "fresh": agreement.fresh(report, project),
         "compares": persons.compares(project),
@@ -65,19 +65,24 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
     return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
 
 
-def _listed(given: QueryDict, everybody: list[persons.Person]) -> dict[str, Any]:
-    """The people of this page: those whom the words and the choice leave, from a place on."""
+def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> dict[str, Any]:
+    """The people of this page: those whom the words and the choice leave, from a place on. Who sees pseudonyms finds
+    nobody by name."""
     words = given.get("q", "")[:200].strip()
-    named = [p for p in everybody if words.lower() in f"{p.user.name} {p.user.email}".lower()]
-    warned = [person for person in named if person.warnings]
+
+    def says(person: persons.Person) -> str:
+        return f"{person.label} {person.user.name} {person.user.email}" if named else person.label
+
+    found = [person for person in everybody if words.lower() in says(person).lower()]
+    warned = [person for person in found if person.warnings]
     show = "warned" if given.get("show") == "warned" else ""
-    chosen, start = warned if show else named, whole(given.get("from", ""), 6) or 0
+    chosen, start = warned if show else found, whole(given.get("from", ""), 6) or 0
     like = urlencode({name: value for name, value in (("q", words), ("show", show)) if value})
     return {
         "people": chosen[start : start + PAGE],
         "everybody": len(everybody),
         "searchable": len(everybody) > PAGE or like,
-        "shown": [("", "Everybody", len(named)), ("warned", "With a warning", len(warned))],
+        "shown": [("", "Everybody", len(found)), ("warned", "With a warning", len(warned))],
         "show": show,
         "words": words,
         "like": like,

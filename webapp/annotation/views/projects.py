@@ -88,7 +88,7 @@ def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "people": people[:8],
         "people_count": len(people),
         "held": queries.held(row),
-        "warnings": advice.warnings(row, context["progress"], people, remarks),
+        "warnings": advice.warnings(row, context["progress"], people, remarks, context["may_name"]),
         "steps": advice.next_steps(membership, row, context["progress"], people),
     }
     return render(request, "annotation/project.html", context)
@@ -123,14 +123,14 @@ def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBas
             return redirect("project_guidelines", project_id)
         except Invalid as problem:
             form.problems = problem.fields
-    versions = list(queries.guidelines(row)[:50])
+    versions, people = list(queries.guidelines(row)[:50]), pages.seen_as(request, membership, row)
     context = pages.context(membership, row, "guidelines") | {
         "form": form,
         "text": versions[0].text if text is None and versions else text or "",
         "newest": versions[0] if versions else None,
         "history": diffs.history(versions),
         "editing": bool(form.problems) or "edit" in request.GET,
-        "remarks": list(queries.guideline_remarks(row)[:20]),
+        "remarks": [(each, people.author(each.author)) for each in queries.guideline_remarks(row)[:20]],
     }
     return render(request, "annotation/project_guidelines.html", context, status=422 if form.problems else 200)
 

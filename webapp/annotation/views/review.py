@@ -10,12 +10,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
-from webapp.accounts.models import Membership, Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, pages
-from ..models import Project
 from ..queries import agreement, answers, review, review_page
 from ..queries.faces import Faces, comment, faces, grid, matrix
 from ..queries.fields import cell, tasks_behind
@@ -27,11 +25,6 @@ CELL_PAGE = ANSWERS_PAGE = 50
 REMARKS = 20  # open ones on the list; the others follow as these are dealt with
 
 
-def seen_as(request: HttpRequest, membership: Membership, project: Project) -> Faces:
-    """Pseudonyms, unless an owner asks for names."""
-    return faces(project, named=membership.may(Role.OWNER) and request.GET.get("names") == "1")
-
-
 @member(access.READER)
 @never_cache
 @require_GET
@@ -41,7 +34,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
     project = access.project_read(membership, project_id)
     report = standing.freshen(project)
     matching.ask(project)
-    people = seen_as(request, membership, project)
+    people = pages.seen_as(request, membership, project)
     body = report.body or {}
     field = _chosen(body.get("fields", []), request.GET.get("field", ""))
     context = pages.context(membership, project, "agreement") | {
@@ -49,7 +42,6 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
         "body": body,
         "fresh": agreement.fresh(report, project),
         "people": people,
-        "may_name": membership.may(Role.OWNER),
         "named": people.named,
         "field": field,
         "chart": grid(field["pairs"], people) if field else None,
@@ -93,7 +85,7 @@ def agreement_tasks(request: HttpRequest, project_id: int) -> HttpResponseBase:
     """The tasks behind one cell of a confusion matrix: `?field=&pair=1-2&first=value&second=value`."""
     membership = require(request)
     project = access.project_read(membership, project_id)
-    people = seen_as(request, membership, project)
+    people = pages.seen_as(request, membership, project)
     given = request.GET
     values = (given.get("first", "")[:80].replace("\0", ""), given.get("second", "")[:80].replace("\0", ""))
     found = cell(project, people, given.get("field", ""), given.get("pair", ""), values)
@@ -150,7 +142,7 @@ def review_task(request: HttpRequest, project_id: int, task_id: int) -> HttpResp
     if task.project_id != project.pk:
         raise Http404("no such task")
     standing.review_tasks(project, [task.pk])
-    people = seen_as(request, membership, project)
+    people = pages.seen_as(request, membership, project)
     context = pages.context(membership, project, "review") | {
         "task": task,
         "data": review_page.task(review.opened(task), people),
@@ -195,7 +187,7 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
     membership = require(request)
     project = access.project_read(membership, project_id)
     standing.freshen(project)
-    people = seen_as(request, membership, project)
+    people = pages.seen_as(request, membership, project)
     after_id = whole(request.GET.get("after", "")) or 0
     rows = answers.page(project, people, after_id, ANSWERS_PAGE + 1)
     context = pages.context(membership, project, "answers") | {
@@ -203,7 +195,6 @@ def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "next": rows[ANSWERS_PAGE - 1]["id"] if len(rows) > ANSWERS_PAGE else None,
         "started": bool(after_id),
         "named": people.named,
-        "may_name": membership.may(Role.OWNER),
         "far": review.far(project),
         "job": jobs(project).get("publish"),
         "versions": answers.versions(project),

@@ -72,15 +72,16 @@ def project_task(request: HttpRequest, project_id: int, task_id: int) -> HttpRes
     record = task.example.record
     sides = kinds.subject_sides(task.subject)
     before, after = queries.neighbours(task)
-    seats = queries.seats(task)
+    seats, people = queries.seats(task), pages.seen_as(request, membership, project)
     context = pages.context(membership, project, "tasks") | {
         "task": task,
         "record": record,
         "responses": [each for each in record.responses if each.id in sides] or list(record.responses),
         "sides": sides,
-        "seats": seats,
-        "answers": [(seat, seat.given[0]) for seat in seats if _stands(seat)],
-        "comments": list(queries.comments(task)),
+        "named": people.named,
+        "seats": [(seat, people.label(seat.user_id)) for seat in seats],
+        "answers": [(seat, people.label(seat.user_id), seat.given[0]) for seat in seats if _stands(seat)],
+        "comments": [(row, people.author(row.author)) for row in queries.comments(task)],
         "before": before,
         "after": after,
         "labelled": known.from_labels(project.kind, task.subject, task.example.content),

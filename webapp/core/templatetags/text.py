@@ -1,7 +1,8 @@
-"""`{{ text|markdown }}`: text by models and strangers as safe HTML."""
+"""`{{ text|markdown }}` and, within a line, `{{ text|line }}`: text by models and strangers as safe HTML."""
 
 from collections.abc import Sequence
 from functools import lru_cache
+from re import compile as pattern
 from unicodedata import bidirectional
 
 import nh3
@@ -25,13 +26,15 @@ TAGS = {
     *("p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre", "code"),
     *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td", "span", "div"),
 }
+INLINE = {"br", "code", "em", "strong", "s", "a", "span"}
+MARKED = pattern(r"[*_`~$\\<>&\n]|\]\(")  # without any of it, a line is what it looks like
 ATTRIBUTES = {"*": {"dir"}, "a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "div": {"class"}}
 
 
 def _math(content: str, options: dict[str, bool]) -> str:
     """Formulas stay as their source, marked for the page's script, and readable without it."""
     mark = "math display" if options.get("display_mode") else "math"
-    return f'<span class="{mark}">{escape(content)}</span>'
+    return f'<span class="{mark}" dir="ltr">{escape(content)}</span>'  # its letters tell no direction of the words around it
 
 
 def _brackets(state: StateInline, silent: bool) -> bool:
@@ -67,6 +70,14 @@ def _parser() -> MarkdownIt:
     return parser
 
 
+def _apart(tokens: Sequence[Token]) -> None:
+    """Code has a direction of its own and gives the words around it none."""
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "code_inline":
+                child.attrSet("dir", "auto")
+
+
 def _direct(tokens: Sequence[Token]) -> None:
     """Gives blocks their direction. What holds blocks begins from the right where its first text does: then numbers and
     lines beside it stand there as well. From the end, so that the text that follows is known."""
@@ -98,10 +109,29 @@ def markdown(text: str | None) -> SafeString:
     parser = _parser()
     tokens: Sequence[Token] = parser.parse(text)
     _direct(tokens)
+    return _clean(parser, tokens, TAGS)
+
+
+@register.filter
+def line(text: str | None) -> SafeString:
+    """Text that stands in a line of its own page, such as a criterion: emphasis, code, links and formulas as `markdown` has
+    them, but no blocks and no displayed formulas. Whoever shows it gives its place `dir="auto"`."""
+    if not text:
+        return mark_safe("")  # noqa: S308  empty
+    if len(text) > MAX_CHARACTERS or not MARKED.search(text):
+        return mark_safe(escape(text))  # noqa: S308  escaped
+    parser = _parser()
+    return _clean(parser, parser.parseInline(text.strip()), INLINE)
+
+
+def _clean(parser: MarkdownIt, tokens: Sequence[Token], tags: set[str]) -> SafeString:
+    _apart(tokens)
     html = parser.renderer.render(tokens, parser.options, {})
+    if tags is INLINE:
+        html = html.replace('<span class="math display"', '<span class="math"')  # the text itself has no quotes left
     clean = nh3.clean(
         html,
-        tags=TAGS,
+        tags=tags,
         attributes=ATTRIBUTES,
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",

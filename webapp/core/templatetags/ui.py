@@ -146,9 +146,10 @@ def as_json(value: Any) -> str:
 
 @register.filter
 def initials(name: str) -> str:
-    """Two letters for an avatar: of the first and last word, or the first two of an address."""
+    """Two letters for an avatar: of the first and last word, or the first two of an address; a number stays whole."""
     words = name.split("@")[0].replace(".", " ").replace("_", " ").split()
-    return (words[0][0] + words[-1][0] if len(words) > 1 else "".join(words)[:2]).upper()
+    last = words[-1] if words and words[-1].isdecimal() else "".join(words[-1:])[:1]
+    return (words[0][0] + last if len(words) > 1 else "".join(words)[:2]).upper()
 
 
 @register.filter

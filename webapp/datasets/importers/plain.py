@@ -51,7 +51,7 @@ def pair(data: dict[str, Any]) -> Example | None:
     chosen, rejected = data["responses"]
     texts = (chosen["text"], rejected["text"], data.get("source", ""), data.get("domain", ""))
     prompt = tuple(map(_message, data["prompt"]))
-    if not TEXT.issuperset(map(type, texts)) or not prompt or None in prompt:
+    if not TEXT.issuperset(map(type, texts)) or not prompt or not all(prompt):
         return None
     values = DEFAULTS | data
     values["prompt"], values["preferences"] = prompt, PREFERENCES

@@ -79,11 +79,19 @@ def told(job: CurationJob) -> str:
     """What a finished job found, in one sentence."""
     found = job.result
     if job.kind == CurationJob.Kind.DUPLICATES:
-        return f"{found['exact']:,} exact and {found['near']:,} near duplicates of {found['groups']:,} examples."
+        if not found["groups"]:
+            return f"No duplicates among {found['examples']:,} examples."
+        repeated = f"{found['exact']:,} exact and {found['near']:,} near duplicates of {found['groups']:,} examples"
+        return f"{repeated}, among {found['examples']:,}."
     if job.kind == CurationJob.Kind.CRITERIA:
+        if not found["judged"]:
+            return (
+                f"None of the {found['without_verdicts']:,} criteria has two verdicts to compare. "
+                "Grade the responses in a project and publish it, or give criteria verifiers."
+            )
         return (
             f"{found['idle']:,} of {found['judged']:,} criteria with verdicts never discriminate; "
-            f"{found['without_verdicts']:,} have no verdicts."
+            f"{found['without_verdicts']:,} have fewer than two."
         )
     if job.kind == CurationJob.Kind.STRUCTURE:
         named = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in found["codes"].items())

@@ -14,13 +14,17 @@ function fetched() {
   return import("../vendor/katex/katex.js");
 }
 
+/** Has the library ready before a formula is there. */
+export function fetchMath() {
+  return (library ??= fetched());
+}
+
 /** Draws every `.math` below `root` that is not drawn yet; a formula that cannot be read stays as its source. */
 export async function renderMath(root) {
   const found = [...root.querySelectorAll(".math:not([data-drawn], :has(.math))")];
   if (!found.length) return;
   for (const element of found) element.dataset.drawn = ""; // at once: while the library comes, nobody else takes them
-  library ??= fetched();
-  const { default: katex } = await library;
+  const { default: katex } = await fetchMath();
   for (const element of found) {
     const source = element.textContent;
     try {

@@ -1,5 +1,6 @@
 // The rollout viewer: one step and phase at a time, responses in their groups, verdicts in words. New steps announce
 // themselves; what is being read stays where it is. Step, phase, filters, order and tint live in the address.
+import { line } from "./annotate/text.js";
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make, score } from "./format.js";
@@ -203,7 +204,7 @@ function criterion({ text, points, kind, verdict }) {
   const good = verdict.met === null ? null : verdict.met === points > 0;
   const shape = verdict.met === null ? icon("circle-help") : verdict.met ? icon("check") : icon("x");
   const word = verdict.met === null ? "no verdict" : verdict.met ? "met" : "not met";
-  const item = make("li", "criterion", shape, make("span", "criterion-text", text), make("span", "criterion-points num", `${points > 0 ? "+" : "−"}${Math.abs(points)}`), make("span", "criterion-word", word));
+  const item = make("li", "criterion", shape, line(make("span", "criterion-text"), text), make("span", "criterion-points num", `${points > 0 ? "+" : "−"}${Math.abs(points)}`), make("span", "criterion-word", word));
   item.dataset.tone = good === null ? "warn" : good ? "good" : "bad";
   if (state.criterion === text) item.classList.add("is-chosen");
   if (verdict.note) item.append(make("span", "criterion-note tiny muted", verdict.note));

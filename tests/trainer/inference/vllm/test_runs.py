@@ -91,7 +91,7 @@ def test_a_run_whose_engine_and_then_whose_process_is_killed_resumes_to_the_same
     process.kill()
     process.wait()
     assert not psutil.wait_procs(left, timeout=_PATIENCE_S)[1], "engines end with the run"
-    subprocess.run(command, check=True)
+    assert run_policy(config, examples_file, small_dir, broken, Watching(broken), resume=True)
     assert metrics_of(broken) == metrics_of(whole)
 
 

@@ -88,7 +88,6 @@ IMPORTED = {  # path -> counts of the version
     "ukpconvarg1": {"examples": 16_927, "preferences": 84_445, "repeated": 1370},  # a sample lies beside the whole
     "ukpconvarg1/arguments.jsonl": {"examples": 1052},
     "ukpconvarg1/pairs_sample_3topics.jsonl": {"examples": 1370},
-    "ukpconvarg1/pairs_with_reasons.jsonl.gz": {"examples": 16_927, "preferences": 84_445},
     "ukpconvarg1/ranking.tsv": {"examples": 1052},
     "ukpconvarg1/strict_labels.tsv": {"examples": 11_650, "preferences": 11_650},
     "writingbench": {"examples": 222, "criteria": 1110},

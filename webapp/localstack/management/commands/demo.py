@@ -24,6 +24,7 @@ class Command(BaseCommand):
     help = "Load the demo and start its run"
 
     def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--data", action="store_true", help="only the data and its projects, which need no model")
         parser.add_argument("--link", action="store_true", help="only make the owner and print a sign-in link")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -35,6 +36,8 @@ class Command(BaseCommand):
         for name, file in DATASETS.items():
             import_dataset(membership, name, FOLDER / file)
         open_projects(membership)
+        if options["data"]:
+            return
         register_model(membership)
         run = launch(membership)
         self.stdout.write(f"{public_url()}/runs/{run}")

@@ -62,7 +62,7 @@ class Welcome:
         link = _sign_in_link() if self.demo else ""
         self.board.note(f"\nTouchstone is at {public_url()}")
         if link:
-            self.board.note(f"Sign in once as {DEMO_EMAIL}: {link}")
+            self.board.note(f"Sign in once as {DEMO_EMAIL}:\n{link}")  # alone on its line: the board cuts long ones
         self.board.note("Ctrl-C stops everything; the data stays.\n")
 
 

@@ -260,6 +260,7 @@ function stay(result) {
     const root = el("div.work-after");
     hold(false);
     leaveCurrent();
+    notes.clear(); // they were about the task as it was open
     by("work-foot").hidden = true;
     by("work-widget").replaceChildren(root);
     kind.after(root, result);
@@ -279,7 +280,12 @@ function delivered(entry, result) {
   tasks.take(result.queue);
   sidebar.delivered();
   if (entry.kind === "submit" && result.after?.suggestion)
-    notes.show("after", { title: "A model's view of the task before", body: describe(result.after.suggestion), dismiss: true });
+    notes.show("after", {
+      title: "The task before",
+      body: `You: ${describe(entry.body.content)}. A model: ${describe(result.after.suggestion)}.`,
+      actions: [["Open it again", () => reopen(entry.id)]],
+      dismiss: true,
+    });
   if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
 }
 

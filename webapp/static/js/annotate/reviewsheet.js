@@ -1,7 +1,7 @@
 // How a task under review is drawn: the prompt and responses, and the table of what each person said with the result.
 import { icon } from "../icons.js";
 import { el } from "./dom.js";
-import { cut, TextPanel } from "./text.js";
+import { cut, line, TextPanel } from "./text.js";
 
 export const words = {
   sources: {
@@ -47,8 +47,8 @@ export function drawSheet(place, view) {
   const head = el("tr", {}, el("th", { scope: "col", class: "what" }, ...heading(data)), ...data.people.map((person, index) => el("th", { scope: "col" }, personHead(person, index, view))), el("th", { scope: "col", class: "result" }, "What stands"));
   const body = data.rows.map((row, index) => drawRow(row, index, view));
   if (!body.length) body.push(el("tr", {}, el("td", { colspan: String(data.people.length + 2), class: "soft" }, "There is nothing to decide: no items were given.")));
-  const notes = data.people.some((person) => person.note) ? [el("tr", { class: "notes" }, el("th", { scope: "row", class: "what" }, "Note"), ...data.people.map((person) => el("td", {}, person.note || "")), el("td", {}))] : [];
-  place.replaceChildren(el("table", { class: "sheet" }, el("thead", {}, head), el("tbody", {}, ...body, ...notes)));
+  const notes = data.people.some((person) => person.note) ? [el("tr", { class: "notes" }, el("th", { scope: "row", class: "what" }, "Note"), ...data.people.map((person) => person.note ? line(el("td"), person.note) : el("td")), el("td", {}))] : [];
+  place.replaceChildren(el("table", { class: "sheet", "data-kind": data.kind }, el("thead", {}, head), el("tbody", {}, ...body, ...notes)));
 }
 
 function heading(data) {
@@ -69,10 +69,10 @@ function drawRow(row, index, view) {
   const current = index === view.focus;
   const decision = view.decisions[row.id];
   const state = decision ? (row.agreed && decision === row.agreed ? "agreed" : decision.action) : "open";
-  const line = el("tr", { "data-state": state, "aria-current": current ? "true" : null, onclick: (event) => event.target.closest("button,select,input,textarea,form") || view.onFocus(index) });
+  const drawn = el("tr", { "data-state": state, "aria-current": current ? "true" : null, onclick: (event) => event.target.closest("button,select,input,textarea,form") || view.onFocus(index) });
   const cells = view.data.people.map((person, place) => el("td", { class: chosen(row, decision, person) ? "chosen" : null }, given(row, person, place, view, index)));
-  line.append(el("th", { scope: "row", class: "what" }, row.type === "item" ? support(row, view.data) : row.label), ...cells, el("td", { class: "result" }, result(row, index, decision, view, current)));
-  return line;
+  drawn.append(el("th", { scope: "row", class: "what" }, row.type === "item" ? support(row, view.data) : line(el("div"), row.label)), ...cells, el("td", { class: "result" }, result(row, index, decision, view, current)));
+  return drawn;
 }
 
 function support(row, data) {
@@ -110,7 +110,7 @@ function about({ response, start, end }, responses) {
 }
 
 function itemParts(item, responses) {
-  const parts = [el("span", { class: "item-text", dir: "auto" }, item.text)];
+  const parts = [line(el("span", { class: "item-text" }), item.text)];
   const facts = [];
   if (item.points !== undefined) facts.push(el("span", { class: `points num ${item.points < 0 ? "bad" : "good"}` }, `${item.points > 0 ? "+" : "−"}${Math.abs(item.points)}`), item.kind === "hard" ? "hard rule" : "principle", item.importance);
   if (item.response) facts.push(...about(item, responses));

@@ -22,7 +22,7 @@ export class Tasks {
     for (const item of items) {
       if (this.leaving(item.id) || this.held.some((held) => held.id === item.id)) continue;
       this.held.push(item);
-      warm([...item.view.prompt.map((message) => message.content), ...item.view.responses.map((response) => response.text)]);
+      warm([...item.view.prompt.map((message) => message.content), ...item.view.responses.map((response) => response.text)], (item.view.criteria ?? []).map(({ text }) => text));
     }
     this.changed();
   }

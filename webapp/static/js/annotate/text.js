@@ -4,10 +4,12 @@ import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { align, toRange, toSource } from "./aligned.js";
 import { el, recall, remember } from "./dom.js";
-import { renderMath } from "../math.js";
+import { fetchMath, renderMath } from "../math.js";
 
 const panels = new Set();
-const pages = new Map(); // text -> promise of its HTML
+const pages = new Map(); // text -> promise of its HTML; lines likewise, for what stands within a line
+const lines = new Map();
+const shown = new WeakMap(); // element of a line -> its text
 const MAX_KEPT = 200;
 // what formatting would change; a text without any of it stays one piece, as it was written
 const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s|^(?: {4}|\t)\s*\S/m;
@@ -15,7 +17,7 @@ const MOST_TEXTS = 64;
 const MOST_CHARACTERS = 200_000; // of one text, or of several together; a longer one stays as it was written
 const drawable = (text) => text.length <= MOST_CHARACTERS && MARKED.test(text);
 let formatted = recall("formatted", true);
-let batch = null;
+const batches = new Map(); // of pages, of lines: the request that is being filled
 let missed = false; // said once, not for each text while the network is away
 
 const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
@@ -38,36 +40,67 @@ export function setFormatted(on) {
   remember("formatted", on);
   document.dispatchEvent(new CustomEvent("work:formatted"));
   for (const panel of panels) panel.draw();
+  for (const element of document.querySelectorAll("[data-line]")) drawLine(element);
 }
 
-/** Has texts ready before they are shown, when the formatted view is on. */
-export function warm(texts) {
-  if (formatted) for (const text of texts) if (drawable(text)) htmlOf(text).catch(() => {});
+/** Has texts, and what stands within lines, ready before they are shown, when the formatted view is on. */
+export function warm(texts, within = []) {
+  if (!formatted) return;
+  for (const [kept, wanted] of [[pages, texts], [lines, within]])
+    for (const text of wanted) if (drawable(text)) htmlOf(text, kept).catch(() => {});
+  if (within.some((text) => /\$|\\[([]/.test(text))) fetchMath(); // so that a line has its formulas when it is first seen
 }
 
-function htmlOf(text) {
-  if (!pages.has(text)) {
-    if (pages.size > MAX_KEPT) pages.clear();
-    pages.set(text, asked(text));
-    pages.get(text).catch(() => pages.delete(text));
+function htmlOf(text, kept = pages) {
+  if (!kept.has(text)) {
+    if (kept.size > MAX_KEPT) kept.clear();
+    kept.set(text, asked(text, kept));
+    kept.get(text).catch(() => kept.delete(text));
   }
-  return pages.get(text);
+  return kept.get(text);
+}
+
+/** Shows a short text, such as a criterion, in `element` as the formatted view has it; `element` keeps its words meanwhile. */
+export function line(element, text) {
+  shown.set(element, text);
+  element.dataset.line = "";
+  element.dir = "auto";
+  element.textContent = text;
+  drawLine(element);
+  return element;
+}
+
+async function drawLine(element) {
+  const text = shown.get(element);
+  if (!formatted || !drawable(text)) {
+    element.textContent = text;
+    return;
+  }
+  try {
+    const html = await htmlOf(text, lines);
+    if (!formatted || shown.get(element) !== text) return;
+    element.innerHTML = html; // through the server's allow-list
+    renderMath(element);
+  } catch {
+    element.textContent = text; // as it was written can be read, too
+  }
 }
 
 /** Texts asked for in the same moment travel together, as many as the server takes at once. */
-async function asked(text) {
-  if (!batch || batch.texts.length === MOST_TEXTS || batch.size + text.length > MOST_CHARACTERS) batch = opened();
-  const mine = batch;
+async function asked(text, kept) {
+  const open = batches.get(kept);
+  if (!open || open.texts.length === MOST_TEXTS || open.size + text.length > MOST_CHARACTERS) batches.set(kept, opened(kept));
+  const mine = batches.get(kept);
   mine.size += text.length;
   const place = mine.texts.push(text) - 1;
   return (await mine.answer).html[place];
 }
 
-function opened() {
+function opened(kept) {
   const mine = { texts: [], size: 0 };
   mine.answer = Promise.resolve().then(() => {
-    if (batch === mine) batch = null;
-    return json("/api/v1/render", { body: { texts: mine.texts } });
+    if (batches.get(kept) === mine) batches.delete(kept);
+    return json("/api/v1/render", { body: { texts: mine.texts, inline: kept === lines } });
   });
   return mine;
 }

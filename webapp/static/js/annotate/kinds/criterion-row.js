@@ -138,7 +138,7 @@ export class CriterionRow {
     for (const button of this.kinds) button.ariaPressed = String(button.dataset.kind === kind);
     this.importance.value = importance;
     if (document.activeElement !== this.tags) this.tags.value = tags.join(", ");
-    this.checked.lastChild.textContent = verifier ? told(verifier) : "A judge or person";
+    this.checked.lastChild.textContent = verifier ? told(verifier) : "Judge or person";
     this.checked.toggleAttribute("data-chosen", Boolean(verifier));
   }
 

@@ -2,7 +2,7 @@
 import { icon } from "../../icons.js";
 import { el } from "../dom.js";
 import { pick } from "../picker.js";
-import { cut } from "../text.js";
+import { cut, line } from "../text.js";
 import { clamp, excerpt, keyed, makeCurrent, pointsChip, scrollKeys, soleCard, VERDICTS } from "./parts.js";
 
 export default function mount(root, given) {
@@ -54,7 +54,7 @@ class Grading {
     const hint = VERDICTS[this.suggested.get(criterion.id)];
     const body = el(
       "div.grade-main", {},
-      el("div.grade-line", {}, el("p.grade-text", { dir: "auto", id: `criterion-${index}` }, criterion.text), pointsChip(criterion.points)),
+      el("div.grade-line", {}, line(el("p.grade-text", { id: `criterion-${index}` }), criterion.text), pointsChip(criterion.points)),
       criterion.points < 0 ? el("p.tiny.muted", {}, "A fault: “met” says that the response has it.") : null,
       hint ? el("p.tiny.muted", {}, `The model says: ${hint.words.toLowerCase()}`) : null,
       el("div.grade-actions", {}, el("div.choices", { role: "group", "aria-labelledby": `criterion-${index}` }, ...choices), tools),

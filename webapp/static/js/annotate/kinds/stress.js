@@ -2,6 +2,7 @@
 import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
+import { line } from "../text.js";
 import { pointsChip, VERDICTS } from "./parts.js";
 
 /** `report` as the server gives it after submission and from /rubrics/stress. */
@@ -12,7 +13,7 @@ export function stressTable(report) {
     el(
       "tr", {},
       el("td.fit.top", {}, pointsChip(criterion.points)),
-      el("td.top.stress-text", { dir: "auto" }, criterion.text),
+      line(el("td.top.stress-text"), criterion.text),
       ...letters.map((letter) => verdictCell(criterion.verdicts[letter])),
       el("td.fit.top", {}, power(criterion)),
     ),
