@@ -114,17 +114,19 @@ def measure(name: str, small: bool = False) -> Results:
     last = ""
     with subprocess.Popen(MODULES[name].command(name, small), stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
-            if last:
+            if last.startswith("{"):  # only the last one is the result
                 print(last, flush=True)
             last = line.rstrip("\n")
+            if not last.startswith("{"):
+                print(last, flush=True)
     if process.returncode == 0:
         try:
             found: Results = json.loads(last)
             return found
         except json.JSONDecodeError:
-            print(last, flush=True)
             raise NotTaken("failed: its last line is no JSON object") from None
-    print(last, flush=True)
+    if last.startswith("{"):
+        print(last, flush=True)
     if process.returncode == AWAY:
         raise NotTaken("was not measured here", failed=False)
     raise NotTaken(f"failed with status {process.returncode}")
