@@ -55,7 +55,9 @@ async def test_examples_stream_in_order(transactional_db):
         lines = b"".join([chunk async for chunk in response.streaming_content]).decode().splitlines()
     finally:
         ingest.LINES_PER_READ = ingest_lines
-        await database_sync_to_async(connections.close_all)()  # of the thread that read; a server does so with the response
+        await database_sync_to_async(
+            connections.close_all
+        )()  # of the thread that read; a server does so with the response
     assert [json.loads(line)["key"] for line in lines] == ["e0", "e1", "e2", "e3", "e4"]
     assert "ü" in lines[0]
 
