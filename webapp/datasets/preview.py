@@ -14,6 +14,7 @@ from .importers import REGISTRY, Bundle, Importer, Mapping, RowProblem, files_fo
 SHOWN = 20
 CHECKED = 500  # rows looked at for problems
 AUTO = "auto"
+TEXT_MISSING = "text missing"  # tag of an example whose text is in a file that did not come along
 
 
 def readable(path: Path, file_name: str) -> Bundle:
@@ -41,13 +42,14 @@ def preview(path: Path, file_name: str, format: str = AUTO, mapping: Mapping | N
     mapping = mapping or importer.guess(head)
     examples: list[dict[str, Any]] = []
     problems: list[dict[str, Any]] = []
-    checked = good = 0
+    checked = good = incomplete = 0
     for line, row in islice(_rows(bundle, names, importer, mapping), CHECKED):
         checked += 1
         if isinstance(row, RowProblem):
             problems.append(row.told())
             continue
         good += 1
+        incomplete += TEXT_MISSING in row.tags
         if len(examples) < SHOWN:
             examples.append({"line": line, **row.model_dump(mode="json")})
     return {
@@ -61,6 +63,7 @@ def preview(path: Path, file_name: str, format: str = AUTO, mapping: Mapping | N
         "mapping": mapping,
         "checked": checked,
         "good": good,
+        "incomplete": incomplete,
         "examples": examples,
         "problems": problems[:SHOWN],
         "problem_count": len(problems),

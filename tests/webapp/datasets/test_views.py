@@ -115,7 +115,10 @@ def test_an_example_shows_which_criterion_a_hint_is_about(importing, as_research
     ]
     importing([row(rubric={"criteria": criteria})])
     page = as_researcher.get(f"/examples/{Example.objects.get().pk}").content.decode()
-    assert 'data-code="compound"' in page and '<span class="soft">Names red and explains why it fits.</span>' in page
+    assert (
+        'data-code="compound"' in page
+        and '<div class="soft" dir="auto">Names red and explains why it fits.</div>' in page
+    )
     assert 'data-code="too_few"' not in page
 
 

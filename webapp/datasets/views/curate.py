@@ -91,7 +91,7 @@ def told(job: CurationJob) -> str:
             )
         return (
             f"{found['idle']:,} of {found['judged']:,} criteria with verdicts never discriminate; "
-            f"{found['without_verdicts']:,} have no verdicts."
+            f"{found['without_verdicts']:,} have fewer than two."
         )
     if job.kind == CurationJob.Kind.STRUCTURE:
         named = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in found["codes"].items())

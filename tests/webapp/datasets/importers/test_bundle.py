@@ -112,3 +112,11 @@ def test_an_object_over_several_lines_is_one_row(importing):
     tree = {"id": "n", "requirements": "All", "weight": 1, "sub_tasks": []}
     job = importing(json.dumps(tree, indent=2), file_name="paper.json")
     assert job.format == "paperbench" and job.counts["criteria"] == 1, job.rejected
+
+
+def test_the_preview_counts_rows_whose_text_is_in_a_file_that_did_not_come_along(archive, tmp_path):
+    (alone := tmp_path / "judgments.jsonl").write_text(lines(DECISION))
+    assert preview(alone, alone.name)["incomplete"] == 1
+    assert (
+        preview(archive(pairs_gpt4o_jsonl=lines(PAIR), judgments_jsonl=lines(DECISION)), "data.zip")["incomplete"] == 0
+    )

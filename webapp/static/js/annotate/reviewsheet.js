@@ -48,7 +48,7 @@ export function drawSheet(place, view) {
   const body = data.rows.map((row, index) => drawRow(row, index, view));
   if (!body.length) body.push(el("tr", {}, el("td", { colspan: String(data.people.length + 2), class: "soft" }, "There is nothing to decide: no items were given.")));
   const notes = data.people.some((person) => person.note) ? [el("tr", { class: "notes" }, el("th", { scope: "row", class: "what" }, "Note"), ...data.people.map((person) => person.note ? line(el("td"), person.note) : el("td")), el("td", {}))] : [];
-  place.replaceChildren(el("table", { class: "sheet" }, el("thead", {}, head), el("tbody", {}, ...body, ...notes)));
+  place.replaceChildren(el("table", { class: "sheet", "data-kind": data.kind }, el("thead", {}, head), el("tbody", {}, ...body, ...notes)));
 }
 
 function heading(data) {
@@ -71,7 +71,7 @@ function drawRow(row, index, view) {
   const state = decision ? (row.agreed && decision === row.agreed ? "agreed" : decision.action) : "open";
   const drawn = el("tr", { "data-state": state, "aria-current": current ? "true" : null, onclick: (event) => event.target.closest("button,select,input,textarea,form") || view.onFocus(index) });
   const cells = view.data.people.map((person, place) => el("td", { class: chosen(row, decision, person) ? "chosen" : null }, given(row, person, place, view, index)));
-  drawn.append(el("th", { scope: "row", class: "what" }, row.type === "item" ? support(row, view.data) : line(el("span"), row.label)), ...cells, el("td", { class: "result" }, result(row, index, decision, view, current)));
+  drawn.append(el("th", { scope: "row", class: "what" }, row.type === "item" ? support(row, view.data) : line(el("div"), row.label)), ...cells, el("td", { class: "result" }, result(row, index, decision, view, current)));
   return drawn;
 }
 
