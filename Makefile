@@ -76,7 +76,7 @@ format: setup  ## Bring the code into its one format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging; prints a table and one JSON line
+bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging (about an hour); prints a table and one JSON line
 	$(PY) -m benchmarks
 
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
