@@ -252,7 +252,9 @@ def test_a_task_shows_its_answers_side_by_side_with_what_its_authors_saw(cast, a
     text = as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}").content.decode()
     assert text.count("guidelines v1") == 2
     assert "is much better" in text and "is slightly better" in text
-    assert "Ravi" in text and "Ada" in text
+    assert "Annotator 1" in text and "Annotator 2" in text and "Ravi" not in text
+    named = as_researcher.get(f"/projects/{project.pk}/tasks/{seat.task_id}?names=1").content.decode()
+    assert "Ravi" in named and "Ada" in named
 
 
 @pytest.mark.parametrize(
