@@ -10,7 +10,9 @@ VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
 # Files with tests of a marker: the others, some of which load torch, need not be imported
 MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort)
-PYTEST := OMP_NUM_THREADS=1 $(PY) -m pytest
+# Ray's workers are by default so nice that tests which run beside them would leave them nothing
+TESTING := OMP_NUM_THREADS=1 RAY_worker_niceness=0
+PYTEST := $(TESTING) $(PY) -m pytest
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
 .DEFAULT_GOAL := help
@@ -62,7 +64,7 @@ $(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
 	@rm -f $(VLLM)/.installed-* && touch $@
 
 test-vllm: vllm  ## Run the tests that need vLLM itself (not part of `make test`)
-	OMP_NUM_THREADS=1 $(VLLM)/bin/python -m pytest tests/trainer/inference/vllm
+	$(TESTING) $(VLLM)/bin/python -m pytest tests/trainer/inference/vllm
 
 lint: setup  ## Check style, types and import rules
 	$(PY) -m ruff check .
@@ -74,7 +76,7 @@ format: setup  ## Bring the code into its one format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging; prints a table and one JSON line
+bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging (about an hour); prints a table and one JSON line
 	$(PY) -m benchmarks
 
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric

@@ -1,8 +1,10 @@
-"""Every measurement in turn, each in a process of its own: `make bench`, or `python -m benchmarks [NAME ...]`.
+"""Every measurement in turn, each in a process of its own: `make bench`, or `python -m benchmarks [--small] [NAME ...]`.
 
 Each starts the services it needs in a temporary folder and prints its own table. At the end comes one table of all, and
-as the last line one JSON object `{name: {ours, peer, unit, ratio}}`. Exit status 1 if a measurement failed; the others
-are still taken and printed.
+as the last line one JSON object `{name: {ours, peer, unit, ratio}}`. A measurement that needs what this machine does not
+have says so and is passed over. Exit status 1 if one failed; the others are still taken and printed.
+
+`--small` goes through all of them with little of everything, to see that each works: its numbers say nothing.
 """
 
 import argparse
@@ -10,63 +12,122 @@ import json
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from benchmarks.machine import describe
+from benchmarks.machine import AWAY, describe
+
+VLLM = Path(__file__).parents[1] / ".venv-vllm" / "bin" / "python"
+
+
+@dataclass(frozen=True)
+class Module:
+    """`minutes` as on two cores of a server, roughly; `small` are the arguments that make it quick."""
+
+    about: str
+    minutes: float
+    small: str
+    full: str = ""
+    vllm: bool = False  # runs in the environment that has vLLM, where there is one
+
+    def command(self, name: str, small: bool) -> list[str]:
+        python = VLLM if self.vllm and VLLM.exists() else sys.executable
+        return [str(python), "-m", f"benchmarks.{name}", *(self.small if small else self.full).split()]
+
 
 MODULES = {
-    "launch": "from the launch of a run to its first point",
-    "ingest": "events stored per second",
-    "datasets": "import and reads of a large dataset",
-    "workbench": "an annotator's wait for the next task, in a browser",
-    "answers": "export of answers, and the people of a large project",
-    "annotation": "people annotating: submissions per second and latency",
-    "trainer": "a training step: speed and memory, against TRL",
-    "runners": "synchronous and asynchronous runs of the same work, and what the simulator foretells",
-    "judges": "verdicts per second through an endpoint, against a bare loop and autorubric",
-    "local_judges": "the judge in the box, against one generation per criterion",
+    "launch": Module("from the launch of a run to its first point", 2, "--runs 1"),
+    "ingest": Module("events stored per second", 1, "--posts 5"),
+    "datasets": Module("import and reads of a large dataset", 5, "20000"),
+    "workbench": Module("an annotator's wait for the next task, in a browser", 2, "--tasks 6"),
+    "answers": Module("export of answers, and the people of a large project", 4, "--answers 2000 --exported 500"),
+    "annotation": Module(
+        "people annotating: submissions per second and latency, beside Potato",
+        9,
+        "--seconds 5 --think-seconds 25 --tasks 2000 --peers --peer-seconds 5",
+        full="--peers",
+    ),
+    "trainer": Module("a training step: speed and memory, against TRL", 8, "--steps 1 --group 2 --tokens 8"),
+    "runners": Module(
+        "synchronous and asynchronous runs of the same work, and what the simulator foretells", 4, "--steps 5"
+    ),
+    "samplers": Module(
+        "tokens per second of vLLM and of the local sampler", 4, "--rounds 1 --group 2 --tokens 8", vllm=True
+    ),
+    "judges": Module(
+        "verdicts per second through an endpoint, against a bare loop and autorubric",
+        6,
+        "--responses 20 --pairs 50 --graded 5",
+    ),
+    "local_judges": Module("the judge in the box, against one generation per criterion", 5, "--rounds 1"),
 }
 
 Results = dict[str, dict[str, Any]]
 
 
+class NotTaken(Exception):
+    """A measurement that brought no numbers; the message says why in a few words, what it printed in many."""
+
+    def __init__(self, why: str, failed: bool = True) -> None:
+        super().__init__(why)
+        self.failed = failed
+
+
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MODULES)}; all if left out")
-    names = parser.parse_args(arguments).names or list(MODULES)
+    parser.add_argument("--small", action="store_true", help="little of everything, to see that each part works")
+    options = parser.parse_args(arguments)
+    names = options.names or list(MODULES)
     if unknown := [name for name in names if name not in MODULES]:
         parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(MODULES)}")
     machine = describe()  # before anything is measured: its load is then that of the others on this machine
+    print(f"{machine}\n{len(names)} to measure, {_how_long(names, options.small)}", flush=True)
     results: Results = {}
-    failed = []
+    missing: list[tuple[str, NotTaken]] = []
     for name in names:
-        print(f"== {name}: {MODULES[name]}", flush=True)
+        print(f"\n== {name}: {MODULES[name].about}", flush=True)
         started = time.monotonic()
-        found = measure(name)
+        try:
+            results |= measure(name, options.small)
+        except NotTaken as why:
+            missing.append((name, why))
         print(f"{name} took {time.monotonic() - started:.0f} s", flush=True)
-        if found is None:
-            failed.append(name)
-        results |= found or {}
-    print(f"\n{machine}\n{table(results)}")
-    for name in failed:
-        print(f"{name} failed; what it said is above")
+    print(f"\n{machine}{', SMALL: these numbers say nothing' if options.small else ''}\n{table(results)}")
+    for name, why in missing:
+        print(f"{name} {why}; what it said is above")
     print(json.dumps(results))
-    return 1 if failed else 0
+    return 1 if any(why.failed for _, why in missing) else 0
 
 
-def measure(name: str) -> Results | None:
-    """Runs `benchmarks.NAME`, shows what it prints as it comes, and takes its last line; None if it failed."""
+def _how_long(names: list[str], small: bool) -> str:
+    if small:
+        return "little of each: about a minute apiece, more where a peer is installed first"
+    return f"about {sum(MODULES[name].minutes for name in names):.0f} minutes on two idle cores"
+
+
+def measure(name: str, small: bool = False) -> Results:
+    """Runs `benchmarks.NAME`, shows what it prints as it comes, and takes its last line. Raises NotTaken."""
     last = ""
-    with subprocess.Popen([sys.executable, "-m", f"benchmarks.{name}"], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(MODULES[name].command(name, small), stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             if last:
                 print(last, flush=True)
             last = line.rstrip("\n")
     if process.returncode == 0:
-        found: Results = json.loads(last)
-        return found
+        try:
+            found: Results = json.loads(last)
+            return found
+        except json.JSONDecodeError:
+            print(last, flush=True)
+            raise NotTaken("failed: its last line is no JSON object") from None
     print(last, flush=True)
-    return None
+    if process.returncode == AWAY:
+        raise NotTaken("was not measured here", failed=False)
+    raise NotTaken(f"failed with status {process.returncode}")
 
 
 def table(results: Results) -> str:

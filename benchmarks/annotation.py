@@ -5,9 +5,10 @@ lets annotators work in it through the REST API with a browser's session and CSR
 and brings the next task. The annotators are a process of their own; they share the machine's cores with server and
 database.
 
-- 50 people without think time: submissions per second. Afterwards every acknowledged answer is looked for in the
-  database, and every task for a person too many.
+- 50 people without think time: submissions per second.
 - 200 people who think for 20 s on average: latency.
+- Then the project's answers are exported, and every answer that was acknowledged to anybody is looked for there, as it was given;
+  every task is looked at for a person too many or for one who had it twice.
 - 200 people who claim one task in the same moment: how many get it.
 
 With `--peers` Potato is installed into `var/peers/` and worked in by the same 50 people on this machine: see `peers`. The other
@@ -28,18 +29,31 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import httpx
 import psutil
 
 from benchmarks import peers
+from benchmarks.annotators import ANSWER
 from benchmarks.ingest import services
 from benchmarks.machine import describe
 
 LABEL_STUDIO, POTATO = 5.0, 17.0  # submissions per second, measured elsewhere
+LABEL_STUDIO_P95_MS = 13_600.0
 ELSEWHERE = "peer measured elsewhere"
 PEOPLE, THINKERS, THINK_S = 50, 200, 20.0
 OVERLAP, RUSHED = 2, 3
 TEXT = "The quick brown fox jumps over the lazy dog and tells everybody about it at some length. "
 CSRF = "b" * 32
+CLAIMED = f"of 200 simultaneous claims of {RUSHED} seats"
+# name in the last line: (name in the table, unit). Of both loads
+PROMISED = {
+    "annotation_errors": ("errors", "requests"),
+    "annotation_answers": ("answers acknowledged", "answers"),
+    "annotation_lost": ("answers lost", "answers not in the export as they were given"),
+    "annotation_double": ("seats given twice or beyond a task's number", "seats"),
+    "annotation_claims": (CLAIMED, f"claims won; {RUSHED} are right"),
+    "annotation_export": ("s for their export over HTTP", "s"),
+}
 
 
 def main() -> None:
@@ -81,22 +95,17 @@ def report(found: dict[str, float], potato: float | None = None) -> None:
     rows = {
         "annotation_vs_potato": (rate, potato, unit) if potato else (rate, POTATO, f"{unit}, {ELSEWHERE}"),
         "annotation_vs_label_studio": (rate, LABEL_STUDIO, f"{unit}, {ELSEWHERE}"),
+        "annotation_p95": (found["p95 ms, 50 people"], LABEL_STUDIO_P95_MS, f"ms, {ELSEWHERE}"),
         "annotation_p95_thinking": (found["p95 ms, 200 people thinking 20 s"], None, "ms"),
+        **{name: (found[words], None, unit) for name, (words, unit) in PROMISED.items()},
         "annotation_tasks_made": (found["tasks made per second"], None, "tasks/s"),
     }
-    print(
-        json.dumps(
-            {
-                name: {
-                    "ours": round(ours, 1),
-                    "peer": peer and round(peer, 1),
-                    "unit": unit,
-                    "ratio": peer and round(ours / peer, 1),
-                }
-                for name, (ours, peer, unit) in rows.items()
-            }
-        )
-    )
+    print(json.dumps({name: _row(*row) for name, row in rows.items()}))
+
+
+def _row(ours: float, peer: float | None, unit: str) -> dict[str, Any]:
+    ratio = peer and round(peer / ours if unit.startswith("ms") else ours / peer, 1)
+    return {"ours": round(ours, 1), "peer": peer and round(peer, 1), "unit": unit, "ratio": ratio}
 
 
 def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
@@ -113,12 +122,17 @@ def measure(address: str, options: argparse.Namespace) -> dict[str, float]:
     started = time.perf_counter()
     tasks.make(project)
     found = {"tasks made per second": options.tasks / (time.perf_counter() - started)}
-    found |= _busy(address, membership, project, options.seconds)
-    found |= _thinking(address, membership, project, options.think_seconds)
+    busy, given = _busy(address, membership, project, options.seconds)
+    thinking, more = _thinking(address, membership, project, options.think_seconds)
+    errors = {"errors": busy.pop("errors") + thinking.pop("errors")}
+    found |= busy | thinking | errors | _audit(address, membership, project, given + more)
     return found | _rush(address, membership, version)
 
 
-def _busy(address: str, membership: Any, project: int, seconds: int) -> dict[str, float]:
+Found = tuple[dict[str, float], list[list[int]]]  # figures, and the answers that were acknowledged
+
+
+def _busy(address: str, membership: Any, project: int, seconds: int) -> Found:
     people = _people(membership, project, PEOPLE, "busy")
     cpu = _cpu()
     result = _annotators(address, people, project=project, seconds=seconds, think_s=0)
@@ -126,15 +140,14 @@ def _busy(address: str, membership: Any, project: int, seconds: int) -> dict[str
     took, done = sorted(result["took"]), len(result["answers"])
     return {
         "submit+next per second, 50 people": done / result["elapsed"],
-        "p50 ms": _quantile(took, 0.5),
-        "p95 ms": _quantile(took, 0.95),
+        "p50 ms, 50 people": _quantile(took, 0.5),
+        "p95 ms, 50 people": _quantile(took, 0.95),
         "errors": len(result["errors"]),
         **{f"ms of processor per submission: {name}": used * 1000 / max(done, 1) for name, used in cpu.items()},
-        **_audit(project, result["answers"]),
-    }
+    }, result["answers"]
 
 
-def _thinking(address: str, membership: Any, project: int, seconds: int) -> dict[str, float]:
+def _thinking(address: str, membership: Any, project: int, seconds: int) -> Found:
     people = _people(membership, project, THINKERS, "thinking")
     result = _annotators(address, people, project=project, seconds=seconds, think_s=THINK_S)
     took = sorted(result["took"])
@@ -142,13 +155,13 @@ def _thinking(address: str, membership: Any, project: int, seconds: int) -> dict
         "requests per second, 200 people thinking": len(took) / result["elapsed"],
         "p50 ms, 200 people thinking 20 s": _quantile(took, 0.5),
         "p95 ms, 200 people thinking 20 s": _quantile(took, 0.95),
-        "errors, 200 people thinking": len(result["errors"]),
-    }
+        "errors": len(result["errors"]),
+    }, result["answers"]
 
 
 def _rush(address: str, membership: Any, version: Any) -> dict[str, float]:
     """200 people, one task with three seats."""
-    from webapp.annotation.models import Task
+    from webapp.annotation.models import Assignment, Task
     from webapp.annotation.services import tasks
 
     project = _project(membership, version, "rush", RUSHED, state="draft")
@@ -160,7 +173,10 @@ def _rush(address: str, membership: Any, version: Any) -> dict[str, float]:
     result = _annotators(address, people, project=project, rush=True)
     if result["errors"]:
         raise RuntimeError(f"claims failed: {result['errors'][:3]}")
-    return {f"of 200 simultaneous claims of {RUSHED} seats": float(sum(result["got"]))}
+    told, stored = sum(result["got"]), Assignment.objects.filter(task=first, state="claimed").count()
+    if told != stored:
+        raise RuntimeError(f"{told} people were told that they have the task, {stored} are stored")
+    return {CLAIMED: float(told)}
 
 
 def _annotators(address: str, people: list[dict[str, str]], **config: Any) -> dict[str, Any]:
@@ -193,25 +209,50 @@ def _cpu() -> dict[str, float]:
     return used
 
 
-def _audit(project: int, acknowledged: list[list[int]]) -> dict[str, float]:
-    """Counted in the database, not taken from the replies."""
+def _audit(address: str, membership: Any, project: int, acknowledged: list[list[int]]) -> dict[str, float]:
+    """Acknowledged answers against the export, as a researcher downloads it; seats against the database."""
     from django.db.models import Count, F, Q
 
-    from webapp.annotation.models import Answer, Task
+    from webapp.annotation.models import Assignment, Task
 
-    stored = set(Answer.objects.filter(project=project, current=True).values_list("id", "assignment__task_id"))
-    lost = sum((answer, task) not in stored for answer, task, _ in acknowledged)
+    started = time.perf_counter()
+    exported = _exported(address, membership, project)
+    took = time.perf_counter() - started
+    there = {(row["id"], row["task"]) for row in exported if _as_given(row)}
+    lost = sum((answer, task) not in there for answer, task, _ in acknowledged)
+    twice = len(exported) - len({(row["task"], row["rater"]) for row in exported})
     live = Count("assignments", filter=Q(assignments__state__in=["claimed", "submitted"]))
     tasks = Task.objects.filter(project=project).annotate(live=live)
-    twice = len(acknowledged) - len({(task, person) for _, task, person in acknowledged})
+    too_many = sum(tasks.filter(live__gt=F("overlap")).values_list(F("live") - F("overlap"), flat=True))
+    seats = Assignment.objects.filter(project=project)
+    doubled = seats.count() - seats.values("task", "user").distinct().count()
     return {
         "answers acknowledged": len(acknowledged),
         "answers lost": lost,
-        "answers nobody was told of": len(stored) - len(acknowledged),
-        "tasks with a person too many": tasks.filter(live__gt=F("overlap")).count(),
-        "tasks given to one person twice": twice,
+        "answers nobody was told of": len(exported) - len(acknowledged),
+        "seats given twice or beyond a task's number": twice + too_many + doubled,
         "tasks whose counts differ from their rows": tasks.exclude(live=F("taken")).count(),
+        "s for their export over HTTP": took,
     }
+
+
+def _exported(address: str, membership: Any, project: int) -> list[dict[str, Any]]:
+    headers = {"Cookie": _signed_in(membership.user, membership.workspace_id)}
+    lines = httpx.get(f"{address}/api/v1/projects/{project}/answers/export?format=jsonl", headers=headers, timeout=600)
+    lines.raise_for_status()
+    return [json.loads(line) for line in lines.text.splitlines()]
+
+
+def _as_given(row: dict[str, Any]) -> bool:
+    """Everybody says the same, in the order in which the sides were shown; the export turns them back."""
+    content, swapped = row["content"], row["shown_order"] == [1, 0]
+    strength = -ANSWER["strength"] if swapped else ANSWER["strength"]
+    reasons = [each["text"] for each in content.get("reasons", ())]
+    return bool(
+        content["verdict"] == ANSWER["verdict"]
+        and content["strength"] == strength
+        and reasons == [each["text"] for each in ANSWER["reasons"]]
+    )
 
 
 def _workspace() -> Any:
@@ -270,9 +311,6 @@ def _open(project: int) -> None:
 
 def _people(membership: Any, project: int, count: int, name: str) -> list[dict[str, str]]:
     """Annotators let into the project, each with the cookies of a signed-in browser."""
-    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
-    from django.contrib.sessions.backends.db import SessionStore
-
     from webapp.accounts.models import Membership, User
     from webapp.annotation.models import Participant
 
@@ -281,14 +319,22 @@ def _people(membership: Any, project: int, count: int, name: str) -> list[dict[s
         user = User.objects.create_user(f"{name}{number}@localhost")
         Membership.objects.create(user=user, workspace=membership.workspace, role="annotator")
         Participant.objects.create(project_id=project, user=user)
-        session = SessionStore()
-        session[SESSION_KEY] = str(user.pk)
-        session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
-        session[HASH_SESSION_KEY] = user.get_session_auth_hash()
-        session["workspace"] = membership.workspace_id
-        session.create()
-        found.append({"cookie": f"sessionid={session.session_key}; csrftoken={CSRF}", "csrf": CSRF})
+        found.append({"cookie": _signed_in(user, membership.workspace_id), "csrf": CSRF})
     return found
+
+
+def _signed_in(user: Any, workspace: int) -> str:
+    """The cookies of a new session."""
+    from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
+    from django.contrib.sessions.backends.db import SessionStore
+
+    session = SessionStore()
+    session[SESSION_KEY] = str(user.pk)
+    session[BACKEND_SESSION_KEY] = "django.contrib.auth.backends.ModelBackend"
+    session[HASH_SESSION_KEY] = user.get_session_auth_hash()
+    session["workspace"] = workspace
+    session.create()
+    return f"sessionid={session.session_key}; csrftoken={CSRF}"
 
 
 def _quantile(values: list[float], share: float) -> float:

@@ -14,7 +14,11 @@ import sys
 import time
 from typing import Any
 
-ANSWER = {"verdict": "compared", "strength": 2, "reasons": [{"text": "It answers the question that was asked."}]}
+ANSWER: dict[str, Any] = {
+    "verdict": "compared",
+    "strength": 2,
+    "reasons": [{"text": "It answers the question that was asked."}],
+}
 Reply = tuple[int, dict[str, Any]]
 
 

@@ -1,4 +1,4 @@
-"""Events ingested per second: `python -m benchmarks.ingest`.
+"""Events ingested per second: `python -m benchmarks.ingest [--posts N]`.
 
 Starts a Postgres, a Redis and a web server of its own, as `manage.py up` starts them, in a temporary folder and posts to
 it over HTTP as training processes do: batches of 200 events, each batch after the acknowledgement of the one before. A
@@ -6,6 +6,7 @@ step is what the policy recipe sends: one event with 24 metrics and two histogra
 server, database and broker share the machine's cores.
 """
 
+import argparse
 import contextlib
 import json
 import os
@@ -26,14 +27,17 @@ from webapp.localstack.processes import Child
 from webapp.localstack.redis import Redis
 
 EVENTS_PER_POST = 200
-POSTS = 60  # per run
+POSTS = 60
 SETTINGS = ((1, "one run"), (4, "four runs at once"))
 TIME = "2026-11-21T12:00:00Z"
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ingest", description=__doc__)
+    parser.add_argument("--posts", type=int, default=POSTS, help="batches that each run sends")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
-        rows = [(label, *measure(address, runs)) for runs, label in SETTINGS]
+        rows = [(label, *measure(address, runs, options.posts)) for runs, label in SETTINGS]
     print(describe())
     print(f"{'':20}{'events/s':>12}{'points/s':>12}{'p50 ms/post':>14}{'p95 ms/post':>14}")
     for label, events, points, p50, p95 in rows:
@@ -84,9 +88,9 @@ def _when_up(address: str) -> str:
     raise RuntimeError("the web process did not start")
 
 
-def measure(address: str, count: int) -> tuple[float, float, float, float]:
+def measure(address: str, count: int, posts: int) -> tuple[float, float, float, float]:
     """(events/s, points/s, median, 95th percentile in ms) of `count` runs that post at the same time."""
-    bodies = [_batch(1 + i * EVENTS_PER_POST) for i in range(POSTS)]
+    bodies = [_batch(1 + i * EVENTS_PER_POST) for i in range(posts)]
     runs = _runs(count)
 
     def post(run: tuple[int, str]) -> list[float]:
@@ -104,7 +108,7 @@ def measure(address: str, count: int) -> tuple[float, float, float, float]:
     with ThreadPoolExecutor(count) as pool:
         took = sorted(seconds * 1000 for each in pool.map(post, runs) for seconds in each)
     elapsed = time.perf_counter() - started
-    events = count * POSTS * EVENTS_PER_POST
+    events = count * posts * EVENTS_PER_POST
     return events / elapsed, events / 3 * 26 / elapsed, took[len(took) // 2], took[len(took) * 95 // 100]
 
 

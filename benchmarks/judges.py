@@ -7,8 +7,8 @@ server and database share the machine's cores.
   stores nothing; each twice, in turns. How many requests were in flight on average, and how much of what prompts share
   came from the cache.
 - A page of an evaluation that rests on 10,000 stored verdicts.
-- The same grading of 200 responses by 10 criteria through autorubric (PyPI), in an environment of its own that is made
-  for the occasion and thrown away; `--peer` names the Python of one that is there. Left out where it cannot be made.
+- The same grading of 200 responses by 10 criteria through autorubric (PyPI), in an environment of its own under `var/peers/`,
+  made the first time; `--peer` names the Python of another. Left out, with the reason, where it cannot be made.
 """
 
 import argparse
@@ -34,6 +34,7 @@ import httpx
 from benchmarks.chatserver import ChatServer
 from benchmarks.ingest import services
 from benchmarks.machine import describe
+from benchmarks.peers import PeerAway, installed
 
 IN_FLIGHT = 200
 LATENCY_MS = 200
@@ -83,6 +84,9 @@ class Speed:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.judges", description=__doc__)
     parser.add_argument("--peer", type=Path, help="the Python of an environment that has autorubric")
+    parser.add_argument("--responses", type=int, default=RESPONSES, help=f"judged by {CRITERIA} criteria each")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="of the evaluation, judged in both orders")
+    parser.add_argument("--graded", type=int, default=GRADED, help="responses graded beside autorubric")
     options = parser.parse_args()
     machine = describe()
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder:
@@ -92,9 +96,9 @@ def main() -> None:
             import django
 
             django.setup()
-            found = ours_and_bare(url)
-            found |= evaluation_page(web, url)
-            found |= against_autorubric(url, var, options.peer)
+            found = ours_and_bare(url, options.responses)
+            found |= evaluation_page(web, url, options.pairs)
+            found |= against_autorubric(url, var, options.peer, options.graded)
     print(machine)
     report(found)
 
@@ -149,10 +153,10 @@ ANSWERS = {
 }
 
 
-def ours_and_bare(url: str) -> dict[str, dict[str, Any]]:
+def ours_and_bare(url: str, count: int) -> dict[str, dict[str, Any]]:
     """Both in turns, so that whatever else the machine does meets both."""
     version = judge("criterion", url)
-    inputs = responses(RESPONSES)
+    inputs = responses(count)
     bare, ours = [], []
     for number in range(ROUNDS):
         bodies = requests_of(version, inputs)
@@ -282,7 +286,7 @@ def judged(version: Any, inputs: list[Any], draw: int = 0) -> None:
         raise RuntimeError(f"not every call brought a verdict: {counts}")
 
 
-def evaluation_page(web: str, url: str) -> dict[str, dict[str, Any]]:
+def evaluation_page(web: str, url: str, count: int) -> dict[str, dict[str, Any]]:
     """The slowest page of an audit of a pairwise judge over HTTP, in the middle of many readings."""
     from django.test import Client
 
@@ -293,13 +297,13 @@ def evaluation_page(web: str, url: str) -> dict[str, dict[str, Any]]:
 
     owner, version = membership(), judge("pairwise", url)
     dataset = datasets.create_dataset(owner, "pairs")
-    listed = datasets.new_version(owner, dataset, pairs(), None, {"from": "benchmark"})
+    listed = datasets.new_version(owner, dataset, pairs(count), None, {"from": "benchmark"})
     config = {"judges": [{"version": version.pk}]}
     row = evaluation.create(owner, recipe="judge_audit", config=config, dataset=listed)
     running.run(row.pk)
     row.refresh_from_db()
     stored = Verdict.objects.filter(version=version).count()
-    if row.state != "finished" or stored != 2 * PAIRS:
+    if row.state != "finished" or stored != 2 * count:
         raise RuntimeError(f"the evaluation is {row.state} ({row.problem}) with {stored} verdicts")
     session = Client()
     session.force_login(owner.user, backend="django.contrib.auth.backends.ModelBackend")
@@ -323,10 +327,10 @@ def _reads(client: httpx.Client, path: str) -> list[float]:
     return took
 
 
-def pairs() -> Iterator[Any]:
+def pairs(count: int) -> Iterator[Any]:
     from trainer.contracts import Example, Message, Preference, Response
 
-    for n in range(PAIRS):
+    for n in range(count):
         yield Example(
             key=f"p{n}",
             prompt=(Message(role="user", content=f"{QUESTION} ({n})"),),
@@ -336,13 +340,15 @@ def pairs() -> Iterator[Any]:
         )
 
 
-def against_autorubric(url: str, var: Path, python: Path | None) -> dict[str, dict[str, Any]]:
+def against_autorubric(url: str, var: Path, python: Path | None, count: int) -> dict[str, dict[str, Any]]:
     """Verdicts per second of both on the same responses and criteria, one after the other."""
-    python = python or environment(var / "peer")
-    if python is None:
+    try:
+        python = python or installed("autorubric", PEER) / "python"
+    except PeerAway as away:
+        print(f"the comparison with autorubric is left out: {away}", flush=True)
         return {}
     material = var / "material.json"
-    graded = [{"question": QUESTION, "response": response_text(n)} for n in range(GRADED)]
+    graded = [{"question": QUESTION, "response": response_text(n)} for n in range(count)]
     material.write_text(json.dumps({"criteria": STATEMENTS, "responses": graded}))
     command = [str(python), "-m", "benchmarks.autorubric_client", url, str(material)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -350,7 +356,7 @@ def against_autorubric(url: str, var: Path, python: Path | None) -> dict[str, di
         print(f"autorubric failed and is left out:\n{done.stderr[-2000:]}")
         return {}
     peer = json.loads(done.stdout.splitlines()[-1])
-    inputs, found = responses(GRADED), {}
+    inputs, found = responses(count), {}
     for name, kind, calls in (
         ("judges_vs_autorubric", "criterion", "per_criterion"),
         ("judges_vs_autorubric_one_call", "checklist", "per_item"),
@@ -362,20 +368,6 @@ def against_autorubric(url: str, var: Path, python: Path | None) -> dict[str, di
         rate = CRITERIA * len(inputs) / (time.perf_counter() - started)
         found[name] = result(rate, peer[calls]["verdicts"] / peer[calls]["seconds"], "verdicts/s")
     return found
-
-
-def environment(folder: Path) -> Path | None:
-    """The Python of a new environment with autorubric; None, with a message, where that is not to be had."""
-    print(f"installing {PEER} into an environment of its own (a minute or two)", flush=True)
-    made = subprocess.run([sys.executable, "-m", "venv", str(folder)], capture_output=True, text=True)
-    python = folder / "bin" / "python"
-    if made.returncode == 0:
-        command = [str(python), "-m", "pip", "install", "-qq", "--disable-pip-version-check", PEER]
-        made = subprocess.run(command, capture_output=True, text=True)
-    if made.returncode:
-        print(f"{PEER} cannot be installed, so the comparison is left out:\n{made.stderr[-500:]}")
-        return None
-    return python
 
 
 if __name__ == "__main__":

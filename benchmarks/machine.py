@@ -1,12 +1,21 @@
 """The machine that a measurement was taken on, in one line; processor time and memory of a tree of processes."""
 
 import os
+import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 from trainer.machine import describe
 
-__all__ = ["cpu_seconds", "describe", "memory"]
+__all__ = ["AWAY", "away", "cpu_seconds", "describe", "memory"]
+AWAY = 69  # exit status of a measurement that needs something this machine does not have (EX_UNAVAILABLE)
+
+
+def away(needs: str) -> NoReturn:
+    """Ends a measurement that cannot be taken here, and says what it needs."""
+    print(f"not measured here: {needs}", flush=True)
+    sys.exit(AWAY)
 
 
 def cpu_seconds(pid: int) -> float:

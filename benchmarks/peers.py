@@ -1,4 +1,4 @@
-"""Other annotation tools under the load of `benchmarks.annotation`: `python -m benchmarks.annotation --peers`.
+"""Other tools beside ours: how they are installed, and annotation tools under the load of `benchmarks.annotation`: `python -m benchmarks.annotation --peers`.
 
 Each is installed from PyPI into a virtual environment of its own under `var/peers/`, started as its handbook says, and worked in
 by 50 people without think time, over HTTP, doing what its own page does between two tasks. A tool that cannot be installed

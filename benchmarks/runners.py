@@ -6,6 +6,7 @@ cores little is gained. The simulator is given the costs of the parts (decoding,
 parts alone and from the synchronous run; the asynchronous run is foretold before it is made.
 """
 
+import argparse
 import json
 import os
 import statistics
@@ -71,22 +72,27 @@ class Timed:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.runners", description=__doc__)
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"of each run; the first {WARMUP} warm up")
+    steps = parser.parse_args().steps
+    if steps < WARMUP + 2:
+        parser.error(f"--steps must be at least {WARMUP + 2}")
     torch.set_num_threads(1)
     os.environ["OMP_NUM_THREADS"] = "1"  # of the worker too
     with tempfile.TemporaryDirectory() as folder:
         model = Path(folder) / "tiny"
         make_tiny(model)
         engine = engine_costs(model)
-        sync = run(config(asynchronous=False), model, Path(folder) / "sync")
-        foretold = {kind: predicted(engine, sync, kind == "async") for kind in ("sync", "async")}
+        sync = run(config(steps, asynchronous=False), model, Path(folder) / "sync")
+        foretold = {kind: predicted(steps, engine, sync, kind == "async") for kind in ("sync", "async")}
         real = {"sync": sync.steps_per_s}
-        real["async"] = run(config(asynchronous=True), model, Path(folder) / "async").steps_per_s
-    report(real, foretold, statistics.fmean(sync.lengths))
+        real["async"] = run(config(steps, asynchronous=True), model, Path(folder) / "async").steps_per_s
+    report(steps, real, foretold, statistics.fmean(sync.lengths))
 
 
-def report(real: dict[str, float], foretold: dict[str, float], length: float) -> None:
+def report(steps: int, real: dict[str, float], foretold: dict[str, float], length: float) -> None:
     print(f"{describe()}, torch {torch.__version__}, one thread per process")
-    print(f"{STEPS} steps of {PROMPTS} prompts x {GROUP} responses, {length:.0f} tokens on average; {WORKERS} worker")
+    print(f"{steps} steps of {PROMPTS} prompts x {GROUP} responses, {length:.0f} tokens on average; {WORKERS} worker")
     print(f"{'steps/s':10}{'real':>10}{'simulated':>12}{'ratio':>8}")
     for kind in real:
         print(f"{kind:10}{real[kind]:10.3f}{foretold[kind]:12.3f}{real[kind] / foretold[kind]:8.2f}")
@@ -104,16 +110,16 @@ def entry(ours: float, peer: float, unit: str) -> dict[str, Any]:
     return {"ours": round(ours, 3), "peer": round(peer, 3), "unit": unit, "ratio": round(ours / peer, 2)}
 
 
-def config(asynchronous: bool) -> PolicyConfig:
+def config(steps: int, asynchronous: bool) -> PolicyConfig:
     runner = {"kind": "async", "workers": WORKERS, "ahead": 2, "max_staleness": 1} if asynchronous else {}
     return resolve(
         "policy",
         {
-            "steps": STEPS,
+            "steps": steps,
             "rollout": {"prompts_per_step": PROMPTS, "group_size": GROUP, "max_new_tokens": NEW_TOKENS},
             "scaffold": None,
             "runner": runner,
-            "checkpoint": {"every": STEPS},
+            "checkpoint": {"every": steps},
         },
     )
 
@@ -153,13 +159,13 @@ def engine_costs(model: Path) -> dict[str, float]:
     return {"step_s": one - response, "response_s": response, "start_s": start}
 
 
-def predicted(engine: dict[str, float], sync: Timed, asynchronous: bool) -> float:
+def predicted(steps: int, engine: dict[str, float], sync: Timed, asynchronous: bool) -> float:
     """Steps per second after the warm-up. The synchronous loop samples a whole step as one batch, in one process."""
     slots = GROUP if asynchronous else PROMPTS * GROUP
     policy = "urb" if asynchronous else "sync"
     simulation = Simulation.model_validate(
         {
-            "steps": STEPS,
+            "steps": steps,
             "warmup_steps": WARMUP,
             "batch": {"prompts": PROMPTS, "group_size": GROUP},
             "schedule": {"policies": [policy], "ahead": 2, "whole_groups": asynchronous},
@@ -175,7 +181,7 @@ def predicted(engine: dict[str, float], sync: Timed, asynchronous: bool) -> floa
         }
     )
     record = simulate(simulation, policy, Draws(simulation))
-    return (STEPS - WARMUP) / (record.done_at[-1] - record.done_at[WARMUP - 1])
+    return (steps - WARMUP) / (record.done_at[-1] - record.done_at[WARMUP - 1])
 
 
 def _examples() -> list[Example]:

@@ -6,6 +6,7 @@ of the clock, as vLLM's engine is another process: run it on a quiet machine.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import random
@@ -15,7 +16,7 @@ from typing import Any
 
 import torch
 
-from benchmarks.machine import describe
+from benchmarks.machine import away, describe
 from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.build import build_sampler
@@ -40,6 +41,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=2, help="measured calls of each side")
     parser.add_argument("--ragged", action="store_true", help="responses of different lengths")
     options = parser.parse_args()
+    if importlib.util.find_spec("vllm") is None:
+        away("vLLM is not installed; `make vllm` makes an environment that has it")
     prepare_smollm2(options.model)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1))
     tokenizer = load_tokenizer(options.model)

@@ -10,14 +10,13 @@ import argparse
 import json
 import os
 import statistics
-import sys
 import tempfile
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from benchmarks.ingest import services
-from benchmarks.machine import describe
+from benchmarks.machine import away, describe
 from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
 
 FAR_MS = 150
@@ -32,7 +31,7 @@ def main() -> None:
     parser.add_argument("--tasks", type=int, default=60)
     options = parser.parse_args()
     if CHROMIUM is None:
-        sys.exit(f"workbench: {HOW_TO_GET_IT}")
+        away(HOW_TO_GET_IT)
     os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "true"  # Playwright runs an event loop in this thread
     with (
         tempfile.TemporaryDirectory(prefix="ts-bench-") as folder,

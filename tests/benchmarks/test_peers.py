@@ -67,7 +67,10 @@ def test_a_peer_that_is_away_stands_with_the_number_measured_elsewhere(monkeypat
 
 @pytest.mark.parametrize(("potato", "peer", "elsewhere"), [(None, annotation.POTATO, True), (21.5, 21.5, False)])
 def test_a_number_from_elsewhere_is_never_shown_as_measured_here(capsys, potato, peer, elsewhere):
-    names = ("submit+next per second, 50 people", "p95 ms, 200 people thinking 20 s", "tasks made per second")
+    names = [
+        *("submit+next per second, 50 people", "p95 ms, 50 people", "p95 ms, 200 people thinking 20 s"),
+        *("tasks made per second", *(words for words, _ in annotation.PROMISED.values())),
+    ]
     annotation.report(dict.fromkeys(names, 250.0), potato)
     rows = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert rows["annotation_vs_potato"]["peer"] == peer

@@ -107,3 +107,28 @@ def test_a_key_is_changed_by_pressing_it_and_given_back(open_page, as_researcher
     project.refresh_from_db()
     assert project.settings["keys"] == {"skip": "x"}
     expect(page.get_by_label("Skip, with a reason")).to_have_value("X")
+
+
+def test_a_warning_stays_under_its_person_when_the_table_is_sorted(open_page, as_researcher, version, cast):
+    from webapp.annotation.queries.people import Figures
+    from webapp.annotation.services import projects, standing
+
+    project = projects.create(cast.researcher, name="Haste", kind="pairwise", dataset=version)
+    report = standing.freshen(project)
+    kept = {"last_at": "2026-01-01T00:00:00+00:00", "points": [], "drift": {}}
+    report.people = {
+        str(each.user.pk): kept | {"total": Figures(done=done).packed(), "warnings": warnings}
+        for each, done, warnings in ((cast.annotator, 9, ["Too fast."]), (cast.reviewer, 5, []))
+    }
+    report.save()
+    page = open_page(as_researcher)
+    page.goto(f"/projects/{project.pk}/people")
+    rows = page.locator(".people-table tbody tr")
+    person = {each: str(each.user) for each in (cast.annotator, cast.reviewer)}
+    expect(rows).to_contain_text([person[cast.annotator], "Too fast.", person[cast.reviewer]])
+    head = page.get_by_role("columnheader", name="Answers").get_by_role("button")
+    head.click()
+    expect(page.get_by_role("columnheader", name="Answers")).to_have_attribute("aria-sort", "descending")
+    expect(rows).to_contain_text([person[cast.annotator], "Too fast.", person[cast.reviewer]])
+    head.click()
+    expect(rows).to_contain_text([person[cast.reviewer], person[cast.annotator], "Too fast."])

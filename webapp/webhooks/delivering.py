@@ -126,7 +126,7 @@ def _settle(row: Delivery, outcome: Outcome, duration_ms: int) -> None:
 def _remember(hook: Webhook, outcome: Outcome, now: datetime) -> None:
     mine = Webhook.objects.filter(pk=hook.pk)
     if outcome.silent:
-        quiet = min(FIRST_PAUSE_S * 2**hook.failures, LONGEST_QUIET_S)
+        quiet = min(FIRST_PAUSE_S * 2 ** min(hook.failures, 30), LONGEST_QUIET_S)
         mine.update(failures=F("failures") + 1, quiet_until=now + timedelta(seconds=quiet))
     else:
         mine.exclude(failures=0).update(failures=0, quiet_until=None)

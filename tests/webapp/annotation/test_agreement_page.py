@@ -1,12 +1,17 @@
 """Agreement of a project: the numbers behind the page, the page, and the tasks behind a number."""
 
+from datetime import timedelta
+
 import pytest
+from django.utils import timezone
 
 from tests.cast import ApiClient, browser
-from webapp.annotation.models import AgreementReport, Project, TaskReview
+from webapp.annotation.models import AgreementReport, Project, Resolution, TaskReview
+from webapp.annotation.queries import agreement
 from webapp.annotation.queries.agreement import measure
-from webapp.annotation.services import standing
+from webapp.annotation.services import projects, queue, standing
 
+from . import seed
 from .answers import annotators, answer, grades, make_project, preference, ranking, ratings, rubric
 
 pytestmark = pytest.mark.django_db
@@ -195,3 +200,69 @@ def test_annotators_and_outsiders_see_none_of_it(project, cast):
         assert browser(cast.outsider).get(path).status_code == 404
     assert ApiClient(cast.annotator).get(f"/projects/{project.pk}/agreement").status_code == 403
     assert ApiClient(cast.outsider).get(f"/projects/{project.pk}/agreement").status_code == 404
+
+
+class TestWhatNoNewIdShows:
+    """Answers that stand again or no longer, and changes that come while everything is measured."""
+
+    @pytest.fixture
+    def worked(self, cast):
+        """Two people agree on each of three tasks; Anna has opened her first answer again."""
+        project = seed.make_project(cast.researcher, 3, people=[cast.annotator, cast.reviewer])
+        for person in (cast.annotator, cast.reviewer):
+            for seat in queue.claim(person, project, 3):
+                queue.submit(person, seat, seed.ANSWER | {"strength": 0})
+        standing.bring_up_to_date(project)
+        assert Resolution.objects.count() == 3
+        self.seat = project.assignments.filter(user=cast.annotator.user).order_by("id").first()
+        self.opened = queue.reopen(cast.annotator, self.seat)
+        return project
+
+    def counted(self, project) -> tuple[int, int, int]:
+        body = standing.freshen(project).body
+        return body["answers"], TaskReview.objects.filter(agreement=1).count(), Resolution.objects.count()
+
+    def measured_meanwhile(self, project, monkeypatch):
+        """As it comes about when somebody else goes on working."""
+        monkeypatch.setattr(standing, "LATE", 10_000)
+        standing.forget(project.pk)
+        assert self.counted(project) == (5, 2, 2)
+        monkeypatch.setattr(standing, "LATE", 0)  # as if much had been answered since
+
+    def test_an_answer_measured_while_it_was_open_counts_again_when_it_stands(
+        self, cast, worked, monkeypatch, django_capture_on_commit_callbacks
+    ):
+        self.measured_meanwhile(worked, monkeypatch)
+        with django_capture_on_commit_callbacks(execute=True):
+            queue.submit(cast.annotator, self.seat, self.opened.draft, self.opened.draft_revision)
+        assert self.counted(worked) == (6, 3, 3)
+
+    @pytest.mark.parametrize("how", ["lease", "pause"])
+    def test_and_when_it_goes_back_by_itself(self, cast, worked, monkeypatch, django_capture_on_commit_callbacks, how):
+        self.measured_meanwhile(worked, monkeypatch)
+        with django_capture_on_commit_callbacks(execute=True):
+            if how == "pause":
+                projects.pause_participant(cast.researcher, worked, cast.annotator.user, True)
+            else:
+                self.seat.__class__.objects.update(lease_until=timezone.now() - timedelta(seconds=1))
+                queue.expire_leases()
+        assert self.counted(worked) == (6, 3, 3)
+
+    def test_a_withdrawn_answer_counts_no_longer(self, cast, worked, monkeypatch, django_capture_on_commit_callbacks):
+        monkeypatch.setattr(standing, "LATE", 0)
+        with django_capture_on_commit_callbacks(execute=True):
+            queue.skip(cast.annotator, self.seat, "I know the author")
+        assert self.counted(worked) == (5, 2, 2)
+
+    def test_what_changes_while_everything_is_measured_is_measured_next(self, worked, monkeypatch):
+        measure = standing.measure
+
+        def slow(project):
+            body = measure(project)
+            standing.forget(project.pk)  # a known answer was set, say
+            return body
+
+        monkeypatch.setattr(standing, "measure", slow)
+        assert not agreement.fresh(standing.bring_up_to_date(worked), worked)
+        monkeypatch.setattr(standing, "measure", measure)
+        assert agreement.fresh(standing.freshen(worked), worked)

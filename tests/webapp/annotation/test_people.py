@@ -1,5 +1,6 @@
-"""What the figures about people are made of."""
+"""What the figures about people are made of, and the page that shows them."""
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -10,11 +11,12 @@ from django.utils import timezone
 from tests.cast import browser
 from tests.webapp.annotation.conftest import make_version
 from webapp.accounts.models import Membership, Role, User
-from webapp.annotation.models import Answer, Assignment, Project, Task
+from webapp.annotation.models import AgreementReport, Answer, Assignment, Participant, Project, Task
 from webapp.annotation.queries import people as queries
 from webapp.annotation.queries.agreement import newest_answer
 from webapp.annotation.queries.people import Share
 from webapp.annotation.services import projects, queue, standing, tasks
+from webapp.annotation.views.people import PAGE
 
 pytestmark = pytest.mark.django_db
 
@@ -163,17 +165,17 @@ def test_drift_has_a_point_per_day_and_of_a_long_project_per_week(cast, busy):
 
 
 class TestWarnings:
-    def person(self, **total) -> queries.Person:
-        return queries.Person(User(name="Anna"), total=queries.Figures(**total))
+    def told(self, points=(), **total) -> list[str]:
+        return queries.warnings(queries.Figures(**total), points)
 
     def test_one_fast_answer_is_no_pattern(self):
-        assert queries.warnings(self.person(fast=Share(1, 1))) == []
-        assert queries.warnings(self.person(fast=Share(2, 5))) == ["40% of the answers came faster than one can read."]
+        assert self.told(fast=Share(1, 1)) == []
+        assert self.told(fast=Share(2, 5)) == ["40% of the answers came faster than one can read."]
 
     def test_gold_is_spoken_of_once_there_is_enough(self):
-        assert queries.warnings(self.person(gold=Share(1, 4))) == []
-        assert queries.warnings(self.person(gold=Share(2, 6))) == ["Right on 2 of 6 gold tasks."]
-        assert queries.warnings(self.person(gold=Share(0, 0))) == []
+        assert self.told(gold=Share(1, 4)) == []
+        assert self.told(gold=Share(2, 6)) == ["Right on 2 of 6 gold tasks."]
+        assert self.told(gold=Share(0, 0)) == []
 
     def test_growing_haste_and_falling_agreement_are_told(self):
         today = timezone.now().date()
@@ -182,14 +184,93 @@ class TestWarnings:
             at = today - timedelta(days=days)
             return queries.Point(done=30, median_seconds=seconds, agreement=Share(same, 30), at=at)
 
-        person = self.person(done=60)
-        person.points = [point(2, 60.0, 27), point(1, 20.0, 15)]
-        assert queries.warnings(person) == [
+        assert self.told([point(2, 60.0, 27), point(1, 20.0, 15)], done=60) == [
             "Takes 20 s a task now, 60 s in the beginning.",
             "Agrees with others in 50% now, in 90% in the beginning.",
         ]
-        person.points = [point(2, 60.0, 27), point(1, 50.0, 26)]
-        assert queries.warnings(person) == []
+        assert self.told([point(2, 60.0, 27), point(1, 50.0, 26)], done=60) == []
+
+
+def test_the_lines_of_drift_leave_out_undefined_points_and_are_none_of_a_single_one():
+    days = [timezone.now().date() - timedelta(days=days) for days in (3, 2, 1)]
+    points = [
+        queries.Point(median_seconds=40.0, agreement=Share(3, 4), at=days[0]),
+        queries.Point(median_seconds=None, agreement=Share(0, 0), at=days[1]),
+        queries.Point(median_seconds=10.0, agreement=Share(0, 2), at=days[2]),
+    ]
+    assert queries.drift(points) == {"seconds": (40.0, 10.0, [100, 25]), "agreement": (0.75, 0.0, [75, 0])}
+    assert queries.drift(points[:2]) == {}
+
+
+def test_warnings_and_drift_are_kept_with_the_report(cast, busy):
+    project = busy(settings={"fast_seconds": 5}, overlap=1)
+    task = project.tasks.first()
+    for number in range(queries.ENOUGH):
+        task.pk = None
+        task.subject = {"a": "a", "b": str(number)}
+        task.save()
+        say(cast.annotator, project, task, prefers(1), seconds=1 + number, days_ago=number % 2)
+    person = figures(project, cast.annotator)
+    assert person.warnings == ["80% of the answers came faster than one can read."]
+    assert person.drift["seconds"] == (3.0, 3.0, [100, 100]) and len(person.points) == 2
+    assert AgreementReport.objects.get().people[str(person.user.pk)]["warnings"] == person.warnings
+    shown = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "80% of the answers" in shown and 'points="2.0,2.0 94.0,2.0"' in shown
+
+
+class TestPage:
+    @pytest.fixture
+    def crowd(self, cast, busy):
+        """A project with as many people as a page holds and five more, the last of whom has been warned of."""
+        project = busy()
+        users = User.objects.bulk_create(
+            User(email=f"p{n}@example.org", name=f"Person {n:03}") for n in range(PAGE + 5)
+        )
+        Participant.objects.filter(project=project).delete()
+        Participant.objects.bulk_create(Participant(project=project, user=user) for user in users)
+        standing.freshen(project)
+        packed = queries.Figures(done=3).packed()
+        kept = {"total": packed, "last_at": timezone.now().isoformat(), "points": [], "drift": {}}
+        AgreementReport.objects.update(people={str(users[-1].pk): kept | {"warnings": ["Too <fast>."]}})
+        return project
+
+    def rows(self, cast, project, query="") -> list[str]:
+        self.content = browser(cast.researcher).get(f"/projects/{project.pk}/people{query}").content.decode()
+        return re.findall(r"Person \d+(?=</span>)", self.content)
+
+    def test_a_page_holds_so_many_and_the_next_the_rest(self, cast, crowd):
+        first = self.rows(cast, crowd)
+        assert len(first) == PAGE and f'href="?from={PAGE}"' in self.content
+        assert first[:2] == [f"Person {PAGE + 4:03}", "Person 000"] and "Too &lt;fast&gt;." in self.content
+        rest = self.rows(cast, crowd, f"?from={PAGE}")
+        assert len(rest) == 5 and not set(first) & set(rest) and "More people" not in self.content
+        assert self.rows(cast, crowd, "?from=9000") == [] and "Nobody is like this" in self.content
+
+    def test_people_are_found_by_name_and_address_and_by_being_warned_of(self, cast, crowd):
+        assert self.rows(cast, crowd, "?q=person+001") == ["Person 001"]
+        assert self.rows(cast, crowd, "?q=P17@") == ["Person 017"]
+        assert self.rows(cast, crowd, "?show=warned") == [f"Person {PAGE + 4:03}"]
+        assert self.rows(cast, crowd, "?show=warned&q=001") == [] and "Nobody is like this" in self.content
+        assert self.rows(cast, crowd, "?q=%00") == []
+
+    def test_a_reviewer_finds_nobody_by_name(self, cast, crowd):
+        page, reader = f"/projects/{crowd.pk}/people", browser(cast.reviewer)
+        assert "Nobody is like this" in reader.get(f"{page}?q=Person").content.decode()
+        shown = reader.get(f"{page}?q=annotator+17").content.decode()
+        assert "Annotator 17" in shown and "Person 0" not in shown and "p16@example.org" not in shown
+
+    def test_the_queries_of_the_page_do_not_grow_with_people(self, cast, crowd):
+        reader = browser(cast.researcher)
+
+        def cost() -> int:
+            reader.get(f"/projects/{crowd.pk}/people")
+            with CaptureQueriesContext(connection) as seen:
+                reader.get(f"/projects/{crowd.pk}/people")
+            return len(seen)
+
+        many = cost()
+        Participant.objects.filter(project=crowd, user__email__gt="p1@").delete()
+        assert cost() == many
 
 
 def test_pausing_returns_open_work_and_stops_new_work(cast, busy):

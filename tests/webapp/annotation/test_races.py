@@ -3,9 +3,11 @@ the rows, nothing lost."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from datetime import timedelta
 from threading import Barrier
+from time import monotonic, sleep
 
 import pytest
 from django.db import connection, connections, transaction
@@ -14,8 +16,8 @@ from django.utils import timezone
 
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
-from webapp.annotation.models import Answer, Assignment, Participant, Task
-from webapp.annotation.services import queue, tasks
+from webapp.annotation.models import Answer, Assignment, Participant, ProjectInvite, Resolution, Task
+from webapp.annotation.services import projects, queue, ranking, review, submissions, tasks
 from webapp.core.problems import Conflict
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -37,6 +39,33 @@ def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
     barrier = Barrier(min(threads, len(listed)))
     with ThreadPoolExecutor(min(threads, len(listed)), initializer=barrier.wait) as pool:
         return list(pool.map(run, listed))
+
+
+@contextmanager
+def behind(call: Callable):
+    """Runs `call` in a thread, where it comes to wait for a lock of ours; goes on from there, and yields what becomes of
+    it. A Conflict is a result."""
+
+    def run():
+        try:
+            return call()
+        except Conflict as conflict:
+            return conflict
+        finally:
+            connections.close_all()
+
+    with ThreadPoolExecutor(1) as pool:
+        future: Future = pool.submit(run)
+        end = monotonic() + 60
+        while monotonic() < end and not future.done() and not somebody_waits():
+            sleep(0.01)
+        yield future
+
+
+def somebody_waits() -> bool:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted")
+        return cursor.fetchone()[0] > 0
 
 
 def claiming(person, project, hold=1):
@@ -180,3 +209,94 @@ def test_the_database_itself_refuses_one_person_too_many():
 
     with pytest.raises(IntegrityError, match="no_more_than_overlap"), connection.cursor() as cursor:
         cursor.execute("UPDATE annotation_task SET taken = 2")
+
+
+def settle(seat, person) -> Resolution:
+    decided = {"project_id": seat.project_id, "source": "consolidated", "decided_by": person.user}
+    return Resolution.objects.update_or_create(task_id=seat.task_id, defaults=decided)[0]
+
+
+def test_a_task_that_is_settled_while_an_answer_to_it_is_reopened_stays_as_it_was():
+    cast = make_cast()
+    make_project(cast.researcher, 1, people=[cast.annotator])
+    (seat,) = queue.claim(cast.annotator, Task.objects.get().project)
+    queue.submit(cast.annotator, seat, ANSWER)
+    with ExitStack() as stack:
+        with transaction.atomic():
+            review._locked(seat.task)
+            reopened = stack.enter_context(behind(lambda: queue.reopen(cast.annotator, seat)))
+            settle(seat, cast.reviewer)
+        assert getattr(reopened.result(), "code", "") == "settled"
+    assert Assignment.objects.get().state == "submitted"
+    assert_counts_equal_the_rows(seat.project)
+
+
+def test_sending_back_and_settling_at_once_do_not_wait_for_each_other():
+    cast = make_cast()
+    project = make_project(cast.researcher, 1, people=[cast.annotator])
+    (seat,) = queue.claim(cast.annotator, project)
+    queue.submit(cast.annotator, seat, ANSWER)
+    settle(seat, cast.reviewer)
+    with ExitStack() as stack:
+        with transaction.atomic():
+            review._locked(seat.task)
+            sent_back = stack.enter_context(behind(lambda: review.send_back(cast.reviewer, seat, "Look again")))
+            settle(seat, cast.reviewer)  # the row that sending back is about to delete
+        assert sent_back.result().sent_back == "Look again"
+    assert not Resolution.objects.exists() and Assignment.objects.get().state == "claimed"
+
+
+@pytest.mark.parametrize("what", ["seats", "ranks"])
+def test_changes_of_many_tasks_lock_them_by_id_as_everybody_does(what):
+    lab = make_cast().researcher
+    project = make_project(lab, 3, overlap=2)
+    first, second, _ = Task.objects.order_by("id").values_list("id", flat=True)
+    Task.objects.filter(id=first).update(rank=F("rank") + 0.5)  # it lies behind the others now, and is found last
+
+    def change():
+        if what == "seats":
+            projects.update(lab, project, overlap=3)
+        else:
+            ranking.move(project, [Task(id=task.pk, rank=task.rank + 1) for task in Task.objects.order_by("-id")])
+
+    with ExitStack() as stack:
+        with transaction.atomic():
+            list(Task.objects.select_for_update().filter(id=first))
+            changed = stack.enter_context(behind(change))
+            assert list(Task.objects.select_for_update(nowait=True).filter(id=second))
+        changed.result()
+
+
+def test_who_follows_a_link_in_many_windows_at_once_uses_it_up_once():
+    cast = make_cast()
+    project = make_project(cast.researcher, 1)
+    _, secret = projects.invite(cast.researcher, project, uses=8)
+    _, last = projects.invite(cast.researcher, project, uses=1)
+    for key, left in ((secret, 7), (last, 0)):
+        Participant.objects.all().delete()
+        got = at_once([lambda key=key: projects.join(cast.annotator.user, key)] * 8)
+        assert {row.pk for row in got} == {Participant.objects.get().pk}
+        assert ProjectInvite.objects.order_by("id")[left == 0].uses_left == left
+
+
+@pytest.mark.parametrize("before", [None, ANSWER], ids=["given", "taken away"])
+def test_a_known_answer_that_changes_during_a_submission_is_held_against_it(monkeypatch, before):
+    cast = make_cast()
+    project = make_project(cast.researcher, 1, people=[cast.annotator])
+    task = Task.objects.select_related("project__workspace", "example").get()
+    known = {"verdict": "compared", "strength": 1}
+    (seat,) = queue.claim(cast.annotator, project)
+    if before:
+        tasks.set_gold(cast.researcher, task, known)
+    look = submissions._right
+
+    def looked_up(*given):
+        found = look(*given)
+        monkeypatch.setattr(submissions, "_right", look)
+        at_once([lambda: tasks.set_gold(cast.researcher, task, None if before else known)])
+        return found
+
+    monkeypatch.setattr(submissions, "_right", looked_up)
+    answer = queue.submit(cast.annotator, seat, ANSWER)
+    stored = Answer.objects.get()
+    assert (stored.gold_right is None, answer.gold_right) == (bool(before), stored.gold_right)

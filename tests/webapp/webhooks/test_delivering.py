@@ -185,6 +185,15 @@ def test_a_silent_receiver_is_asked_by_one_message_at_a_time(cast, hook, receive
     assert len(receiver.heard) == 1
 
 
+def test_a_receiver_that_is_silent_for_weeks_is_still_written_down_as_silent(cast, hook, receiver):
+    Webhook.objects.update(failures=5_000, quiet_until=timezone.now())
+    receiver.answers = [lambda handler: handler.connection.close()]
+    announce(cast)
+    assert attempt().error.startswith("No answer")
+    hook.refresh_from_db()
+    assert hook.failures == 5_001 and hook.quiet_until > timezone.now() + timedelta(seconds=200)
+
+
 def test_a_receiver_that_answers_is_trusted_again(cast, hook, receiver):
     Webhook.objects.update(failures=3, quiet_until=timezone.now() - timedelta(seconds=1))
     receiver.answers = [500]

@@ -30,7 +30,7 @@ def people(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
     membership = require(request)
     project = access.project_read(membership, project_id)
     report = standing.freshen(project)
-    state = "ready" if agreement.fresh(report) else "computing"
+    state = "ready" if agreement.fresh(report, project) else "computing"
     named = access.may_name(membership)
     items = [shapes.person(row, named) for row in queries.people(project)]
     return {"state": state, "computed_at": report.computed_at, "items": items}

@@ -1,7 +1,7 @@
 """Agreement of a project: per field, domain and pair of annotators, with the counts behind it.
 
 `measure` costs as much as there are answers and runs in a job (or at once, where they are few); what it returns is
-kept in `AgreementReport` and read by `latest`.
+kept in `AgreementReport`.
 """
 
 from collections import Counter, defaultdict
@@ -42,14 +42,9 @@ def newest_answer(project: Project) -> int:
     return answer if owner == project.pk else 0
 
 
-def fresh(report: AgreementReport) -> bool:
-    """Whether everything answered so far is counted in."""
-    return report.body is not None and report.through == newest_answer(report.project)
-
-
-def latest(project: Project) -> AgreementReport:
-    """The stored report, or an empty one that was never computed."""
-    return AgreementReport.objects.filter(project=project).first() or AgreementReport(project=project)
+def fresh(report: AgreementReport, project: Project) -> bool:
+    """Whether everything answered so far in the project, whose report this is, is counted in."""
+    return report.computed_at is not None and report.through == newest_answer(project)
 
 
 def measure(project: Project) -> dict[str, Any]:

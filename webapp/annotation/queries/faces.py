@@ -67,7 +67,7 @@ def published(report: AgreementReport, people: Faces, newest: int) -> dict[str, 
         "fields": [_renamed(field, people) for field in report.body["fields"]],
         "items": report.body["items"] and _renamed(report.body["items"], people),
     }
-    fresh = report.through == newest and report.body is not None
+    fresh = report.through == newest and body is not None
     return {
         "state": "ready" if fresh else "computing",
         "computed_at": report.computed_at,

@@ -1,9 +1,9 @@
 """How each person of a project works: amount, speed, gold tasks, agreement with others, and how these drift.
 
 `measure` reads every answer that stands and runs where the coefficients are computed (`services.standing`); pages read
-what it left in `AgreementReport.people`, so that they cost the same whatever the number of answers. Agreement here is the
-plain share of equal answers among pairs of people on the same task; the agreement page has the coefficients that correct
-for chance.
+what it left in `AgreementReport.people`, warnings and drift with it, so that they cost the same whatever the number of
+answers. Agreement here is the plain share of equal answers among pairs of people on the same task; the agreement page has
+the coefficients that correct for chance.
 """
 
 from collections import defaultdict
@@ -98,6 +98,15 @@ class Point(Figures):
     at: date = field(default_factory=date.today)
 
 
+class Line(NamedTuple):
+    """How a figure went over time: its first and its last value, and each as a percentage of the most there can be
+    ("agreement") or has been ("seconds")."""
+
+    first: float
+    last: float
+    heights: list[int]
+
+
 @dataclass
 class Person:
     """`role` is None for somebody who has left the workspace; their work stays. `rater` is who they are among answers,
@@ -113,8 +122,14 @@ class Person:
     open: int = 0
     last_at: datetime | None = None
     total: Figures = field(default_factory=Figures)
-    points: list[Point] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    drift: dict[str, Line] = field(default_factory=dict)
+    kept: list[Any] = field(default_factory=list)  # the points as `AgreementReport.people` has them
+
+    @property
+    def points(self) -> list[Point]:
+        """Made when somebody asks: pages that list people do without."""
+        return [Point.unpacked(point, at=date.fromisoformat(at)) for at, *point in self.kept]
 
     @property
     def label(self) -> str:
@@ -135,27 +150,36 @@ def people(project: Project) -> list[Person]:
         person = found[int(user_id)]
         person.total = Figures.unpacked(figures["total"])
         person.last_at = datetime.fromisoformat(figures["last_at"])
-        person.points = [Point.unpacked(point, at=date.fromisoformat(at)) for at, *point in figures["points"]]
-    for person in found.values():
-        person.warnings = warnings(person)
+        person.warnings, person.kept = figures["warnings"], figures["points"]
+        person.drift = {name: Line(*line) for name, line in figures["drift"].items()}
     return sorted(found.values(), key=lambda person: (-person.total.done, not person.takes_part, person.user.pk))
 
 
 def measure(project: Project) -> dict[str, Any]:
-    """{user id: {"total": figures, "last_at": time, "points": [[day, *figures], ...] in their order}}, from every answer
-    that stands; figures as `Figures.packed` has them."""
+    """{user id: {"total": figures, "last_at": time, "points": [[day, *figures], ...] in their order, "warnings":
+    sentences, "drift": {name: `Line`}}}, from every answer that stands; figures as `Figures.packed` has them."""
     step = "day" if timezone.now() - project.created_at <= DAILY_UP_TO else "week"
     values = {"project": project.pk, "step": step, "fast": project.settings.get("fast_seconds", 0)}
     compared = {(user_id, at): Share(same, of) for user_id, at, same, of in _agreements(project, values)}
-    found: dict[str, Any] = defaultdict(lambda: {"points": []})
+    totals: dict[int, tuple[Figures, datetime]] = {}
+    points: dict[int, list[Point]] = defaultdict(list)
     for user_id, at, done, median, fast, timed, right, gold, last in _rows(SPEEDS, values):
         agreement = compared.get((user_id, at), Share())
-        packed = Figures(done, median, Share(fast, timed), Share(right, gold), agreement).packed()
+        figures = (done, median, Share(fast, timed), Share(right, gold), agreement)
         if at is None:
-            found[str(user_id)] |= {"total": packed, "last_at": last.isoformat()}
+            totals[user_id] = Figures(*figures), last
         else:
-            found[str(user_id)]["points"].append([at.isoformat(), *packed])
-    return dict(found)
+            points[user_id].append(Point(*figures, at=at))
+    return {
+        str(user_id): {
+            "total": total.packed(),
+            "last_at": last.isoformat(),
+            "points": [[point.at.isoformat(), *point.packed()] for point in points[user_id]],
+            "warnings": warnings(total, points[user_id]),
+            "drift": drift(points[user_id]),
+        }
+        for user_id, (total, last) in totals.items()
+    }
 
 
 def compares(project: Project) -> bool:
@@ -167,14 +191,14 @@ def _agreements(project: Project, values: dict[str, Any]) -> list[tuple[Any, ...
     return _rows(AGREEMENT.format(units=UNITS[project.kind]), values) if compares(project) else []
 
 
-def warnings(person: Person) -> list[str]:
+def warnings(total: Figures, points: Sequence[Point]) -> list[str]:
     """What a manager should look into, in sentences."""
-    total, told = person.total, []
+    told = []
     if total.fast.whole >= ENOUGH and (total.fast.value or 0) >= FAST_SHARE:
         told.append(f"{total.fast.value:.0%} of the answers came faster than one can read.")
     if total.gold.whole >= ENOUGH and total.gold.value is not None and total.gold.value < LOW_GOLD:
         told.append(f"Right on {total.gold.part} of {total.gold.whole} gold tasks.")
-    early, late = _halves(person.points)
+    early, late = _halves(points)
     if min(early.done, late.done) >= DRIFT_FROM and early.median_seconds and late.median_seconds:
         ratio = late.median_seconds / early.median_seconds
         if ratio < FASTER:
@@ -183,6 +207,25 @@ def warnings(person: Person) -> list[str]:
     if min(before.whole, now.whole) >= DRIFT_FROM and (before.value or 0) - (now.value or 0) > LESS_AGREEING:
         told.append(f"Agrees with others in {now.value:.0%} now, in {before.value:.0%} in the beginning.")
     return told
+
+
+def drift(points: Iterable[Point]) -> dict[str, Line]:
+    """The lines of what has two values or more; where a figure is undefined, its point is left out."""
+    lines: dict[str, list[float]] = defaultdict(list)
+    for point in points:
+        if point.median_seconds is not None:
+            lines["seconds"].append(point.median_seconds)
+        if (equal := point.agreement.value) is not None:
+            lines["agreement"].append(equal)
+    return {
+        name: Line(values[0], values[-1], _heights(values, 1.0 if name == "agreement" else max(values)))
+        for name, values in lines.items()
+        if len(values) > 1
+    }
+
+
+def _heights(values: Iterable[float], most: float) -> list[int]:
+    return [round(100 * value / (most or 1)) for value in values]
 
 
 def _halves(points: Sequence[Point]) -> tuple[Figures, Figures]:
@@ -221,7 +264,7 @@ def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
     parts = {row.user_id: row for row in Participant.objects.filter(project=project)}
     roles = dict(Membership.objects.filter(workspace_id=project.workspace_id).values_list("user_id", "role"))
     found, known = {}, raters(project)
-    for user in User.objects.filter(pk__in={*counted, *parts, *worked}):
+    for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email"):
         part = parts.get(user.pk)
         person = Person(user, known.get(user.pk), takes_part=part is not None, role=roles.get(user.pk))
         if part:
@@ -241,14 +284,3 @@ def candidates(project: Project) -> list[Membership]:
     """Members who do not take part yet."""
     members = Membership.objects.filter(workspace_id=project.workspace_id).select_related("user")
     return list(members.exclude(user__participations__project=project).order_by("user__email")[:500])
-
-
-def by_day(points: Iterable[Point]) -> dict[str, list[float]]:
-    """{"seconds": [...], "agreement": [...]}: the drift as lines; points where a figure is undefined are left out."""
-    lines: dict[str, list[float]] = defaultdict(list)
-    for point in points:
-        if point.median_seconds is not None:
-            lines["seconds"].append(point.median_seconds)
-        if (equal := point.agreement.value) is not None:
-            lines["agreement"].append(equal)
-    return dict(lines)

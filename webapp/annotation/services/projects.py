@@ -21,6 +21,7 @@ from webapp.webhooks.services import announce_all
 from .. import setup
 from ..models import Guidelines, Participant, Project, ProjectInvite, Task
 from .queue import release
+from .seats import lock
 from .standing import forget
 
 State = Project.State
@@ -99,7 +100,8 @@ def update(membership: Membership, project: Project, **changes: Any) -> Project:
 def _reseat(project: Project, overlap: int) -> None:
     """Gives every task but the gold ones its new number of seats, and says anew which of them are complete."""
     tasks = Task.objects.filter(project=project, overlap__isnull=False)
-    tasks.update(overlap=Greatest(Value(overlap), F("taken")))  # and locks them: no answer comes in between
+    lock(tasks)  # no answer comes in between
+    tasks.update(overlap=Greatest(Value(overlap), F("taken")))
     complete = tasks.filter(done__gte=F("overlap"), completed_at=None)
     newly = ({"task": task, "project": project.pk} for task in list(complete.values_list("id", flat=True)))
     complete.update(completed_at=timezone.now())
@@ -224,7 +226,11 @@ def join(user: User, secret: str) -> Participant:
     if row is None:
         raise Conflict("This link does not lead anywhere.", code="spent")
     # claimed by the update, not by the look: two people with the last use of a link must not both get in
-    if not ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1):
+    used = ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1)
+    if known := participation(user, secret):  # another window of theirs was faster, and this one waited for it
+        ProjectInvite.objects.filter(pk=row.pk).update(uses_left=F("uses_left") + used)
+        return known
+    if not used:
         raise Conflict("This link was used up, has expired or was revoked.", code="spent")
     accounts.enter(row.project.workspace, user, Role.ANNOTATOR)
     participant, _ = Participant.objects.get_or_create(project=row.project, user=user)

@@ -4,6 +4,8 @@ The rows themselves are the record of who did what and when, so nothing here wri
 never refused without being kept: what cannot become an answer any more stays as the assignment's draft.
 """
 
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -22,6 +24,7 @@ from . import seats, serving, submissions
 from .after_submit import after_submit
 from .seats import Place
 from .serving import Turn
+from .standing import changed
 from .submissions import MAX_SECONDS, Sent, Submission
 
 State = Assignment.State
@@ -153,6 +156,7 @@ def _skip(membership: Membership, assignment_id: int, reason: str) -> Place:
         Answer.objects.filter(assignment_id=seat.pk, current=True).update(current=False)
         place.participant.submitted -= 1
         place.participant.save(update_fields=["submitted"])
+        changed(seat.project_id, [seat.task_id])
     Assignment.objects.filter(id=seat.pk).update(state=State.SKIPPED, skip_reason=reason, submitted_at=None)
     return place
 
@@ -173,12 +177,17 @@ def reopen(membership: Membership, assignment: Assignment) -> Assignment:
     later = Assignment.objects.filter(project=place.project, user=membership.user, submitted_at__gt=seat.submitted_at)
     if later[: place.settings.reopen].count() >= place.settings.reopen:
         raise Conflict(f"Only your last {place.settings.reopen} submissions can be reopened.", "too_late")
+    # locks the task: who settles it meanwhile has done so before the look, or finds the answer gone
+    seats.count([(seat.task_id, 0, -1)])
+    if Resolution.objects.filter(task_id=seat.task_id).exclude(decided_by=None).exists():
+        raise Conflict("A reviewer has settled this task; its answers stand as they are.", "settled")
     return _reopened(place, seat, place.lease(timezone.now()))
 
 
 @transaction.atomic
 def send_back(assignment: Assignment, words: str) -> Assignment:
-    """A reviewer's wish that its author look again, with their `words`; the author gets it before anything else.
+    """A reviewer's wish that its author look again, with their `words`; the author gets it before anything else. What
+    was decided from it no longer holds.
 
     The caller has checked the reviewer's role and writes the audit entry. Raises Conflict without an answer.
     """
@@ -186,6 +195,8 @@ def send_back(assignment: Assignment, words: str) -> Assignment:
     if found is None or found[1].state != State.SUBMITTED:
         raise Conflict("There is no submitted answer to send back.", "not_submitted")
     place, seat = found
+    seats.count([(seat.task_id, 0, -1)])
+    Resolution.objects.filter(task_id=seat.task_id).delete()  # once the task is locked, as by whoever decides about it
     Assignment.objects.filter(id=seat.pk).update(sent_back=words.strip()[:2000])
     seat.sent_back = words.strip()[:2000]
     return _reopened(place, seat, timezone.now() + timedelta(days=SENT_BACK_DAYS))
@@ -193,9 +204,6 @@ def send_back(assignment: Assignment, words: str) -> Assignment:
 
 def _reopened(place: Place, seat: Assignment, lease: datetime) -> Assignment:
     answer = Answer.objects.get(assignment_id=seat.pk, current=True)
-    if Resolution.objects.filter(task_id=seat.task_id).exclude(decided_by=None).exists():
-        raise Conflict("A reviewer has settled this task; its answers stand as they are.", "settled")
-    seats.count([(seat.task_id, 0, -1)])
     seat.state, seat.lease_until = State.CLAIMED, lease
     seat.draft = kinds.to_shown(place.project.kind, answer.content, seat.task.subject, seat.order)
     seat.draft_revision, seat.draft_at = seat.draft_revision + 1, timezone.now()
@@ -211,8 +219,18 @@ def release(user: User, project: Project) -> int:
     list(Participant.objects.select_for_update(no_key=True).filter(project=project, user=user))
     mine = Assignment.objects.filter(project=project, user=user, state=State.CLAIMED)
     rows = list(mine.select_for_update(no_key=True).order_by("id"))
-    seats.give_up(rows)
+    _give_up(rows)
     return len(rows)
+
+
+def _give_up(rows: Sequence[Assignment]) -> None:
+    seats.give_up(rows)
+    standing: dict[int, list[int]] = defaultdict(list)
+    for seat in rows:
+        if seat.submitted_at:
+            standing[seat.project_id].append(seat.task_id)
+    for project, tasks in standing.items():
+        changed(project, tasks)
 
 
 def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -> Comment:
@@ -236,7 +254,7 @@ def expire_leases() -> int:
             late = Assignment.objects.filter(state=State.CLAIMED, lease_until__lt=timezone.now())
             rows = late.order_by("lease_until").select_for_update(skip_locked=True, no_key=True)[:EXPIRED_AT_ONCE]
             found = list(rows)
-            seats.give_up(found)
+            _give_up(found)
         total += len(found)
         if len(found) < EXPIRED_AT_ONCE:
             return total

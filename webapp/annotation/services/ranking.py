@@ -9,7 +9,7 @@ from django.db import transaction
 from webapp.annotation import subjects
 from webapp.annotation.models import Answer, Participant, Project, Task
 
-from .seats import START
+from .seats import START, lock
 
 # kinds whose answers a judge can give
 SUGGESTED = frozenset({"pairwise", "grading"})
@@ -40,5 +40,12 @@ def rank_anew(project: Project, tasks: Sequence[Task]) -> None:
             task.rank = rank
             moved.append(task)
     if moved:
-        Participant.objects.filter(project=project, cursor__gt=START).update(cursor=START)
-        Task.objects.bulk_update(moved, ["rank"], batch_size=500)
+        move(project, moved)
+
+
+@transaction.atomic
+def move(project: Project, tasks: Sequence[Task]) -> None:
+    """Stores the new ranks of these tasks."""
+    Participant.objects.filter(project=project, cursor__gt=START).update(cursor=START)
+    lock(Task.objects.filter(pk__in=[task.pk for task in tasks]))
+    Task.objects.bulk_update(tasks, ["rank"], batch_size=500)

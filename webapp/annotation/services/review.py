@@ -28,7 +28,7 @@ from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 
 from . import jobs, queue
-from .standing import STANDS, forget, placed, resolution, review_new, review_tasks
+from .standing import STANDS, changed, placed, resolution, review_new
 
 AT_ONCE = 1_000  # tasks a request resolves by majority; more are a job's
 BATCH = 500
@@ -283,10 +283,7 @@ def send_back(membership: Membership, assignment: Assignment, words: str) -> Ass
     words = words.strip()
     if not 0 < len(words) <= 2000:
         raise Invalid("Say what should be looked at again.", {"words": "must have 1 to 2,000 characters"})
-    # locks in the order of the queue: the person's place first, so this asks for nothing before it
-    Resolution.objects.filter(task_id=assignment.task_id).delete()
     row = queue.send_back(assignment, words)
     audit.record(membership, membership.user, "answer.sent_back", assignment, words=words)
-    forget(assignment.project_id)
-    transaction.on_commit(lambda: review_tasks(assignment.project, [assignment.task_id]))
+    changed(assignment.project_id, [assignment.task_id])
     return row

@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.annotation.kinds import Settings
@@ -269,6 +270,11 @@ def count(changes: Iterable[tuple[int, int, int]]) -> dict[int, bool]:
         return {}
     tasks, taken, done = (list(column) for column in zip(*listed, strict=True))
     return dict(prepared.rows(COUNT, [tasks, taken, done, timezone.now()]))
+
+
+def lock(tasks: QuerySet[Task]) -> None:
+    """Locks the tasks by id, before a statement changes many of them in whatever order it finds them."""
+    list(tasks.select_for_update(no_key=True).order_by("id").values_list("id"))
 
 
 def give_up(seats: Sequence[Assignment]) -> None:

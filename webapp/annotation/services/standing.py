@@ -7,12 +7,13 @@ answers say the same are resolved as unanimous.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import timedelta
+from secrets import randbelow
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import BigIntegerField, Case, F, Q, Value, When
 from django.utils import timezone
 
 from trainer.rewards.alignment import WORDS, WORDS_THRESHOLD, group, words_similarity
@@ -33,8 +34,11 @@ STANDS = Q(current=True, assignment__state="submitted")
 
 
 def freshen(project: Project) -> AgreementReport:
-    """The project's report, up to date if that is quick; otherwise a job is on its way (`started_at` says since when)."""
-    report, _ = AgreementReport.objects.get_or_create(project=project)
+    """The project's report, up to date if that is quick; otherwise a job is on its way (`started_at` says since when).
+
+    Most readers want neither of its large parts, so each is read when it is asked for.
+    """
+    report, _ = AgreementReport.objects.defer("body", "people").get_or_create(project=project)
     newest = newest_answer(project)
     if report.through == newest and report.computed_at:
         return report
@@ -51,15 +55,17 @@ def freshen(project: Project) -> AgreementReport:
 
 def bring_up_to_date(project: Project) -> AgreementReport:
     """Reviews what is new, then measures everything. Doing it twice at once is a waste, not a fault."""
+    # a mark that no other measuring has: where it is gone in the end, something changed that may not be counted in
+    mark = -2 - randbelow(2**60)
+    AgreementReport.objects.update_or_create(project=project, defaults={"through": mark})
+    mine = AgreementReport.objects.filter(project=project)
     newest = newest_answer(project)
     # people's figures take a moment, all else much longer: who looks meanwhile has them
-    AgreementReport.objects.update_or_create(project=project, defaults={"people": people.measure(project)})
+    mine.update(people=people.measure(project))
     review_new(project)
-    body = measure(project)
-    found: AgreementReport = AgreementReport.objects.update_or_create(
-        project=project,
-        defaults={"through": newest, "body": body, "computed_at": timezone.now(), "started_at": None},
-    )[0]
+    counted = Case(When(through=mark, then=Value(newest)), default=F("through"), output_field=BigIntegerField())
+    mine.update(through=counted, body=measure(project), computed_at=timezone.now(), started_at=None)
+    found: AgreementReport = mine.get()
     broadcast.send(f"workspace.{project.workspace_id}", {"type": "agreement", "project": project.pk})
     return found
 
@@ -67,6 +73,12 @@ def bring_up_to_date(project: Project) -> AgreementReport:
 def forget(project_id: int) -> None:
     """Answers have changed in a way their ids do not show: the next reader has the report made anew."""
     AgreementReport.objects.filter(project_id=project_id).update(through=-1)
+
+
+def changed(project_id: int, task_ids: Collection[int]) -> None:
+    """`forget`, where answers to these tasks stand again, or no longer: nothing else would have the tasks reviewed anew."""
+    forget(project_id)
+    transaction.on_commit(lambda: review_tasks(Project.objects.get(pk=project_id), task_ids))
 
 
 def review_new(project: Project) -> int:

@@ -7,7 +7,7 @@ from django.db.models import Max
 from django.utils import timezone
 
 from webapp.annotation import checks, gold, kinds, shown
-from webapp.annotation.models import Answer, Assignment, Guidelines
+from webapp.annotation.models import Answer, Assignment, Guidelines, Task
 from webapp.core import prepared
 from webapp.core.problems import Conflict
 from webapp.webhooks.queries import LISTENING
@@ -15,6 +15,7 @@ from webapp.webhooks.services import announce
 
 from . import seats, serving
 from .seats import Place
+from .standing import changed
 
 State = Assignment.State
 MAX_SECONDS = 7 * 24 * 3600.0
@@ -39,7 +40,7 @@ SUBMIT = f"""
          submitted_at, suggested_by)
     VALUES (%(seat)s, %(project)s, %(revision)s, true, %(content)s, %(guidelines)s, %(suggestion)s, %(seconds)s,
             %(right)s, %(now)s, %(suggested_by)s)
-    RETURNING id, coalesce((SELECT completed FROM task), false), {LISTENING}
+    RETURNING id, (SELECT completed FROM task), {LISTENING}
 """  # noqa: S608  built from constants
 TOLD = ["answer.submitted", "task.completed"]
 
@@ -108,6 +109,7 @@ def _stand_again(seat: Assignment, sent: Sent) -> None:
     seats.count([(seat.task_id, 0, 1)])
     seat.state, seat.seconds, seat.sent_back, seat.draft = State.SUBMITTED, _seconds(seat, sent), "", None
     seat.save(update_fields=["state", "seconds", "sent_back", "draft"])
+    changed(seat.project_id, [seat.task_id])
 
 
 def _refusal(place: Place, seat: Assignment) -> Conflict | None:
@@ -160,6 +162,8 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
         submitted_at=now,
     )
     answer.pk, completed, heard = _insert(answer, seat, place, first)
+    if (completed is None) != (seat.task.overlap is None):
+        _hold_against(answer, place, seat)
     if heard:
         _tell(place, seat, answer, completed)
     seat.state, seat.submitted_at, seat.seconds, seat.draft = State.SUBMITTED, now, answer.seconds, None
@@ -174,8 +178,16 @@ def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool) -> No
         announce(place.project.workspace_id, "task.completed", where)
 
 
-def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tuple[int, bool, bool]:
-    """The answer's id, whether it was the last that its task waited for, and whether a webhook wants to know."""
+def _hold_against(answer: Answer, place: Place, seat: Assignment) -> None:
+    """The task has become a gold one, or is none any more, since its seat was read."""
+    seat.task.gold = Task.objects.values_list("gold", flat=True).get(pk=seat.task_id)
+    answer.gold_right = _right(place, seat, answer.content)
+    Answer.objects.filter(pk=answer.pk).update(gold_right=answer.gold_right)
+
+
+def _insert(answer: Answer, seat: Assignment, place: Place, first: bool) -> tuple[int, bool | None, bool]:
+    """The answer's id, whether it was the last that its task waited for (None: a gold task waits for nobody), and whether
+    a webhook wants to know."""
     values: dict[str, Any] = {
         "now": answer.submitted_at,
         "seconds": answer.seconds,

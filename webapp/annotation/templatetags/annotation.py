@@ -1,22 +1,24 @@
 """What the pages of projects draw on the server: a picture of each kind, bars over time."""
 
+from functools import cache
 from typing import Any
 
 from django import template
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
 
-from webapp.core.templatetags.ui import icon, percent
+from webapp.core.templatetags.ui import icon, initials, percent
 
 from ..models import Task
-from ..queries.people import Point, Share, by_day
+from ..queries.people import Line, Person, Share
 
 register = template.Library()
 NAMES = {"agreement": "as others", "seconds": "median"}
 WORDS = {"agreement": "{:.0%}".format, "seconds": "{:.0f} s".format}
 STRENGTHS = {1: "slightly better", 2: "better", 3: "much better"}
+DOWN = [f"{22 - height / 5:.1f}" for height in range(101)]  # where a height in percent stands in a picture of 24
 BAR, GAP, HEIGHT = 16, 4, 96
 FEWEST_BARS = 24  # there is room for: the first hour of a project is a bar, not a wall
 
@@ -93,30 +95,46 @@ def share_cell(share: Share | None, missing: str = "") -> SafeString:
 
 
 @register.simple_tag
-def drift(points: list[Point]) -> SafeString | str:
-    """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
-    lines = by_day(points)
-    drawn = [
-        format_html(
-            '<polyline data-line="{}" points="{}"/>', name, _line(values, 1.0 if name == "agreement" else max(values))
-        )
-        for name, values in lines.items()
-        if len(values) > 1
-    ]
-    if not drawn:
-        return format_html('<span class="missing">{}</span>', "–")
-    words = "; ".join(f"{NAMES[name]} from {WORDS[name](v[0])} to {WORDS[name](v[-1])}" for name, v in lines.items())
+def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
+    """Avatar and name of one of the people, or the pseudonym; `full` adds pseudonym and address to the name. Not a
+    template, for the reason of `share_cell`."""
+    name = person.shown(named)
+    address = f" · {person.user.email}" if person.user.name else ""
     return format_html(
-        '<svg class="drift" viewBox="0 0 96 24" width="96" height="24" role="img" aria-label="{}"><title>{}</title>{}</svg>',
-        words,
-        words,
-        format_html_join("", "{}", ((line,) for line in drawn)),
+        '<div class="row nowrap gap-2"><span class="avatar" aria-hidden="true">{}</span><div class="person">'
+        '<span class="strong">{}</span>{}{}{}</div></div>',
+        initials(name),
+        name,
+        format_html(' <span class="chip" data-tone="warn">{}paused</span>', icon("pause")) if person.paused else "",
+        format_html(' <span class="chip">{}</span>', "left") if not person.role else "",
+        format_html('<div class="small muted">{}{}</div>', person.label, address) if named and full else "",
     )
 
 
-def _line(values: list[float], most: float) -> str:
-    step = 92 / (len(values) - 1)
-    return " ".join(f"{2 + i * step:.1f},{22 - 20 * value / (most or 1):.1f}" for i, value in enumerate(values))
+@register.simple_tag
+def drift(lines: dict[str, Line]) -> SafeString | str:
+    """Two lines over time: the share of answers equal to others' (0 to 1) and the median seconds (0 to their most)."""
+    if not lines:
+        return format_html('<span class="missing">{}</span>', "–")
+    words = "; ".join(
+        f"{NAMES[name]} from {WORDS[name](line.first)} to {WORDS[name](line.last)}" for name, line in lines.items()
+    )
+    drawn = "".join(f'<polyline data-line="{name}" points="{_line(line.heights)}"/>' for name, line in lines.items())
+    return format_html(
+        '<svg class="drift" viewBox="0 0 96 24" width="96" height="24" role="img" aria-label="{0}"><title>{0}</title>{1}</svg>',
+        words,
+        mark_safe(drawn),  # noqa: S308  our own words and numbers
+    )
+
+
+def _line(heights: list[int]) -> str:
+    return " ".join(map(",".join, zip(_across(len(heights)), map(DOWN.__getitem__, heights), strict=True)))
+
+
+@cache
+def _across(count: int) -> list[str]:
+    """Where the points of a line of so many stand, from left to right."""
+    return [f"{2 + place * 92 / (count - 1):.1f}" for place in range(count)]
 
 
 @register.filter

@@ -1,11 +1,12 @@
 """Who takes part in a project, how they work, and the links that let others in."""
 
-from typing import cast
+from typing import Any, cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
@@ -30,6 +31,7 @@ from ..services import projects as services
 from ..services import standing
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+PAGE = 100  # people: a table is sorted and copied in the browser, so few projects are to need a second page
 SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
 
 
@@ -50,9 +52,9 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
             problems = problem.fields
     report = standing.freshen(project)
     context = pages.context(membership, project, "people") | {
-        "people": persons.people(project),
+        **_listed(request.GET, persons.people(project), access.may_name(membership)),
         "report": report,
-        "fresh": agreement.fresh(report),
+        "fresh": agreement.fresh(report, project),
         "compares": persons.compares(project),
         "fast_seconds": project.settings.get("fast_seconds"),
         "candidates": persons.candidates(project),
@@ -61,6 +63,32 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "problems": problems,
     }
     return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
+
+
+def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> dict[str, Any]:
+    """The people of this page: those whom the words and the choice leave, from a place on. Who sees pseudonyms finds
+    nobody by name."""
+    words = given.get("q", "")[:200].strip()
+
+    def says(person: persons.Person) -> str:
+        return f"{person.label} {person.user.name} {person.user.email}" if named else person.label
+
+    found = [person for person in everybody if words.lower() in says(person).lower()]
+    warned = [person for person in found if person.warnings]
+    show = "warned" if given.get("show") == "warned" else ""
+    chosen, start = warned if show else found, whole(given.get("from", ""), 6) or 0
+    like = urlencode({name: value for name, value in (("q", words), ("show", show)) if value})
+    return {
+        "people": chosen[start : start + PAGE],
+        "everybody": len(everybody),
+        "searchable": len(everybody) > PAGE or like,
+        "shown": [("", "Everybody", len(found)), ("warned", "With a warning", len(warned))],
+        "show": show,
+        "words": words,
+        "like": like,
+        "started": start > 0,
+        "next": start + PAGE if len(chosen) > start + PAGE else None,
+    }
 
 
 @member(access.WRITER)

@@ -40,7 +40,7 @@ def project_agreement(request: HttpRequest, project_id: int) -> HttpResponseBase
     context = pages.context(membership, project, "agreement") | {
         "report": report,
         "body": body,
-        "fresh": agreement.fresh(report),
+        "fresh": agreement.fresh(report, project),
         "people": people,
         "named": people.named,
         "field": field,

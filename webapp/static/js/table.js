@@ -1,6 +1,7 @@
 // Tables people compare in. <table class="table" data-table>:
 //   <th data-sort="text|number">   its words become a sort button; cells may carry data-value
 //   <tr data-href="…">             Enter or a click opens it; j/k and the arrows move between rows
+//   <tr data-follows>              belongs to the row before it and goes where that goes
 //   [data-table-copy="csv|md"]     a button inside the same .card or .section copies what is shown
 import { copy } from "./copy.js";
 import { toast } from "./toast.js";
@@ -19,13 +20,18 @@ export function sorted(rows, column, kind, descending) {
   });
 }
 
+const leader = (row) => ("follows" in row.dataset ? leader(row.previousElementSibling) : row);
+
 function sortBy(head, button) {
   const table = head.closest("table");
   const descending = head.getAttribute("aria-sort") === (head.dataset.sort === "number" ? "none" : "ascending");
   const down = head.getAttribute("aria-sort") === "descending" ? false : descending;
   for (const other of table.tHead.querySelectorAll("[aria-sort]")) other.setAttribute("aria-sort", "none");
   head.setAttribute("aria-sort", down ? "descending" : "ascending");
-  for (const body of table.tBodies) body.append(...sorted(body.rows, head.cellIndex, head.dataset.sort, down));
+  for (const body of table.tBodies) {
+    const groups = Map.groupBy(body.rows, leader);
+    for (const row of sorted(groups.keys(), head.cellIndex, head.dataset.sort, down)) body.append(...groups.get(row));
+  }
   button.focus();
 }
 
@@ -80,7 +86,7 @@ document.addEventListener("click", async (event) => {
   if (button) {
     const table = button.closest(".card, .section")?.querySelector("table");
     if (table && (await copy(asText(table, button.dataset.tableCopy))))
-      toast(`Copied ${table.tBodies[0].rows.length} rows`, { tone: "good" });
+      toast(`Copied ${table.tBodies[0].querySelectorAll(":scope > tr:not([data-follows])").length} rows`, { tone: "good" });
     return;
   }
   const row = event.target.closest("tr[data-href]");
