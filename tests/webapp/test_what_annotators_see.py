@@ -166,8 +166,8 @@ def test_researchers_see_on_one_page_who_is_who(cast):
         assert ApiClient(who).get(page, names=True).status_code == (200 if name == "Anna" else 403)
 
 
-def test_the_same_walk_shows_a_reviewer_all_of_it(cast):
+def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(cast):
     project, client = working(cast, "pairwise"), browser(cast.reviewer)
     walked = [filled(cast, project, route) for route in addresses() if "project_id" in route or "task_id" in route]
     found = set().union(*(said(client, "get", address) for address in walked))
-    assert found >= {"ID-ONE", "MODEL-", "SECRET", "Rosa", "a file"}, found
+    assert found >= {"ID-ONE", "MODEL-", "SECRET", "a file"}, found
