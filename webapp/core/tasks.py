@@ -2,8 +2,9 @@
 
 import logging
 
-from celery import current_app
 from django.db import transaction
+
+from webapp.celery import app
 
 logger = logging.getLogger(__name__)
 
@@ -18,10 +19,10 @@ def enqueue(name: str, *args: object) -> None:
 
 
 def _send(name: str, args: tuple[object, ...]) -> None:
-    if current_app.conf.task_always_eager:
-        current_app.tasks[name].apply(args=args, throw=True)
+    if app.conf.task_always_eager:
+        app.tasks[name].apply(args=args, throw=True)
         return
     try:
-        current_app.send_task(name, args=args, retry=False)
+        app.send_task(name, args=args, retry=False)
     except Exception:  # any transport's error: kombu does not unify them
         logger.exception("cannot queue %s%r; upkeep will pick it up", name, args)

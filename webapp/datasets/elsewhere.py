@@ -1,8 +1,8 @@
-"""The reading of a large file in a process of its own, beside the one that feeds the database: two cores share the work.
+"""The reading of a large file in processes of their own, beside the one that feeds the database: the cores share the work.
 
-The two speak over the pipes of the child: pickles, each behind its length. Where one of them dies the other sees its pipe
-close, so that neither outlives or waits for a dead one. It works from any thread of any worker, for the child is an
-ordinary program rather than a fork.
+Reading takes half as long again as the database, so two processes read, each every second batch. They speak with the worker
+over their pipes: pickles, each behind its length. Where one of them dies the other sees its pipe close, so that neither
+outlives or waits for a dead one. It works from any thread of any worker, for a child is an ordinary program rather than a fork.
 """
 
 import gc
@@ -15,13 +15,18 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import replace
+from itertools import cycle
 from pathlib import Path
 from struct import Struct
 from typing import IO, Any
 
+from .importers import REGISTRY
 from .reading import Reader, Ready, Sides
 
-AHEAD = 3  # pickles read before they are wanted; 2 at least, lest each waits for the other while an answer is written
+READERS = 2
+AHEAD = 2  # pickles read before they are wanted; not less, lest each waits for the other while an answer is written
 COLLECT = 16  # batches after which cycles are looked for: left to itself, the collector takes a seventh of the time
 # of the GNU C library, others ignore it: what a batch frees is kept for the next one. Given back, it would be zeroed page
 # by page each time, for a tenth of the time; the peak is the same
@@ -40,8 +45,24 @@ class Died(RuntimeError):
 
 
 def ready(reader: Reader, before: Callable[[list[str]], Sides] | None) -> Generator[Ready, None, None]:
-    """What `reader.ready` gives, made by another process. Raises what that one raises, and Died where it ended early."""
-    with _process() as process, ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
+    """What `reader.ready` gives, made by other processes. Raises what they raise, and Died where one ended early."""
+    # a converter that is bound to its file reads all of it, and two would both
+    turns = 1 if REGISTRY[reader.format].bind else READERS
+    with ExitStack() as stack:
+        processes = [stack.enter_context(_process()) for _ in range(turns)]
+        readers = [replace(reader, turn=turn, turns=turns) for turn in range(turns)]
+        parts = [stack.enter_context(closing(_part(*each, before))) for each in zip(processes, readers, strict=True)]
+        for part in cycle(parts):
+            if (batch := next(part, None)) is None:
+                return
+            yield batch
+
+
+def _part(
+    process: subprocess.Popen[bytes], reader: Reader, before: Callable[[list[str]], Sides] | None
+) -> Generator[Ready, None, None]:
+    """What `reader.ready` gives, made by the process."""
+    with ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
         try:
             assert process.stdin and process.stdout  # noqa: S101  pipes
             _send(process.stdin, (reader, before is not None))

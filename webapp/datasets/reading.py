@@ -31,6 +31,7 @@ NARROW = (  # the columns by which a version is described in the end
     *("response_count", "preference_count", "verifiers"),
 )
 
+Row = tuple[int, Example | RowProblem | None]  # line, what it holds
 Sides = Mapping[str, str]  # key -> the side that it has in an earlier version
 Before = Callable[[list[str]], Callable[[], Sides]]  # asked for the sides of keys; the answer comes when it is wanted
 _cells = copying.cells(COLUMNS.values())
@@ -80,7 +81,8 @@ class Ready:
 
 @dataclass(frozen=True)
 class Reader:
-    """Reads `names` of the bundle at `path` as examples of one format, behind what is `taken`."""
+    """Reads `names` of the bundle at `path` as examples of one format, behind what is `taken`. Of several that do so side
+    by side, one for each of `turns`, each gives every so manieth batch: together they give what one alone would."""
 
     path: Path
     file_name: str
@@ -89,6 +91,8 @@ class Reader:
     mapping: Fields
     rule: Rule
     taken: Taken
+    turn: int = 0
+    turns: int = 1
 
     def ready(self, before: Before | None) -> Generator[Ready, None, None]:
         """Every batch, checked and written. Without `before` no key has an earlier side; else it is asked about a batch
@@ -104,13 +108,20 @@ class Reader:
     def _batches(self) -> Iterator[Batch]:
         """The rows in batches, which never reach over the end of a file."""
         bundle, importer = Bundle(self.path, self.file_name), REGISTRY[self.format]
-        first, done = self.taken.file, self.taken.bytes_before
+        first, done, batches = self.taken.file, self.taken.bytes_before, 0
         for number, name in enumerate(self.names[first:], first):
             tally = Tally(taken=self.taken.rows if number == first else 0)
             with bundle.opened(name) as (stream, progress):
-                rows = importer.read(stream, name, self.mapping, bundle.beside(name), tally)
-                while batch := list(_bounded(rows, progress)):
-                    yield Batch(Place(number, name, len(batch), tally.rows, done, done + progress.bytes_done), batch)
+                rows = importer.each(stream, name, self.mapping, bundle.beside(name), tally)
+                while True:
+                    start, tally.passing = max(tally.rows, tally.taken), batches % self.turns != self.turn
+                    batch = [(line, row) for line, row in _bounded(rows, progress, tally, start) if row is not None]
+                    if tally.rows <= start:
+                        break
+                    batches += 1
+                    if not tally.passing:
+                        at = done + progress.bytes_done
+                        yield Batch(Place(number, name, len(batch), tally.rows, done, at), batch)
                 done += progress.bytes_done
 
     def _write(self, batch: Batch, answer: Callable[[], Sides]) -> Ready:
@@ -159,11 +170,11 @@ def _unstorable(line: int, error: ValueError) -> RowProblem:
     return RowProblem(line, "", f"holds a value that cannot be stored: {error}")
 
 
-def _bounded(
-    rows: Iterator[tuple[int, Example | RowProblem]], progress: Progress
-) -> Iterator[tuple[int, Example | RowProblem]]:
-    start = progress.bytes_done
-    for number, row in enumerate(rows, 1):
+def _bounded(rows: Iterator[Row], progress: Progress, tally: Tally, start: int) -> Iterator[Row]:
+    """The rows of one batch, behind the first `start`. Where it ends is the same whether they are converted or passed over."""
+    bytes_before = progress.bytes_done
+    for row in rows:
         yield row
-        if number >= ROWS or (number % LOOK == 0 and progress.bytes_done - start > BYTES):
+        count = tally.rows - start
+        if count >= ROWS or (count % LOOK == 0 and progress.bytes_done - bytes_before > BYTES):
             return

@@ -1,15 +1,17 @@
-"""A large file is read by a process of its own: the same batches in the same order, and no waiting for the dead."""
+"""A large file is read by processes of their own: the same batches in the same order, and no waiting for the dead."""
 
 import json
 import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from itertools import count
 
 import pytest
 
-from webapp.datasets import elsewhere, imports, services
+from webapp.datasets import elsewhere, imports, loading, services
+from webapp.datasets.importers import REGISTRY
 from webapp.datasets.models import Example, ImportJob, VersionMember
 from webapp.datasets.reading import ROWS, Reader
 from webapp.datasets.sides import Rule
@@ -89,14 +91,15 @@ def test_it_ends_when_its_parent_is_gone(reader):
 
 
 def test_it_needs_no_django():
-    code = "import sys, webapp.datasets.elsewhere; sys.exit('django.db' in sys.modules)"
+    code = "import sys, webapp.datasets.elsewhere; sys.exit(bool({'django.db', 'celery'} & set(sys.modules)))"
     env = {name: value for name, value in os.environ.items() if name != "DJANGO_SETTINGS_MODULE"}
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env).returncode == 0
 
 
 @pytest.fixture
 def dying(children, monkeypatch):
-    """Takes a rule: the process that reads is killed when it asks for the sides of keys that the rule says yes to."""
+    """Takes a rule: the one process that reads is killed when it asks for the sides of keys that the rule says yes to."""
+    monkeypatch.setattr(elsewhere, "READERS", 1)
     before = Splits.before
 
     def when(deadly):
@@ -166,3 +169,33 @@ def test_its_death_ends_the_import_which_goes_on_from_there(importing, dying, mo
     listed = VersionMember.objects.filter(version=job.version).order_by("position")
     assert list(listed.values_list("example__key", flat=True)) == [f"e{i}" for i in range(3 * ROWS)]
     assert Example.objects.count() == 3 * ROWS + 1
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_the_death_of_either_of_two_loses_nothing(importing, children, monkeypatch, which):
+    monkeypatch.setattr(imports, "SMALL", 0)
+    take, taken = loading.Loader.take, count(1)
+
+    def takes(self, ready):
+        if next(taken) == 2:
+            children[which].kill()
+            children[which].wait()
+        return take(self, ready)
+
+    monkeypatch.setattr(loading.Loader, "take", takes)
+    content = [row(f"e{i}") for i in range(12 * ROWS + 3)]
+    with pytest.raises(elsewhere.Died, match="killed by signal 9"):
+        importing(content)
+    job = ImportJob.objects.latest("id")
+    assert 2 * ROWS <= job.rows_done < len(content) and job.taken["stored"] == job.rows_done
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED and len(children) == 4
+    listed = VersionMember.objects.filter(version=job.version).order_by("position")
+    assert list(listed.values_list("example__key", flat=True)) == [f"e{i}" for i in range(len(content))]
+
+
+def test_a_format_whose_rows_belong_together_is_read_by_one(reader, children):
+    asked = replace(reader([]), format="ukpconvarg1")
+    assert REGISTRY["ukpconvarg1"].bind and list(elsewhere.ready(asked, None)) == []
+    assert len(children) == 1

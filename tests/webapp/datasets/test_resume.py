@@ -79,14 +79,14 @@ def killed(cast, tmp_path):
 def converted(monkeypatch):
     """The lines that are read as rows from now on."""
     seen = []
-    read = Importer.read
+    each = Importer.each
 
     def counted(self, *args, **kwargs):
-        for line, given in read(self, *args, **kwargs):
+        for line, given in each(self, *args, **kwargs):
             seen.append(line)
             yield line, given
 
-    monkeypatch.setattr(Importer, "read", counted)
+    monkeypatch.setattr(Importer, "each", counted)
     return seen
 
 

@@ -136,7 +136,7 @@ def test_a_broker_that_is_away_loses_nothing(
         raise ConnectionError("no broker")
 
     eager.conf.task_always_eager = False
-    monkeypatch.setattr("webapp.core.tasks.current_app.send_task", away)
+    monkeypatch.setattr("webapp.core.tasks.app.send_task", away)
     with django_capture_on_commit_callbacks(execute=True):
         announce(cast)
     only(state="waiting", attempts=0)

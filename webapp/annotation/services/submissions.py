@@ -170,7 +170,7 @@ def _write(place: Place, seat: Assignment, sent: Sent, content: dict[str, Any]) 
     return answer
 
 
-def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool) -> None:
+def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool | None) -> None:
     where = {"task": seat.task_id, "project": seat.project_id}
     told = {"answer": answer.pk, "revision": answer.revision, **where, "annotator": seat.user_id}
     announce(place.project.workspace_id, "answer.submitted", told)

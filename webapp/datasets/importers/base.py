@@ -1,6 +1,7 @@
 """What an importer is: a named way to read one kind of file as examples."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Literal, Protocol
 
@@ -50,10 +51,12 @@ class Head:
 
 @dataclass
 class Tally:
-    """How many rows of a file have been read, those included that are passed over: the first `taken`."""
+    """How many rows of a file have been read, those included that are passed over: the first `taken`, and whatever is
+    read while it is `passing`."""
 
     taken: int = 0
     rows: int = 0
+    passing: bool = False
 
 
 NumberedRows = Iterator[tuple[int, "Row | RowProblem"]]
@@ -130,10 +133,22 @@ class Importer:
         beside: Beside | None = None,
         tally: Tally | None = None,
     ) -> Iterator[tuple[int, Example | RowProblem]]:
-        """(line number, example or problem) for every row of the file; memory does not grow with the file.
+        """(line number, example or problem) for every row of the file; memory does not grow with the file."""
+        found = self.each(stream, name, mapping, beside, tally)
+        return ((line, given) for line, given in found if given is not None)
 
-        `tally` counts the rows as they are read, and passes over those that an earlier start has taken. A converter
-        that is bound to its file sees them all the same, for it may remember what it saw.
+    def each(
+        self,
+        stream: BinaryIO,
+        name: str,
+        mapping: Mapping | None = None,
+        beside: Beside | None = None,
+        tally: Tally | None = None,
+    ) -> Iterator[tuple[int, Example | RowProblem | None]]:
+        """As `read`, with None for a row that says nothing new.
+
+        `tally` counts the rows as they are read. Those that are taken already are left out, and for those read while it is
+        passing there is None. A converter that is bound to its file sees them all the same, for it may remember what it saw.
         """
         from .convert import example  # imports the row readers, which import this module
         from .rows import rows
@@ -143,11 +158,11 @@ class Importer:
         tally = tally or Tally()
         for tally.rows, (line, row) in enumerate(self.merge(found) if self.merge else found, 1):
             taken = tally.rows <= tally.taken
-            if taken and not self.bind:
-                continue
-            try:
-                given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
-            except Skip:
-                continue
+            given: Example | RowProblem | None = None
+            if self.bind or not (taken or tally.passing):
+                with suppress(Skip):
+                    given = (
+                        row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
+                    )
             if not taken:
-                yield line, given
+                yield line, None if tally.passing else given
