@@ -40,14 +40,14 @@ run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops 
 	@exec $(PY) manage.py up
 
 test: setup  ## Run the whole test suite
-	@$(MAKE) --no-print-directory --keep-going -j2 test-stack test-code
+	@$(MAKE) --no-print-directory --keep-going test-code test-stack
 
 test-code: setup  ## Run the tests that need no services, then those in a browser
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
-# Real services and runs take their time to start and to be found dead, so these tests run beside the others and leave them most
-# of the processors. What they say is shown at once when they end.
+# Real services and runs take their time to start and to be found dead: beside the other tests they ran out of it on two processors.
+# What they say is shown at once when they end.
 test-stack: setup  ## Run the tests of the real services and of Ray
 	@said=$$(mktemp); $(PYTEST) -m stack $(call MARKED,stack) > $$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code
 

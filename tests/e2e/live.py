@@ -69,7 +69,7 @@ def open_page(chromium, server):
         context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": server.url}])
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000 if os.environ.get("CI") else 8_000)
+        page.set_default_timeout(30_000 if os.environ.get("CI") else 8_000)
         page.on("pageerror", lambda error: errors.append(str(error)))
         return page
 
