@@ -47,9 +47,8 @@ test-code: setup  ## Run the tests that need no services, then those in a browse
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
 # Real services and runs take their time to start and to be found dead: beside the other tests they ran out of it on two processors.
-# What they say is shown at once when they end.
 test-stack: setup  ## Run the tests of the real services and of Ray
-	@said=$$(mktemp); $(PYTEST) -m stack $(call MARKED,stack) > $$said 2>&1; code=$$?; cat $$said; rm $$said; exit $$code
+	$(PYTEST) -m stack $(call MARKED,stack)
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 
