@@ -1,5 +1,6 @@
 """The short way to a plain pair gives what the validator gives, or nothing."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,7 +44,10 @@ def test_a_plain_pair_does_take_it():
     assert plain.canonical(plain.pair(data)).decode() == Example.model_validate(data).canonical()
 
 
-@given(text, text, st.dictionaries(text, st.one_of(text, st.integers(), st.booleans(), st.floats()), max_size=3))
+finite = st.floats(allow_nan=False, allow_infinity=False)
+
+
+@given(text, text, st.dictionaries(text, st.one_of(text, st.integers(), st.booleans(), finite), max_size=3))
 def test_its_short_canonical_text_is_the_canonical_text(one, other, meta):
     data = {
         "key": "k",
@@ -55,6 +59,13 @@ def test_its_short_canonical_text_is_the_canonical_text(one, other, meta):
     made = plain.pair(data)
     made.__dict__["split"] = "train"
     assert plain.canonical(made).decode() == made.canonical()
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan")])
+def test_a_number_that_json_lacks_is_refused_as_in_the_general_way(value):
+    data = {"key": "k", "prompt": shapes.messages("Hi", "prompt"), "meta": {"x": value}, **shapes.pair("yes", "no")}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        plain.canonical(plain.pair(data))
 
 
 def test_what_is_not_plain_is_left_to_the_validator():
