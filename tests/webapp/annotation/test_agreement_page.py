@@ -86,16 +86,33 @@ def test_gold_tasks_and_answers_sent_back_do_not_count(project):
     assert body["answers"] == 5 and field(body, "strength")["units"] == 2
 
 
+def criteria(**texts):
+    return {"criteria": [{"id": id, "text": text, "points": 1} for id, text in texts.items()]}
+
+
 def test_criteria_of_grades_are_units(cast):
-    made = make_project(cast, "grading", n=6)
+    made = make_project(cast, "grading", n=6, rubric=criteria(c1="Is correct", c2="Is short"))
     one, two = annotators(cast, made)
     for task in made.tasks.all():
         answer(task, one, grades(c1="met", c2="not_met"))
         answer(task, two, grades(c1="met", c2="cannot_assess" if task.rank == 0 else "met"))
     found = field(measure(made), "verdict")
     assert found["units"] == 11 and found["missing"] == 1
-    assert [each["criterion"] for each in found["criteria"]] == ["c1", "c2"]
+    assert [each["criterion"] for each in found["criteria"]] == ["Is correct", "Is short"]
     assert found["criteria"][0]["percent"]["value"] == 1 and found["criteria"][1]["percent"]["value"] == 0
+
+
+def test_tasks_share_a_criterion_by_its_words_not_by_its_id(cast):
+    """Importers number the criteria of each example from 1: the first of one has nothing to do with the first of the next."""
+    shared = [seed.pair(f"s{n}", rubric=criteria(**{f"c{n}": "Is true", "own": f"Says {n}"})) for n in range(5)]
+    made = seed.make_project(cast.researcher, shared, kind="grading")
+    one, two = annotators(cast, made)
+    for task in made.tasks.select_related("example"):
+        first = task.example.record.rubric.criteria[0].id
+        for person in (one, two):
+            answer(task, person, grades(**{first: "met", "own": "not_met"}))
+    found = field(measure(made), "verdict")
+    assert [(each["criterion"], each["units"]) for each in found["criteria"]] == [("Is true", 10)]  # two responses each
 
 
 def test_rankings_are_compared_pair_by_pair(cast):

@@ -14,7 +14,8 @@ from django.db.models import Count, Q
 
 from trainer.benchmarks.agreement import Level, Rating, ac1, alpha, cohen, fleiss, percent, tabulate
 from trainer.benchmarks.estimate import proportion, undefined
-from webapp.annotation.models import AgreementReport, Answer, Project
+from webapp.annotation import shown
+from webapp.annotation.models import AgreementReport, Answer, Project, Task
 
 from . import matched
 from .fields import Field, Row, fields, rows
@@ -84,7 +85,7 @@ def _field(project: Project, field: Field) -> dict[str, Any]:
         **_coefficients(field, given, every_level=True),
         "domains": [{"domain": name, **_coefficients(field, by_domain[name])} for name in domains[:MAX_DOMAINS]],
         "domains_left_out": max(0, len(domains) - MAX_DOMAINS),
-        **(_criteria(project, field, given) if field.items == "criterion" else {}),
+        **(_criteria(project, given, field) if field.items == "criterion" else {}),
         **_pairs(field, given, values),
     }
 
@@ -119,20 +120,34 @@ def _coefficients(field: Field, given: Iterable[Row], every_level: bool = False)
     }
 
 
-def _criteria(project: Project, field: Field, given: list[Row]) -> dict[str, Any]:
-    """Criteria that many tasks share, such as those of one rubric for all, have coefficients of their own."""
+def _criteria(project: Project, given: list[Row], field: Field) -> dict[str, Any]:
+    """Criteria that many tasks share, such as those of one rubric for all, have coefficients of their own. Two rubrics share
+    a criterion where its words are the same: an id says nothing outside of its rubric."""
+    texts = _texts(project)
     tasks: dict[str, set[int]] = defaultdict(set)
     for task, _, item, _, _ in given:
-        tasks[item].add(task)
-    shared = sorted(
-        (item for item in tasks if len(tasks[item]) >= SHARED_BY), key=lambda item: (-len(tasks[item]), item)
-    )
-    kept = set(shared[:MAX_CRITERIA])
-    by_item: dict[str, list[Row]] = defaultdict(list)
+        if text := texts.get((task, item)):
+            tasks[text].add(task)
+    shared = [text for text in tasks if len(tasks[text]) >= SHARED_BY]
+    kept = sorted(shared, key=lambda text: (-len(tasks[text]), text))[:MAX_CRITERIA]
+    by_text: dict[str, list[Row]] = {text: [] for text in kept}
     for row in given:
-        if row[2] in kept:
-            by_item[row[2]].append(row)
-    return {"criteria": [{"criterion": item, **_coefficients(field, by_item[item])} for item in shared[:MAX_CRITERIA]]}
+        text = texts.get((row[0], row[2]), "")
+        if text in by_text:
+            by_text[text].append(row)
+    found = [{"criterion": text, **_coefficients(field, by_text[text])} for text in kept]
+    return {"criteria": found, "criteria_left_out": len(shared) - len(kept)}
+
+
+def _texts(project: Project) -> dict[tuple[int, str], str]:
+    """{(task, criterion's id): its words} of the tasks somebody has answered; equal words are one object."""
+    words: dict[str, str] = {}
+    answered = Task.objects.filter(project=project, done__gt=0).select_related("example").defer("suggestion")
+    return {
+        (task.pk, one["id"]): words.setdefault(one["text"], one["text"])
+        for task in answered.iterator(chunk_size=500)
+        for one in shown.criteria(task.example.content)
+    }
 
 
 def _pairs(field: Field, given: Iterable[Row], values: list[str | float]) -> dict[str, Any]:
