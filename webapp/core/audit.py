@@ -1,5 +1,6 @@
 """The audit log's only writer: called by services inside the transaction of the change it describes."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, cast
 
 from django.db import models
@@ -14,8 +15,27 @@ def record(
     where: "Membership | Workspace", actor: "User | None", action: str, obj: models.Model, **detail: object
 ) -> AuditEntry:
     """Writes one entry. `where` names the workspace; `actor` None stands for the system; `detail` must be JSON."""
+    entry = _entry(where, actor, action, obj, detail)
+    entry.save()
+    return entry
+
+
+def record_all(
+    where: "Membership | Workspace",
+    actor: "User | None",
+    action: str,
+    objects: Iterable[models.Model],
+    **detail: object,
+) -> None:
+    """One entry for each object, with the same detail, in one statement."""
+    AuditEntry.objects.bulk_create(_entry(where, actor, action, obj, detail) for obj in objects)
+
+
+def _entry(
+    where: "Membership | Workspace", actor: "User | None", action: str, obj: models.Model, detail: dict[str, object]
+) -> AuditEntry:
     workspace = cast("Workspace", getattr(where, "workspace", None) or where)
-    return AuditEntry.objects.create(
+    return AuditEntry(
         workspace=workspace,
         actor=actor,
         action=action,

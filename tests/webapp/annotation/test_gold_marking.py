@@ -1,10 +1,13 @@
 """Gold tasks from what is known already."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from webapp.annotation import kinds, known
 from webapp.annotation.models import Task
 from webapp.annotation.services import gold, queue, tasks
+from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 
 SUBJECT = {"a": "x", "b": "y"}
@@ -76,6 +79,16 @@ class TestMarking:
         assert [task.gold["strength"] for task in found] == [2, 2, 2]
         project.refresh_from_db()
         assert project.tasks_total == 1
+
+    def test_many_cost_as_few_queries_as_one(self, cast, project, make_project):
+        other = make_project(name="Others")
+        tasks.make(other.pk)
+        with CaptureQueriesContext(connection) as one:
+            gold.mark(cast.researcher, project, "labels", 1)
+        with CaptureQueriesContext(connection) as four:
+            gold.mark(cast.researcher, other, "labels", 4)
+        assert len(four) == len(one)
+        assert AuditEntry.objects.filter(action="task.gold_set", detail__project=other.pk).count() == 4
 
     def test_tasks_that_somebody_has_begun_are_left_alone(self, cast, project):
         queue.claim(cast.reviewer, project, hold=1)

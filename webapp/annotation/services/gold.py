@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from random import SystemRandom
 from typing import Any
 
@@ -38,11 +39,10 @@ def mark(membership: Membership, project: Project, source: str, most: int, least
     made = looked = 0
     for batch in _batches(project, source):
         looked += len(batch)
-        for task, content in _known(project, source, batch, least):
-            tasks.set_gold(membership, task, content)
-            made += 1
-            if made == most:
-                return Marked(made, looked)
+        found = list(islice(_known(project, source, batch, least), most - made))
+        made += len(tasks.set_gold_of(membership, project, found)) if found else 0
+        if made == most:
+            break
     return Marked(made, looked)
 
 

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from itertools import islice
 from typing import Any
@@ -107,7 +107,6 @@ def _finish(project: Project) -> None:
     audit.record(project.workspace, None, "project.tasks_made", project, tasks=total, examples_without=unused)
 
 
-@transaction.atomic
 def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None) -> Task:
     """Gives the task a known answer, in the subject's frame (ids of responses, not letters), or takes it away.
 
@@ -115,25 +114,34 @@ def set_gold(membership: Membership, task: Task, content: dict[str, Any] | None)
     away, it becomes a task with seats again, as many as it has people, if those are more than the project's overlap.
     Raises Invalid at `content.*`.
     """
-    project = task.project
+    return set_gold_of(membership, task.project, [(task, content)])[0]
+
+
+@transaction.atomic
+def set_gold_of(
+    membership: Membership, project: Project, contents: Sequence[tuple[Task, dict[str, Any] | None]]
+) -> list[Task]:
+    """`set_gold` for many tasks of a project, each with its `example` and `project` in place: all of them or none."""
     settings = kinds.Settings.model_validate(project.settings)
-    known = None if content is None else _known(task, settings, content)
+    known = {task.pk: None if content is None else _known(task, settings, content) for task, content in contents}
     # the full lock: gold seats are taken under a key-share lock, which a lesser one would let pass
-    row = Task.objects.select_for_update().get(id=task.pk)
-    if known is None:
-        _seated(row, project)
-    else:
-        row.overlap, row.taken, row.done, row.completed_at = None, 0, 0, None
-    row.gold = known
-    row.save(update_fields=["gold", "overlap", "taken", "done", "completed_at"])
-    _compare(row, project.kind, settings)
+    rows = list(Task.objects.select_for_update().filter(id__in=known).order_by("id"))
+    for row in rows:
+        row.gold = known[row.pk]
+        if row.gold is None:
+            _seated(row, project)
+        else:
+            row.overlap, row.taken, row.done, row.completed_at = None, 0, 0, None
+    Task.objects.bulk_update(rows, ["gold", "overlap", "taken", "done", "completed_at"])
+    _compare(rows, project.kind, settings)
     forget(project.pk)
     if project.kind in gold.MATCHED:
         matching.ask(project)
     Project.objects.filter(id=project.pk).update(tasks_total=_total(project))
-    action = "task.gold_removed" if known is None else "task.gold_set"
-    audit.record(membership, membership.user, action, row, project=project.pk)
-    return row
+    for action, taken in (("task.gold_set", False), ("task.gold_removed", True)):
+        changed = [row for row in rows if (row.gold is None) == taken]
+        audit.record_all(membership, membership.user, action, changed, project=project.pk)
+    return rows
 
 
 def _known(task: Task, settings: kinds.Settings, content: dict[str, Any]) -> dict[str, Any]:
@@ -159,7 +167,11 @@ def _seated(row: Task, project: Project) -> None:
     row.completed_at = timezone.now() if row.done >= row.overlap else None
 
 
-def _compare(row: Task, kind: str, settings: kinds.Settings) -> None:
-    for answer in Answer.objects.filter(assignment__task=row, current=True):
-        right = None if row.gold is None else gold.right(kind, settings, answer.content, row.gold)
-        Answer.objects.filter(id=answer.pk).update(gold_right=right, gold_detail=None)
+def _compare(rows: list[Task], kind: str, settings: kinds.Settings) -> None:
+    known = {row.pk: row.gold for row in rows}
+    answers = list(Answer.objects.filter(assignment__task__in=rows, current=True).select_related("assignment"))
+    for answer in answers:
+        expected = known[answer.assignment.task_id]
+        answer.gold_right = None if expected is None else gold.right(kind, settings, answer.content, expected)
+        answer.gold_detail = None
+    Answer.objects.bulk_update(answers, ["gold_right", "gold_detail"], batch_size=500)
