@@ -9,8 +9,10 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, Role
 
 from .models import Comment, Project
+from .queries import suggestions
 from .queries.people import Person
 from .queries.projects import Progress
+from .services.ranking import SUGGESTED
 
 STALLED = timedelta(days=7)
 State = Project.State
@@ -64,6 +66,12 @@ def _of_the_queue(project: Project, far: Progress, working: list[Person]) -> lis
     if project.settings.get("gold_every") and not far.gold:
         text = "The settings mix gold tasks in, but none has a known answer yet."
         told.append(Advice("No gold tasks", text, _at("project_gold", project), "info", icon="award"))
+    if suggestions.promised_in_vain(project):
+        judged = project.kind in SUGGESTED
+        text = "The settings show a model's view, but the tasks that come first have none. "
+        text += "Ask a judge for it." if judged else "Their examples would bring it in meta.suggestions."
+        href = _at("project_suggestions" if judged else "project_settings", project)
+        told.append(Advice("No model's view", text, href, "info", icon="scale"))
     return told
 
 

@@ -434,6 +434,11 @@ def test_the_overview_warns_of_what_keeps_tasks_from_being_complete(cast, as_res
     projects.add_participant(cast.researcher, project, cast.reviewer.user)
     projects.update(cast.researcher, project, settings={"gold_every": 5})
     assert titles() == ["No gold tasks"]
+    projects.update(cast.researcher, project, settings={"gold_every": 0, "suggestions": "before"})
+    tasks.make(project.pk)
+    assert titles() == ["No model's view"]
+    Task.objects.filter(project=project).update(suggestion={"content": {}, "by": "j", "version": 1, "at": "2026-01-01"})
+    assert titles() == []
 
 
 def test_projects_are_found_in_the_palette(as_researcher, project):

@@ -7,9 +7,11 @@ from django.db.models import Count, Q
 
 from trainer.benchmarks.estimate import proportion
 
+from .. import kinds, shown
 from ..models import Answer, Project, Task
 
 COMPARED = 20_000  # answers, the newest
+LOOKED = 50  # tasks, the next ones
 WHEN = {"before": "saw it before", "after": "saw it after", "never": "never saw it"}
 
 
@@ -29,6 +31,19 @@ def standing(project: Project) -> Standing:
     counted = found.aggregate(tasks=Count("pk"), given=Count("pk", filter=Q(suggestion__isnull=False)))
     rows = found.filter(suggestion__isnull=False).values_list("suggestion__by").annotate(n=Count("pk")).order_by("-n")
     return Standing(counted["tasks"], counted["given"], dict(rows), _agreement(project))
+
+
+def promised_in_vain(project: Project) -> bool:
+    """Whether the settings show people a model's view, and none of the tasks that come first has one."""
+    if kinds.Settings.model_validate(project.settings).suggestions == "never":
+        return False
+    first = Task.objects.filter(project=project).select_related("example").order_by("rank")[:LOOKED]
+    return bool(first) and not any(_has_one(project.kind, task) for task in first)
+
+
+def _has_one(kind: str, task: Task) -> bool:
+    order = range(len(kinds.subject_sides(task.subject)))
+    return bool(task.suggestion) or shown.suggestion(kind, task.subject, order, task.example.content) is not None
 
 
 def _agreement(project: Project) -> list[tuple[str, dict[str, Any]]]:
