@@ -26,36 +26,28 @@ THREADS = 40
 
 def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
     """Runs the calls in threads that start together; their results, a Conflict where one was raised."""
-
-    def run(call):
-        try:
-            return call()
-        except Conflict as conflict:
-            return conflict
-        finally:
-            connections.close_all()
-
     listed = list(calls)
     barrier = Barrier(min(threads, len(listed)))
     with ThreadPoolExecutor(min(threads, len(listed)), initializer=barrier.wait) as pool:
-        return list(pool.map(run, listed))
+        return list(pool.map(outcome, listed))
+
+
+def outcome(call: Callable):
+    """In a thread: what comes of the call, a Conflict where one was raised; its connection is closed."""
+    try:
+        return call()
+    except Conflict as conflict:
+        return conflict
+    finally:
+        connections.close_all()
 
 
 @contextmanager
 def behind(call: Callable):
     """Runs `call` in a thread, where it comes to wait for a lock of ours; goes on from there, and yields what becomes of
-    it. A Conflict is a result."""
-
-    def run():
-        try:
-            return call()
-        except Conflict as conflict:
-            return conflict
-        finally:
-            connections.close_all()
-
+    it."""
     with ThreadPoolExecutor(1) as pool:
-        future: Future = pool.submit(run)
+        future: Future = pool.submit(outcome, call)
         end = monotonic() + 60
         while monotonic() < end and not future.done() and not somebody_waits():
             sleep(0.01)

@@ -25,8 +25,8 @@ router = Router(tags=["annotation"])
 
 @router.get("/projects/{int:project_id}/people", response=s.PersonList, summary="How each person works")
 def people(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
-    """Reviewers see pseudonyms. Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first. The figures are as of
-    `computed_at`; with `state` `computing`, newer answers are being counted."""
+    """Amount, speed, gold tasks, agreement with others, and how these drift; the busiest first. The figures are as of
+    `computed_at`; with `state` `computing`, newer answers are being counted. Reviewers see pseudonyms."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     report = standing.freshen(project)

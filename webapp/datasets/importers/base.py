@@ -97,8 +97,8 @@ class Importer:
     Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`:
     it makes the converter for one file. `splits`: "file" takes the file's split as it is, none included; "share" gives
     an example without a split one by the dataset's held-out share. `mappable` importers read their columns through a
-    mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of another file; given together with it, their file is not read for
-    examples of its own.
+    mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of
+    another file; given together with it, their file is not read for examples of its own.
     """
 
     name: str
@@ -126,24 +126,14 @@ class Importer:
         return self.convert
 
     def read(
-        self,
-        stream: BinaryIO,
-        name: str,
-        mapping: Mapping | None = None,
-        beside: Beside | None = None,
-        tally: Tally | None = None,
+        self, stream: BinaryIO, name: str, mapping: Mapping | None = None, beside: Beside | None = None
     ) -> Iterator[tuple[int, Example | RowProblem]]:
-        """(line number, example or problem) for every row of the file; memory does not grow with the file."""
-        found = self.each(stream, name, mapping, beside, tally)
+        """(line number, example or problem) for every row that says something new; memory does not grow with the file."""
+        found = self.each(stream, name, mapping or {}, beside or Alone(name), Tally())
         return ((line, given) for line, given in found if given is not None)
 
     def each(
-        self,
-        stream: BinaryIO,
-        name: str,
-        mapping: Mapping | None = None,
-        beside: Beside | None = None,
-        tally: Tally | None = None,
+        self, stream: BinaryIO, name: str, mapping: Mapping, beside: Beside, tally: Tally
     ) -> Iterator[tuple[int, Example | RowProblem | None]]:
         """As `read`, with None for a row that says nothing new.
 
@@ -153,16 +143,13 @@ class Importer:
         from .convert import example  # imports the row readers, which import this module
         from .rows import rows
 
-        convert = self.converter(beside or Alone(name))
+        convert = self.converter(beside)
         found = rows(stream, name)
-        tally = tally or Tally()
         for tally.rows, (line, row) in enumerate(self.merge(found) if self.merge else found, 1):
             taken = tally.rows <= tally.taken
             given: Example | RowProblem | None = None
             if self.bind or not (taken or tally.passing):
                 with suppress(Skip):
-                    given = (
-                        row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping or {})
-                    )
+                    given = row if isinstance(row, RowProblem) else example(self.label, convert, line, row, mapping)
             if not taken:
                 yield line, None if tally.passing else given
