@@ -203,7 +203,7 @@ def _database() -> dict[str, object]:
 
 # The web server shares open connections between its threads (`webapp.asgi` turns this on); commands open their own.
 # A connection for each thread that answers requests, and some for sockets and streams.
-HTTP_THREADS = 16
+HTTP_THREADS = 8
 DATABASE_POOL = {"min_size": 1, "max_size": HTTP_THREADS + 8, "timeout": 3}
 DATABASES = {"default": _database()}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, cast
 
-from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from asgiref.sync import sync_to_async
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
@@ -24,18 +24,16 @@ class ThreadedHandler(ASGIHandler):
 
     Django's own makes a thread for each request and hops between it and the event loop for each signal and layer, which
     costs more than many of our views. Here a request takes one of `threads` long-lived threads for all of it: one hop.
-    Requests beyond that number wait in the event loop, in order of arrival, where waiting is cheap, instead of in the
-    queue for database connections, where it ends in an error. No thread is held while a body is read from, or a reply
-    sent to, a slow network.
+    Requests beyond that number wait for a thread in order of arrival, where waiting is cheap, instead of in the queue for
+    database connections, where it ends in an error. No thread is held while a body is read from, or a reply sent to, a
+    slow network.
     """
 
     def __init__(self, threads: int) -> None:
         super(ASGIHandler, self).__init__()  # its own would load the middleware in asynchronous mode
         self.load_middleware(is_async=False)
-        # the last one used is the next one taken: few threads stay warm under little load
-        self._free: asyncio.LifoQueue[ThreadPoolExecutor] = asyncio.LifoQueue()
-        for number in range(threads):
-            self._free.put_nowait(ThreadPoolExecutor(1, thread_name_prefix=f"http-{number}"))
+        threadpool = ThreadPoolExecutor(threads, thread_name_prefix="http")
+        self._respond_in_thread = sync_to_async(self._respond, thread_sensitive=False, executor=threadpool)
 
     async def handle(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         try:
@@ -45,7 +43,7 @@ class ThreadedHandler(ASGIHandler):
         try:
             set_script_prefix(get_script_prefix(scope))
             request, refusal = self.create_request(scope, body)
-            response = refusal if request is None else await self.run_get_response(request)
+            response = refusal if request is None else await self._respond_in_thread(request)
             if response is None:
                 raise RuntimeError("neither a request nor a reason why there is none")
             if response.streaming:
@@ -54,14 +52,6 @@ class ThreadedHandler(ASGIHandler):
                 await self.send_response(response, send)
         finally:
             body.close()
-
-    async def run_get_response(self, request: HttpRequest) -> HttpResponseBase:
-        thread = await self._free.get()
-        try:
-            async with ThreadSensitiveContext(executor=thread):
-                return await sync_to_async(self._respond)(request)
-        finally:
-            self._free.put_nowait(thread)
 
     def _respond(self, request: HttpRequest) -> HttpResponseBase:
         """In the thread: from the first signal to the last, so that it gives back the connection that it took."""

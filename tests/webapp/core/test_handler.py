@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from threading import current_thread
+from threading import Barrier, current_thread
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -13,6 +13,8 @@ from django.urls import path
 from webapp.core.handler import ThreadedHandler
 
 seen: list[str] = []
+gate = asyncio.Event()
+all_here = Barrier(3)
 
 
 def name(request):
@@ -23,6 +25,13 @@ def name(request):
 async def pieces():
     for number in range(3):
         yield f"{number};".encode()
+        await gate.wait()
+
+
+def together(request):
+    """Answers once three threads are here."""
+    all_here.wait(5)
+    return HttpResponse("together")
 
 
 def made():
@@ -33,6 +42,7 @@ def made():
 
 urlpatterns = [
     path("name", name),
+    path("together", together),
     path("stream", lambda request: StreamingHttpResponse(pieces())),
     path("made", lambda request: StreamingHttpResponse(made())),
     path("file", lambda request: FileResponse(Path(__file__).open("rb"))),  # noqa: SIM115 - the response closes it
@@ -69,9 +79,16 @@ async def test_more_requests_than_threads_wait_and_are_all_answered(handler):
     assert len(set(seen)) <= 3  # long-lived threads, not one each
 
 
+async def three_threads_are_free(handler) -> bool:
+    return await asyncio.gather(*(ask(handler, "", path="/together") for _ in range(3))) == [(200, "together")] * 3
+
+
 async def test_a_stream_is_sent_piece_by_piece_and_holds_no_thread(handler):
-    assert await ask(handler, "", path="/stream") == (200, "0;1;2;")
-    assert handler._free.qsize() == 3
+    gate.clear()
+    streams = [asyncio.create_task(ask(handler, "", path="/stream")) for _ in range(4)]
+    assert await three_threads_are_free(handler) and not any(stream.done() for stream in streams)
+    gate.set()
+    assert await asyncio.gather(*streams) == [(200, "0;1;2;")] * 4
 
 
 @override_settings(DEBUG_PROPAGATE_EXCEPTIONS=False)
@@ -87,7 +104,7 @@ async def test_a_view_that_breaks_gives_its_thread_back(handler):
     for _ in range(5):
         status, _ = await ask(handler, "", path="/broken")
         assert status == 500
-    assert handler._free.qsize() == 3
+    assert await three_threads_are_free(handler)
 
 
 @pytest.mark.django_db  # closing a response tells the database layer
