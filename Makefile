@@ -9,7 +9,7 @@ INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12
 VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
 # Files with tests of a marker: the others, some of which load torch, need not be imported
-MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort)
+MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort $(2))
 # Ray's workers are by default so nice that tests which run beside them would leave them nothing
 TESTING := OMP_NUM_THREADS=1 RAY_worker_niceness=0
 PYTEST := $(TESTING) $(PY) -m pytest
@@ -47,8 +47,9 @@ test-code: setup  ## Run the tests that need no services, then those in a browse
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
 # Real services and runs take their time to start and to be found dead: beside the other tests they ran out of it on two processors.
+# Those that share one whole stack come last, or it would idle beside the others until the end.
 test-stack: setup  ## Run the tests of the real services and of Ray
-	$(PYTEST) -m stack $(call MARKED,stack)
+	$(PYTEST) -m stack --durations=8 $(call MARKED,stack,-r)
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 
