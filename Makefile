@@ -15,6 +15,9 @@ TESTING := OMP_NUM_THREADS=1 RAY_worker_niceness=0
 PYTEST := $(TESTING) $(PY) -m pytest
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
+# Container images often forbid Python to keep what it has compiled. Each of the many processes would compile torch again
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-code test-stack vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
 
