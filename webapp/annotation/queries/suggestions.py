@@ -11,7 +11,7 @@ from .. import kinds, shown
 from ..models import Answer, Project, Task
 
 COMPARED = 20_000  # answers, the newest
-LOOKED = 50  # tasks, the next ones
+LOOKED = 50  # tasks, those that are served first
 WHEN = {"before": "saw it before", "after": "saw it after", "never": "never saw it"}
 
 
