@@ -11,10 +11,8 @@ database.
   every task is looked at for a person too many or for one who had it twice.
 - 200 people who claim one task in the same moment: how many get it.
 
-With `--peers` Potato is installed into `var/peers/` and worked in by the same 50 people on this machine: see `peers`. The other
-peers' numbers were measured elsewhere, on 2 cores too: Label Studio on Postgres 5 submissions per second (p95 13.6 s at 50
-people), Potato 17 per second with a quarter of its page loads failing. Label Studio is not run here: installing
-it takes longer than all that is measured.
+With `--peers` Potato and Label Studio are installed into `var/peers/`, and the same 50 people work in each on this machine, once ours is
+stopped: see `peers`. Where one is away, the number measured elsewhere, on 2 cores too, stands for it and says so.
 """
 
 import argparse
@@ -25,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -32,14 +32,12 @@ from urllib.parse import urlsplit
 import httpx
 import psutil
 
-from benchmarks import peers
 from benchmarks.annotators import ANSWER
 from benchmarks.ingest import services
 from benchmarks.machine import describe
+from benchmarks.peers import ELSEWHERE, PeerAway, label_studio, potato
+from benchmarks.peers.people import Load
 
-LABEL_STUDIO, POTATO = 5.0, 17.0  # submissions per second, measured elsewhere
-LABEL_STUDIO_P95_MS = 13_600.0
-ELSEWHERE = "peer measured elsewhere"
 PEOPLE, THINKERS, THINK_S = 50, 200, 20.0
 OVERLAP, RUSHED = 2, 3
 TEXT = "The quick brown fox jumps over the lazy dog and tells everybody about it at some length. "
@@ -56,51 +54,77 @@ PROMISED = {
 }
 
 
+@dataclass(frozen=True)
+class Peer:
+    """Submissions per second of 50 people without think time and their p95 in ms; `here`: measured in this run."""
+
+    rate: float
+    p95_ms: float | None = None
+    here: bool = False
+
+
+POTATO = "Potato"
+LABEL_STUDIO = "Label Studio on Postgres"
+MEASURED_ELSEWHERE = {POTATO: Peer(17.0), LABEL_STUDIO: Peer(5.0, 13_600.0)}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.annotation", description=__doc__)
     parser.add_argument("--seconds", type=int, default=120, help="how long the 50 people work")
     parser.add_argument("--think-seconds", type=int, default=90, help="how long the 200 people work")
     parser.add_argument("--tasks", type=int, default=100_000)
-    parser.add_argument("--peers", action="store_true", help="install and measure Potato here, too")
-    parser.add_argument("--peer-seconds", type=int, default=30, help="how long the 50 people work in a peer")
+    parser.add_argument("--peers", action="store_true", help="install and measure Potato and Label Studio here, too")
+    parser.add_argument("--peer-seconds", type=int, default=60, help="how long the 50 people work in a peer")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-bench-") as folder, services(Path(folder)) as address:
         found = measure(address, options)
-    potato = _potato(options.peer_seconds) if options.peers else None
+    beside = dict(MEASURED_ELSEWHERE)
+    if options.peers:
+        beside |= in_peers(options.peer_seconds, options.tasks)
     print(describe())
-    report(found, potato)
+    report(found, beside)
 
 
-def _potato(seconds: int) -> float | None:
-    """Its submissions per second on this machine, now that ours is stopped; None where it is away."""
-    try:
-        load = peers.potato(PEOPLE, seconds)
-    except peers.PeerAway as away:
-        print(f"Potato is not measured here: {away}. It stands with {POTATO:g} per second, measured elsewhere.")
-        return None
-    shares = f"{len(load.took):,} submissions, {len(load.failed):,} failed"
-    print(
-        f"Potato, {PEOPLE} people for {seconds} s on this machine: {load.rate:.1f} per second, p95 {load.p95_ms:,.0f} ms"
-    )
-    print(f"  ({shares}; each with the page that follows)")
-    return load.rate
+def in_peers(seconds: int, tasks: int) -> dict[str, Peer]:
+    """Those that run on this machine; the others are named with the reason."""
+    work: dict[str, Callable[[], Load]] = {
+        POTATO: lambda: potato.measure(PEOPLE, seconds),
+        LABEL_STUDIO: lambda: label_studio.measure(PEOPLE, seconds, tasks),
+    }
+    found = {}
+    for name, measured in work.items():
+        try:
+            load = measured()
+        except PeerAway as away:
+            print(f"{name} is not measured here: {away}. It stands with its number from elsewhere.")
+            continue
+        found[name] = Peer(load.rate, load.p95_ms, here=True)
+        shares = f"{len(load.took):,} submissions, {len(load.failed):,} failed"
+        took = f"{load.rate:.1f} per second, p95 {load.p95_ms:,.0f} ms"
+        print(f"{name}, {PEOPLE} people for {load.elapsed:.0f} s on this machine: {took}")
+        print(f"  ({shares}; each with the task that follows)", flush=True)
+    return found
 
 
-def report(found: dict[str, float], potato: float | None = None) -> None:
-    """`potato`: as measured here; None where its number from elsewhere has to do. The last line says which it is."""
+def report(found: dict[str, float], beside: dict[str, Peer]) -> None:
+    """The last line says of each peer's number whether it comes from this run or from elsewhere."""
     for name, value in found.items():
         print(f"{name:44}{value:12,.1f}")
     rate = found["submit+next per second, 50 people"]
-    unit = "submit+next/s"
+    studio = beside[LABEL_STUDIO]
     rows = {
-        "annotation_vs_potato": (rate, potato, unit) if potato else (rate, POTATO, f"{unit}, {ELSEWHERE}"),
-        "annotation_vs_label_studio": (rate, LABEL_STUDIO, f"{unit}, {ELSEWHERE}"),
-        "annotation_p95": (found["p95 ms, 50 people"], LABEL_STUDIO_P95_MS, f"ms, {ELSEWHERE}"),
+        "annotation_vs_potato": (rate, beside[POTATO].rate, _unit("submit+next/s", beside[POTATO])),
+        "annotation_vs_label_studio": (rate, studio.rate, _unit("submit+next/s", studio)),
+        "annotation_p95": (found["p95 ms, 50 people"], studio.p95_ms, _unit("ms", studio)),
         "annotation_p95_thinking": (found["p95 ms, 200 people thinking 20 s"], None, "ms"),
         **{name: (found[words], None, unit) for name, (words, unit) in PROMISED.items()},
         "annotation_tasks_made": (found["tasks made per second"], None, "tasks/s"),
     }
     print(json.dumps({name: _row(*row) for name, row in rows.items()}))
+
+
+def _unit(unit: str, peer: Peer) -> str:
+    return unit if peer.here else f"{unit}, {ELSEWHERE}"
 
 
 def _row(ours: float, peer: float | None, unit: str) -> dict[str, Any]:

@@ -14,9 +14,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from benchmarks.annotation import ELSEWHERE, _people, _project, _version, _workspace
+from benchmarks.annotation import _people, _project, _version, _workspace
 from benchmarks.datasets import database, quantile
 from benchmarks.machine import describe
+from benchmarks.peers import ELSEWHERE
 
 ANSWERS, EXPORTED, PEOPLE = 100_000, 10_000, 100
 LABEL_STUDIO = 22.0  # seconds
