@@ -44,7 +44,7 @@ MODULES = {
     "answers": Module("export of answers, and the people of a large project", 4, "--answers 2000 --exported 500"),
     "annotation": Module(
         "people annotating: submissions per second and latency, beside Potato and Label Studio",
-        9,
+        12,
         "--seconds 5 --think-seconds 25 --tasks 2000 --peers --peer-seconds 5",
         full="--peers",
     ),
