@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from errno import EDQUOT, ENOSPC
 from itertools import islice
@@ -187,6 +188,14 @@ def create_dataset(membership: Membership, name: str, description: str = "", lic
     except IntegrityError as error:
         raise Invalid("This dataset exists.", {"name": "another dataset of this workspace has this name"}) from error
     return row
+
+
+@contextmanager
+def newest(dataset: Dataset) -> Iterator[DatasetVersion | None]:
+    """The newest version, if there is one. No import and no `new_version` makes another before the block ends: what the
+    block makes of it leaves out nothing that somebody else has just added."""
+    with versions.alone(dataset.workspace_id, dataset.name):
+        yield dataset.versions.order_by("-number").first()
 
 
 def new_version(
