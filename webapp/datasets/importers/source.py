@@ -1,6 +1,7 @@
 """Files as bytes: opened, unpacked where gzipped, cut into bounded lines, with the progress known."""
 
 import gzip
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,7 +14,12 @@ from .base import RowProblem
 MAX_LINE_BYTES = 8_000_000
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
-UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
+UNPACKING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
+
+
+def unpacking(error: Exception) -> bool:
+    """Whether it says that what is packed is damaged. Of bzip2 that is an OSError like those of a disk, but without number."""
+    return isinstance(error, UNPACKING_ERRORS) or (isinstance(error, OSError) and error.errno is None)
 
 
 class Progress:
