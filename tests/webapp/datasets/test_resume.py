@@ -6,9 +6,10 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
 
 import pytest
-from django.db import connection
+from django.db import DataError, OperationalError, connection
 
 from webapp.datasets import explore, loading, queries, reading, services
 from webapp.datasets.filters import parse
@@ -219,3 +220,53 @@ def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(
     job.refresh_from_db()
     assert explore.count(shared, parse({"q": "prompt"})) == 3
     assert explore.count(job.version, parse({"q": "prompt"})) == 8
+
+
+def test_an_error_that_comes_again_at_the_same_place_ends_the_import(stopped, monkeypatch):
+    job = stopped([row(f"e{i}") for i in range(8)])
+    assert job.taken["deaths"] == 1 and job.rows_done == 4
+
+    def breaks(self, ready):
+        list(take(self, ready))
+        raise DataError("a number is out of range")
+
+    take = loading.Loader.take
+    monkeypatch.setattr(loading.Loader, "take", breaks)
+    with pytest.raises(DataError):
+        services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.RUNNING and job.taken["rows"] == 4 and job.rows_done == 4
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED and not Example.objects.exists()
+    assert "3 times at the same place, soon behind row 4 of" in job.error and "a number is out of range" in job.error
+
+
+def test_an_import_waits_for_a_database_that_is_away_however_long(stopped, monkeypatch):
+    job = stopped([row(f"e{i}") for i in range(8)])
+
+    def away(self, ready):
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loading.Loader, "take", away)
+        for _ in range(4):
+            with pytest.raises(OperationalError):
+                services.run_import(job.pk)
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED and job.counts["examples"] == 8
+
+
+def test_a_file_that_cannot_be_read_any_more_ends_the_import(cast, tmp_path):
+    path = tmp_path / "rows.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("rows.jsonl", json.dumps(row()))
+    job = services.start_import(cast.researcher, path, name="gone bad", queue=False)
+    path.write_bytes(path.read_bytes().replace(b"PK\1\2", b"PK\0\0"))
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert (
+        job.state == ImportJob.State.FAILED
+        and "The import could not begin: OSError, the archive is damaged" in job.error
+    )
