@@ -145,8 +145,13 @@ def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
     if taken.source == source(bundle) and taken.latest == _latest(dataset) and loading.intact(taken):
         return taken
     with transaction.atomic():
-        loading.discard(taken.version, shared=taken.latest != _latest(dataset))
+        _discard(taken)
     return None
+
+
+def _discard(taken: Taken) -> None:
+    dataset = Dataset.every.get(versions=taken.version)
+    loading.discard(taken.version, shared=taken.latest != _latest(dataset))
 
 
 @transaction.atomic
@@ -243,7 +248,7 @@ def _fail(job: ImportJob, error: str) -> None:
     job.state, job.error, job.finished_at = ImportJob.State.FAILED, error, timezone.now()
     with transaction.atomic():
         if taken := Taken.of(job.taken):
-            loading.discard(taken.version)
+            _discard(taken)
         job.taken = {}
         job.save()
         audit.record(job.workspace, job.created_by, "import.failed", job, error=error)

@@ -7,11 +7,12 @@ import subprocess
 import sys
 import time
 import zipfile
+from pathlib import Path
 
 import pytest
 from django.db import DataError, OperationalError, connection
 
-from webapp.datasets import explore, loading, queries, reading, services
+from webapp.datasets import explore, loading, queries, reading, services, words
 from webapp.datasets.filters import parse
 from webapp.datasets.importers.base import Importer
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
@@ -220,6 +221,21 @@ def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(
     job.refresh_from_db()
     assert explore.count(shared, parse({"q": "prompt"})) == 3
     assert explore.count(job.version, parse({"q": "prompt"})) == 8
+
+
+def test_examples_shared_with_a_dead_import_are_found_when_that_ones_file_is_gone(stopped, importing):
+    rows = [row(f"e{i}") for i in range(8)]
+    job = stopped(rows, name="both", file_name="first.jsonl")
+    with connection.cursor() as cursor:  # as another block of ids would have them written
+        cursor.execute("UPDATE datasets_importjob SET taken = taken || '{\"indexed\": 4}' WHERE id = %s", [job.pk])
+    words.index(Dataset.every.get().pk, loading.MEMBERS, [job.taken["version"], 0], job.taken["version"])
+    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    assert explore.count(shared, parse({"q": "prompt"})) == 3
+    Path(job.file_path).unlink()
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED
+    assert explore.count(shared, parse({"q": "prompt"})) == 3
 
 
 def test_an_error_that_comes_again_at_the_same_place_ends_the_import(stopped, monkeypatch):
