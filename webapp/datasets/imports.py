@@ -160,6 +160,7 @@ def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
     version = loading.begin(dataset, _lineage(job, bundle, names), job.pk)
     taken = Taken(version.pk, source(bundle), _latest(dataset))
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
+    job.bytes_total = bundle.size
     job.taken = taken.as_json()
     job.save()
     return taken

@@ -153,6 +153,7 @@ def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted
     services.run_import(job.pk)
     job.refresh_from_db()
     assert job.counts["examples"] == 6 and len(converted) == 6
+    assert job.bytes_done == job.bytes_total == os.path.getsize(job.file_path)
     assert Example.objects.count() == 6
 
 
