@@ -170,13 +170,13 @@ def _mapping(text: str) -> dict[str, str]:
 
 
 def _import(job: ImportJob) -> dict[str, Any]:
-    return {**queries.import_progress(job), "rejected": job.rejected}
+    return {**queries.import_facts(job), "rejected": job.rejected}
 
 
 @router.get("/imports", response=ImportList, summary="Imports, newest first, without their refused lines")
 def list_imports(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
     jobs = page(queries.imports(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
-    return {"items": [{**queries.import_progress(job), "rejected": []} for job in jobs.items], "next": jobs.next}
+    return {"items": [{**queries.import_facts(job), "rejected": []} for job in jobs.items], "next": jobs.next}
 
 
 @router.get("/imports/{int:job_id}", response=ImportOut, summary="An import, with the first 1,000 refused lines")
