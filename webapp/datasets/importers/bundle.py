@@ -75,7 +75,7 @@ class Bundle:
             except (*UNPACKING_ERRORS, NotImplementedError) as error:
                 raise OSError(f"{name} in the archive cannot be unpacked: {error}") from error
             with raw:
-                yield stream, Progress(raw)
+                yield stream, Progress(raw, stream)
         else:
             with opened(self.path if self.is_single else self.path / name) as both:
                 yield both

@@ -23,21 +23,26 @@ def unpacking(error: Exception) -> bool:
 
 
 class Progress:
-    """How far the file on disk has been read; compressed bytes for a gzipped one."""
+    """How far the file on disk has been read, compressed bytes for a gzipped one, and how many bytes came out of it."""
 
-    def __init__(self, raw: BinaryIO | IO[bytes]) -> None:
-        self._raw = raw
+    def __init__(self, raw: BinaryIO | IO[bytes], stream: BinaryIO) -> None:
+        self._raw, self._stream = raw, stream
 
     @property
     def bytes_done(self) -> int:
         return self._raw.tell()
+
+    @property
+    def bytes_out(self) -> int:
+        return self._stream.tell()
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Progress]]:
     """The content of `path`, unpacked if it is gzipped whatever its name, and its progress. Raises OSError."""
     with path.open("rb") as raw:
-        yield unpacked(raw), Progress(raw)
+        stream = unpacked(raw)
+        yield stream, Progress(raw, stream)
 
 
 def unpacked(raw: BinaryIO | IO[bytes]) -> BinaryIO:
