@@ -61,6 +61,17 @@ def store_upload(file_name: str, chunks: SupportsRead) -> Path:
     return path
 
 
+@contextmanager
+def uploaded(file_name: str, chunks: SupportsRead) -> Iterator[Path]:
+    """`store_upload`, for a block that starts the import: where it does not, whyever, nothing of the file is kept."""
+    path = store_upload(file_name, chunks)
+    try:
+        yield path
+    except BaseException:
+        discard_upload(path)
+        raise
+
+
 def _write(path: Path, chunks: SupportsRead) -> None:
     size = 0
     with path.open("wb") as file:

@@ -131,8 +131,7 @@ def formats(request: HttpRequest) -> dict[str, Any]:
 def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
     """Answers at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
     membership = access.may_write(require(request))
-    path = services.store_upload(file.name or "upload", file)
-    try:
+    with services.uploaded(file.name or "upload", file) as path:
         job = services.start_import(
             membership,
             path,
@@ -143,9 +142,6 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
             keep_good=form.keep_good,
             heldout_share=form.heldout_share,
         )
-    except Invalid:
-        services.discard_upload(path)
-        raise
     return Status(202, _import(job))
 
 
