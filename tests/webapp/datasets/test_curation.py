@@ -54,6 +54,21 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     assert queries.examples(made, parse({"domain": "odd"})).items[0].position == 0
 
 
+def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast, monkeypatch):
+    version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
+    job = services.derive(cast.researcher, version, parse({"domain": "odd"}))
+
+    def gone(job):
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as patch, pytest.raises(OperationalError):
+        patch.setattr(curation.runner, "_over", gone)
+        services.run_curation(job.pk)
+    found = done(job)
+    assert found.result["unchanged"] is False and found.made.number == 2
+    assert AuditEntry.objects.filter(action="version.made", object_id=found.made.pk).count() == 1
+
+
 def test_what_matches_can_be_removed_instead(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(4))
     job = done(services.derive(cast.researcher, version, parse({"domain": "odd"}), keep=False))
