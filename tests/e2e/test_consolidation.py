@@ -55,11 +55,8 @@ def test_pairs_are_decided_and_saved_by_keys_alone(open_page, cast):
 
 
 def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open_page, cast):
-    made = make_project(cast, n=1)
-    example = made.tasks.get().example
-    plain = "The first response to question 0, short and plain."
-    example.canonical = example.canonical.replace(plain, "So $t = 5$ **holds**.")
-    example.save()
+    texts = {"r1": "So $t = 5$ **holds**.", "r2": "The second response, which goes on."}
+    made = make_project(cast, n=1, responses=[{"id": side, "text": text} for side, text in texts.items()])
     one, two = annotators(cast, made)
     reason = {"text": "It gives the equation", "response": "r1", "start": 3, "end": 10}
     answer(made.tasks.get(), one, preference(-3) | {"reasons": [reason]})

@@ -11,7 +11,7 @@ Axes: U units, P distinct rows of counts, V distinct values, D bootstrap draws.
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import krippendorff
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .estimate import Estimate, bootstrapped, kinds, resampled_kinds, undefined
 
@@ -45,7 +45,8 @@ class Rating:
 
 @dataclass(frozen=True)
 class Ratings:
-    """`counts_UV[u, v]`: how many raters gave unit u value v. `values` ascends where values are numbers."""
+    """`counts_UV[u, v]`: how many raters gave unit u value v. `values` ascends where values are numbers. `by_rater`, for
+    what needs to know who: {rater: {unit: column of the value}}; `counted` leaves it empty."""
 
     counts_UV: Floats
     values: tuple[str | float, ...]
@@ -77,6 +78,18 @@ def tabulate(ratings: Iterable[Rating]) -> Ratings:
         for unit, v in columns[rater].items():
             counts[unit, v] += 1
     return Ratings(counts, values, columns)
+
+
+def counted(units_R: ArrayLike, values_R: ArrayLike, values: Sequence[str | float]) -> Ratings:
+    """`tabulate` for ratings by the million: of each its unit, any whole number, and the place of its value in `values`.
+
+    The caller has made sure that nobody rated one unit twice.
+    """
+    units, unit_R = np.unique(units_R, return_inverse=True)
+    used, value_R = np.unique(values_R, return_inverse=True)
+    cells = np.bincount(unit_R * len(used) + value_R, minlength=len(units) * len(used))
+    counts = cells.reshape(len(units), len(used)).astype(np.float64)
+    return Ratings(counts, tuple(values[place] for place in used.tolist()), {})
 
 
 def report(ratings: Ratings, level: Level) -> dict[str, Any]:
@@ -180,9 +193,14 @@ def _pairs_apart(ratings: Ratings) -> Iterator[dict[str, Any]]:
 
 def cohen(pairs: Sequence[tuple[int, int]]) -> Estimate:
     """Cohen's kappa of two raters from their values on the same units: `(p_o - p_e) / (1 - p_e)`."""
-    if not pairs:
+    return cohen_of(Counter(pairs))
+
+
+def cohen_of(times: Mapping[tuple[int, int], int]) -> Estimate:
+    """The same from how often the two raters gave each pair of values."""
+    if not times:
         return undefined("the two raters share no unit")
-    return _cohen(tuple(sorted(Counter(pairs).items())))
+    return _cohen(tuple(sorted(times.items())))
 
 
 @lru_cache(maxsize=10_000)

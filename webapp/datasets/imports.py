@@ -5,6 +5,7 @@ behind the last batch, and a refused one takes away what it stored.
 """
 
 import hashlib
+import logging
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -16,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import audit, broadcast, locks
+from webapp.core.views import DATABASE_AWAY
 from webapp.webhooks.services import announce
 
 from . import elsewhere, loading, queries, versions
@@ -27,10 +29,12 @@ from .sides import Rule
 from .splits import Splits
 from .taken import Taken, source
 
+logger = logging.getLogger(__name__)
+
 KEPT_PROBLEMS = 1_000
 SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
 TELL_EVERY_S = 0.5
-DEATHS = 3  # of the process that reads, at one place, after which nobody tries again
+DEATHS = 3  # at one place, of the process that reads or by an error of ours, after which nobody tries again
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 DEFAULT_HELDOUT_SHARE = 0.1
 Pieces = Generator[Ready, None, None]
@@ -57,7 +61,8 @@ def run(job: ImportJob) -> None:
     """Carries the job to finished or failed, from where an earlier worker left it. A refused file is a failed job with its
     reasons, not an exception.
 
-    Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again.
+    Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again. What comes
+    again at the same place ends it all the same, but for a database that is away: that comes back.
     """
     with versions.alone(job.workspace_id, job.dataset_name):
         try:
@@ -66,31 +71,46 @@ def run(job: ImportJob) -> None:
             _fail(job, "The file is no longer there; start the import again.")
         except _Refused as refused:
             _fail(job, str(refused))
-        except elsewhere.Died as died:
-            if not _given_up(job, died):
+        except DATABASE_AWAY:
+            raise
+        except Exception as error:  # whatever it is, a job that never ends could not be removed either
+            if not _given_up(job, error):
                 raise
     if job.state == ImportJob.State.FINISHED and not job.unchanged:
         versions.analyze(job.counts.get("examples", 0))
 
 
-def _given_up(job: ImportJob, died: elsewhere.Died) -> bool:
-    """Keeps in mind that the process that reads died at this place; once too often, and the import fails."""
-    taken = Taken(**job.taken)
-    taken = replace(taken, deaths=taken.deaths + 1)
-    job.taken, job.error = taken.as_json(), str(died)
-    if taken.deaths < DEATHS:
+def _given_up(job: ImportJob, error: Exception) -> bool:
+    """Keeps in mind that the work broke off at this place; once too often, and the import fails."""
+    job.refresh_from_db()  # what it says of a transaction that broke off is not so
+    taken = Taken.of(job.taken)
+    deaths = taken.deaths + 1 if taken else DEATHS  # nothing is taken yet, so nothing is lost with another import
+    if taken and deaths < DEATHS:
+        job.taken, job.error = replace(taken, deaths=deaths).as_json(), str(error) or type(error).__name__
         job.save(update_fields=["taken", "error"])
         tell(job)
         return False
-    bundle = Bundle(Path(job.file_path), job.file_name)
-    name = files_for(bundle, REGISTRY[job.format])[taken.file]
-    _fail(
-        job,
-        f"The process that reads the file {died.how}, {DEATHS} times at the same place, soon behind row {taken.rows:,} of "
-        f"{name}. Nothing was imported. If the system's log says that memory ran out, import the file where there is more, "
-        "or shorten the rows behind that one; else import these rows as files of their own to find the one at fault.",
-    )
+    logger.error("import %s failed", job.pk, exc_info=error)
+    _fail(job, _broken_off(job, taken, error))
     return True
+
+
+def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
+    if taken is None:
+        return f"The import could not begin: {_said(error)}. Nothing was imported; start it again."
+    name = files_for(Bundle(Path(job.file_path), job.file_name), REGISTRY[job.format])[taken.file]
+    where = f"{DEATHS} times at the same place, soon behind row {taken.rows:,} of {name}. Nothing was imported."
+    if isinstance(error, elsewhere.Died):
+        return (
+            f"The process that reads the file {error.how}, {where} If the system's log says that memory ran out, import the "
+            "file where there is more, or shorten the rows behind that one; else import these rows as files of their own "
+            "to find the one at fault."
+        )
+    return f"The import broke off, {where} The error was: {_said(error)}. The server's log has more of it."
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}, {error}".rstrip(". ")
 
 
 def _carry(job: ImportJob) -> None:
@@ -125,8 +145,13 @@ def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
     if taken.source == source(bundle) and taken.latest == _latest(dataset) and loading.intact(taken):
         return taken
     with transaction.atomic():
-        loading.discard(taken.version, shared=taken.latest != _latest(dataset))
+        _discard(taken)
     return None
+
+
+def _discard(taken: Taken) -> None:
+    dataset = Dataset.every.get(versions=taken.version)
+    loading.discard(taken.version, shared=taken.latest != _latest(dataset))
 
 
 @transaction.atomic
@@ -135,6 +160,7 @@ def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
     version = loading.begin(dataset, _lineage(job, bundle, names), job.pk)
     taken = Taken(version.pk, source(bundle), _latest(dataset))
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
+    job.bytes_total = bundle.size
     job.taken = taken.as_json()
     job.save()
     return taken
@@ -223,7 +249,7 @@ def _fail(job: ImportJob, error: str) -> None:
     job.state, job.error, job.finished_at = ImportJob.State.FAILED, error, timezone.now()
     with transaction.atomic():
         if taken := Taken.of(job.taken):
-            loading.discard(taken.version)
+            _discard(taken)
         job.taken = {}
         job.save()
         audit.record(job.workspace, job.created_by, "import.failed", job, error=error)

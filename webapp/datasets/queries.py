@@ -165,6 +165,11 @@ def stream_canonical(version: DatasetVersion | int, after: int = -1) -> Iterator
 
 def import_progress(job: ImportJob) -> dict[str, Any]:
     """What the API and the socket tell of an import while it runs; the problems are the first few."""
+    return {**import_facts(job), "rejected": job.rejected[:SHOWN_PROBLEMS]}
+
+
+def import_facts(job: ImportJob) -> dict[str, Any]:
+    """The same without problems: of an import in a list they are not read."""
     version = job.version
     return {
         "id": job.pk,
@@ -178,7 +183,6 @@ def import_progress(job: ImportJob) -> dict[str, Any]:
         "rows_done": job.rows_done,
         "counts": job.counts,
         "rejected_count": job.rejected_count,
-        "rejected": job.rejected[:SHOWN_PROBLEMS],
         "unchanged": job.unchanged,
         "error": job.error,
         "version": version

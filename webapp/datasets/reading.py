@@ -24,7 +24,7 @@ from .importers.source import Progress
 from .sides import Rule
 from .taken import Taken
 
-ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file
+ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file when it is unpacked
 LOOK = 20  # rows after which it is asked again how much was read
 NARROW = (  # the columns by which a version is described in the end
     *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
@@ -172,9 +172,9 @@ def _unstorable(line: int, error: ValueError) -> RowProblem:
 
 def _bounded(rows: Iterator[Row], progress: Progress, tally: Tally, start: int) -> Iterator[Row]:
     """The rows of one batch, behind the first `start`. Where it ends is the same whether they are converted or passed over."""
-    bytes_before = progress.bytes_done
+    bytes_before = progress.bytes_out  # packed a hundredfold, a batch of packed bytes would not fit into memory
     for row in rows:
         yield row
         count = tally.rows - start
-        if count >= ROWS or (count % LOOK == 0 and progress.bytes_done - bytes_before > BYTES):
+        if count >= ROWS or (count % LOOK == 0 and progress.bytes_out - bytes_before > BYTES):
             return

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from errno import EDQUOT, ENOSPC
 from itertools import islice
@@ -58,6 +59,17 @@ def store_upload(file_name: str, chunks: SupportsRead) -> Path:
             raise Invalid("The server's disk is full.", {"file": reason}) from error
         raise
     return path
+
+
+@contextmanager
+def uploaded(file_name: str, chunks: SupportsRead) -> Iterator[Path]:
+    """`store_upload`, for a block that starts the import: where it does not, whyever, nothing of the file is kept."""
+    path = store_upload(file_name, chunks)
+    try:
+        yield path
+    except BaseException:
+        discard_upload(path)
+        raise
 
 
 def _write(path: Path, chunks: SupportsRead) -> None:
@@ -187,6 +199,14 @@ def create_dataset(membership: Membership, name: str, description: str = "", lic
     except IntegrityError as error:
         raise Invalid("This dataset exists.", {"name": "another dataset of this workspace has this name"}) from error
     return row
+
+
+@contextmanager
+def newest(dataset: Dataset) -> Iterator[DatasetVersion | None]:
+    """The newest version, if there is one. No import and no `new_version` makes another before the block ends: what the
+    block makes of it leaves out nothing that somebody else has just added."""
+    with versions.alone(dataset.workspace_id, dataset.name):
+        yield dataset.versions.order_by("-number").first()
 
 
 def new_version(

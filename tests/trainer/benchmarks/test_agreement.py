@@ -18,6 +18,7 @@ from trainer.benchmarks.agreement import (
     alpha,
     cohen,
     cohen_pairs,
+    counted,
     fleiss,
     parse_rating,
     percent,
@@ -78,6 +79,17 @@ def test_one_value_throughout_is_undefined_and_says_why() -> None:
         assert "one" in coefficient.undefined
         assert coefficient.value is None
     assert percent(table).value == 1
+
+
+def test_ratings_as_arrays_make_the_same_table() -> None:
+    given = [(7, "a", "x"), (7, "b", "z"), (9, "a", "z"), (9, "b", "z"), (2**40, "b", "x")]
+    table = tabulate(Rating(str(unit), rater, value) for unit, rater, value in given)
+    values = ["w", "x", "y", "z"]  # w and y were given elsewhere only: they are no categories here
+    found = counted([unit for unit, _, _ in given], [values.index(value) for _, _, value in given], values)
+    assert found.values == table.values == ("x", "z")
+    assert found.counts_UV.tolist() == table.counts_UV.tolist()
+    assert ac1(found) == ac1(table) and alpha(found, "nominal") == alpha(table, "nominal")
+    assert not len(counted([], [], []).counts_UV)
 
 
 def test_units_with_one_rating_agree_with_nothing() -> None:

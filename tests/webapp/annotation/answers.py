@@ -20,8 +20,8 @@ PROMPTS = (
 )
 
 
-def make_version(cast: Cast, n: int = 4, name: str = "pairs", rubric: dict[str, Any] | None = None) -> DatasetVersion:
-    """`n` examples with responses r1 and r2, domains science and language in turn."""
+def make_version(cast: Cast, n: int = 4, name: str = "pairs", **fields: Any) -> DatasetVersion:
+    """`n` examples with responses r1 and r2, domains science and language in turn; `fields` are those of each."""
     from webapp.datasets.models import Dataset
 
     dataset, _ = Dataset.objects.get_or_create(workspace=cast.workspace, name=name)
@@ -35,7 +35,7 @@ def make_version(cast: Cast, n: int = 4, name: str = "pairs", rubric: dict[str, 
                     {"id": "r1", "text": f"The first response to question {i}, short and plain.", "origin": "model-x"},
                     {"id": "r2", "text": f"The second response to question {i}, which goes on.", "origin": "model-y"},
                 ],
-                "rubric": rubric,
+                **fields,
             }
         )
         for i in range(n)
@@ -44,8 +44,8 @@ def make_version(cast: Cast, n: int = 4, name: str = "pairs", rubric: dict[str, 
 
 
 def make_project(cast: Cast, kind: str = "pairwise", n: int = 4, overlap: int = 2, **settings: Any) -> Project:
-    rubric = settings.pop("rubric", None)
-    version = make_version(cast, n, name=f"{kind} data", rubric=rubric)
+    fields = {name: settings.pop(name) for name in ("rubric", "responses", "preferences") if name in settings}
+    version = make_version(cast, n, name=f"{kind} data", **fields)
     project = Project.objects.create(
         workspace=cast.workspace,
         name=f"{kind} project",

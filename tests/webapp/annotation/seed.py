@@ -48,7 +48,7 @@ def make_project(
         workspace=membership.workspace,
         name=f"project {count}",
         kind=kind,
-        version=make_version(membership, listed, f"set {count}"),
+        version=fields.pop("version", None) or make_version(membership, listed, f"set {count}"),
         settings=settings,
         **{"state": "open", "overlap": 2, **fields},
     )

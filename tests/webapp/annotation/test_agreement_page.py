@@ -1,5 +1,6 @@
 """Agreement of a project: the numbers behind the page, the page, and the tasks behind a number."""
 
+import tracemalloc
 from datetime import timedelta
 
 import pytest
@@ -7,8 +8,9 @@ from django.utils import timezone
 
 from tests.cast import ApiClient, browser
 from webapp.annotation.models import AgreementReport, Project, Resolution, TaskReview
-from webapp.annotation.queries import agreement
+from webapp.annotation.queries import agreement, given
 from webapp.annotation.queries.agreement import measure
+from webapp.annotation.queries.fields import VERDICTS, Field
 from webapp.annotation.services import projects, queue, standing
 
 from . import seed
@@ -113,6 +115,19 @@ def test_tasks_share_a_criterion_by_its_words_not_by_its_id(cast):
             answer(task, person, grades(**{first: "met", "own": "not_met"}))
     found = field(measure(made), "verdict")
     assert [(each["criterion"], each["units"]) for each in found["criteria"]] == [("Is true", 10)]  # two responses each
+
+
+def test_every_two_of_three_people_are_compared_in_either_order(cast):
+    made = make_project(cast, n=2, overlap=3)
+    people = annotators(cast, made, 3)
+    for task, given_order in zip(made.tasks.order_by("rank"), (people, people[::-1]), strict=True):
+        for person in given_order:
+            answer(task, person, preference(people.index(person) - 1 or 2))
+    found = field(measure(made), "strength")
+    ids = sorted(person.user_id for person in people)
+    assert [pair["raters"] for pair in found["pairs"]] == [[ids[0], ids[1]], [ids[0], ids[2]], [ids[1], ids[2]]]
+    values = [value["value"] for value in found["values"]]
+    assert found["pairs"][0]["matrix"][values.index("-1")][values.index("2")] == 2 == found["pairs"][0]["n"]
 
 
 def test_rankings_are_compared_pair_by_pair(cast):
@@ -283,3 +298,31 @@ class TestWhatNoNewIdShows:
         assert not agreement.fresh(standing.bring_up_to_date(worked), worked)
         monkeypatch.setattr(standing, "measure", measure)
         assert agreement.fresh(standing.freshen(worked), worked)
+
+
+def test_a_value_takes_no_more_memory_than_its_numbers(monkeypatch):
+    """A million grades are to be counted by a worker that has a few hundred megabytes for itself."""
+    count = 40_000
+
+    def rows(project, field):
+        for n in range(count):
+            task, user = divmod(n // 5, 2)
+            yield (
+                1_000_000 + task,
+                1_000 + (task + user) % 90,
+                f"c{n % 5}",
+                "met" if n % 7 else "not_met",
+                f"d{task % 9}",
+            )
+
+    monkeypatch.setattr(given, "rows", rows)
+    verdict = Field("verdict", "Verdict", "nominal", "", shown=VERDICTS)
+    agreement._field(Project(), verdict)  # what is kept for good, such as imports
+    tracemalloc.start()
+    try:
+        found = agreement._field(Project(), verdict)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert (found["ratings"], found["units"]) == (count, count // 2)
+    assert peak < 200 * count

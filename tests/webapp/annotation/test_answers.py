@@ -161,11 +161,7 @@ def test_two_projects_publish_into_one_dataset_without_losing_each_others_work(p
 
 @pytest.mark.parametrize("replace", [True, False])
 def test_earlier_labels_give_way_or_stay(cast, replace):
-    made = make_project(cast, n=1)
-    example = made.tasks.get().example
-    content = example.content | {"preferences": [{"a": "r2", "b": "r1", "strength": 1, "rater": "import"}]}
-    example.canonical = json.dumps(content)
-    example.save()
+    made = make_project(cast, n=1, preferences=[{"a": "r2", "b": "r1", "strength": 1, "rater": "import"}])
     for member in annotators(cast, made):
         answer(made.tasks.get(), member, preference(2))
     version = publish.publish(cast.researcher, made, publish.Choice(replace=replace))

@@ -1,6 +1,7 @@
 """What holds when everybody comes at once: no task twice to one person, no more people than seats, counts that equal
 the rows, nothing lost."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,8 +18,9 @@ from django.utils import timezone
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
 from webapp.annotation.models import Answer, Assignment, Participant, ProjectInvite, Resolution, Task
-from webapp.annotation.services import projects, queue, ranking, review, submissions, tasks
+from webapp.annotation.services import projects, publish, queue, ranking, review, submissions, tasks
 from webapp.core.problems import Conflict
+from webapp.datasets import versions
 
 pytestmark = pytest.mark.django_db(transaction=True)
 THREADS = 40
@@ -257,6 +259,25 @@ def test_changes_of_many_tasks_lock_them_by_id_as_everybody_does(what):
             changed = stack.enter_context(behind(change))
             assert list(Task.objects.select_for_update(nowait=True).filter(id=second))
         changed.result()
+
+
+def test_two_projects_that_publish_at_once_keep_each_others_work():
+    cast = make_cast()
+    one = make_project(cast.researcher, 1, people=[cast.annotator])
+    two = make_project(cast.researcher, 1, people=[cast.annotator], version=one.version)
+    for project in (one, two):
+        (seat,) = queue.claim(cast.annotator, project)
+        queue.submit(cast.annotator, seat, ANSWER)
+    choice = publish.Choice(what="answers", replace=False)
+    dataset = one.version.dataset
+    with ExitStack() as stack:
+        with versions.alone(dataset.workspace_id, dataset.name):
+            first = stack.enter_context(behind(lambda: publish.publish(cast.researcher, one, choice)))
+            second = publish.publish(cast.researcher, two, choice)
+        last = first.result()
+    assert (second.number, last.number) == (2, 3)
+    told = json.loads(last.members.get().example.canonical)["meta"]["annotation"]
+    assert set(told) == {str(one.pk), str(two.pk)}
 
 
 def test_who_follows_a_link_in_many_windows_at_once_uses_it_up_once():

@@ -5,6 +5,8 @@ import tempfile
 from pathlib import Path
 
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -145,3 +147,17 @@ def test_the_export_streams_the_canonical_lines_in_order(importing, api):
     text = exported(api.get(f"/datasets/{version.dataset_id}/versions/1/export"))
     assert [json.loads(line)["key"] for line in text.splitlines()] == ["b", "a"]
     assert text.splitlines()[1] == Example.model_validate(row("a", reference="ü")).canonical()
+
+
+def test_a_list_of_imports_costs_the_same_however_long(importing, api):
+    def cost():
+        with CaptureQueriesContext(connection) as captured:
+            listed = api.get("/imports").json()["items"]
+        return len(listed), len(captured)
+
+    importing([row("e1")])
+    cost()  # the first one notes that the token was used
+    one, before = cost()
+    for i in range(3):
+        importing([row(f"e{i}"), {"key": "bad"}], name=f"set {i}", keep_good=True)
+    assert (one, cost()) == (1, (4, before))

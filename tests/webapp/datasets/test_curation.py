@@ -1,14 +1,17 @@
 """Curation: it looks without changing, shows what would go, and makes the next version of what stays."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from django.db import OperationalError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainer.contracts import Example
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets import queries, search, services, surface
+from webapp.datasets import curation, queries, search, services, surface
 from webapp.datasets.curation import duplicates
 from webapp.datasets.filters import parse
 from webapp.datasets.models import CurationJob, Dataset, DatasetVersion
@@ -49,6 +52,21 @@ def test_a_derived_version_keeps_order_sides_and_examples(make, cast):
     assert all(sides[key] == side for key, side in made.members.values_list("example__key", "example__split"))
     assert AuditEntry.objects.filter(action="version.made", object_id=made.pk).exists()
     assert queries.examples(made, parse({"domain": "odd"})).items[0].position == 0
+
+
+def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast, monkeypatch):
+    version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(8))
+    job = services.derive(cast.researcher, version, parse({"domain": "odd"}))
+
+    def gone(job):
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as patch, pytest.raises(OperationalError):
+        patch.setattr(curation.runner, "_over", gone)
+        services.run_curation(job.pk)
+    found = done(job)
+    assert found.result["unchanged"] is False and found.made.number == 2
+    assert AuditEntry.objects.filter(action="version.made", object_id=found.made.pk).count() == 1
 
 
 def test_what_matches_can_be_removed_instead(make, cast):
@@ -241,6 +259,27 @@ def test_a_job_whose_worker_died_is_taken_up_again_and_never_run_twice(make, cas
     assert done(job).findings.count() == 2
     services.run_curation(job.pk)  # over: nothing happens
     assert job.findings.count() == 2
+
+
+def test_a_mistake_of_ours_ends_a_job_and_a_database_that_is_away_does_not(make, cast, monkeypatch):
+    version = make([example("e1"), example("e2")])
+    job = services.curate(cast.researcher, version, "structure", {})
+
+    def breaks(error):
+        def run(job, report):
+            raise error
+
+        monkeypatch.setitem(curation.REGISTRY, "structure", replace(curation.REGISTRY["structure"], run=run))
+
+    breaks(OperationalError("the connection is lost"))
+    with pytest.raises(OperationalError):
+        services.run_curation(job.pk)
+    job.refresh_from_db()
+    assert job.state == CurationJob.State.RUNNING
+    breaks(KeyError("points"))
+    services.run_curation(job.pk)
+    job.refresh_from_db()
+    assert job.state == CurationJob.State.FAILED and "broke on our side" in job.error and job.finished_at
 
 
 def test_the_api_looks_previews_and_derives(make, api, eager, django_capture_on_commit_callbacks):

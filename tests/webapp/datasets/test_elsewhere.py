@@ -1,5 +1,6 @@
 """A large file is read by processes of their own: the same batches in the same order, and no waiting for the dead."""
 
+import gzip
 import json
 import os
 import signal
@@ -59,6 +60,15 @@ def test_another_process_reads_what_this_one_would(reader):
     assert [ready.place.count for ready in here] == [ROWS, ROWS, 5]
     assert list(map(told, there)) == list(map(told, here))
     assert [problem.line for ready in there for problem in ready.problems] == [8, ROWS + 2]
+
+
+def test_a_batch_of_a_packed_file_is_no_larger_than_of_a_plain_one(reader):
+    """Texts that pack a thousandfold would else come by the gigabyte."""
+    asked = reader([json.dumps(row(f"e{i}", reference="x" * 100_000)) for i in range(200)])
+    plain = [ready.place.read for ready in asked.ready(None)]
+    asked.path.write_bytes(gzip.compress(asked.path.read_bytes()))
+    packed = [ready.place.read for ready in asked.ready(None)]
+    assert packed == plain and len(packed) > 3 and packed[-1] == 200
 
 
 def test_earlier_sides_are_asked_of_the_parent(reader):

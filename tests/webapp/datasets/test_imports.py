@@ -1,13 +1,17 @@
 """What happens to a file from the moment it is given: the stories users live through."""
 
 import gzip
+import hashlib
+import io
 import json
+import zipfile
 
 import pytest
 from django.db import connection
 
 from tests.webapp.webhooks.told import listen, told
 from webapp.core.models import AuditEntry
+from webapp.core.problems import Invalid
 from webapp.datasets import imports, loading, queries, services
 from webapp.datasets.digests import version_digest
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
@@ -187,6 +191,38 @@ def test_a_gzip_file_cut_short_is_a_problem_not_a_crash(importing):
 def test_bytes_that_are_not_utf8_are_named(importing):
     job = importing(json.dumps(row("e1")).encode() + b'\n{"key": "e2\xff"}\n')
     assert reasons(job) == [(2, "", "not UTF-8 text: byte 12 of the line is 0xff")]
+
+
+@pytest.mark.parametrize("before", [0, 1_500], ids=["in the head", "far behind the head"])
+@pytest.mark.parametrize(("start", "between", "end"), [("[", ",", "]"), ("{\n", "", "")], ids=["array", "objects"])
+def test_an_array_goes_on_to_the_first_byte_that_is_not_utf8(importing, before, start, between, end):
+    rows = [json.dumps(row(f"e{i}", reference="x" * 400)) for i in range(before + 1)]
+    rows[0] = start + rows[0].removeprefix("{" if start != "[" else "")
+    content = f"{between}\n".join([*rows, ""]).encode()
+    for broken in (b'{"key": "bad\xff"}', b"\xff"):
+        job = importing(content + broken + end.encode(), file_name="rows.json", format="touchstone")
+        assert job.state == ImportJob.State.FAILED and job.rows_done == before + 2
+        [(line, _, reason)] = reasons(job)
+        assert line >= before + 2 and reason == "not UTF-8 text from here on: 0xff"
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+@pytest.mark.parametrize("where", [0.0, 0.6], ids=["at its start", "midway"])
+def test_an_archive_that_is_damaged_is_told_whatever_packed_it(importing, packing, where):
+    packed = io.BytesIO()
+    noise = [hashlib.shake_256(bytes([i % 256, i // 256])).hexdigest(500) for i in range(1_500)]
+    rows = "".join(json.dumps(row(f"e{i}", reference=text)) + "\n" for i, text in enumerate(noise))
+    with zipfile.ZipFile(packed, "w", packing) as archive:
+        archive.writestr("rows.jsonl", rows)
+    data = bytearray(packed.getvalue())
+    place = 50 + int(where * len(data))
+    data[place : place + 200] = bytes(200 * [0xA5])
+    try:
+        job = importing(bytes(data), file_name="rows.zip", format="touchstone")
+    except Invalid as refused:
+        assert "unpacked" in refused.fields["file"] or "Invalid data" in refused.fields["file"]
+    else:
+        assert job.state == ImportJob.State.FAILED and "damaged here" in job.rejected[-1]["reason"]
 
 
 def test_a_line_of_ten_megabytes_is_refused_and_the_next_one_read(importing):

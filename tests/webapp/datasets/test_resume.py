@@ -6,11 +6,13 @@ import signal
 import subprocess
 import sys
 import time
+import zipfile
+from pathlib import Path
 
 import pytest
-from django.db import connection
+from django.db import DataError, OperationalError, connection
 
-from webapp.datasets import explore, loading, queries, reading, services
+from webapp.datasets import explore, loading, queries, reading, services, words
 from webapp.datasets.filters import parse
 from webapp.datasets.importers.base import Importer
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
@@ -151,6 +153,7 @@ def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted
     services.run_import(job.pk)
     job.refresh_from_db()
     assert job.counts["examples"] == 6 and len(converted) == 6
+    assert job.bytes_done == job.bytes_total == os.path.getsize(job.file_path)
     assert Example.objects.count() == 6
 
 
@@ -219,3 +222,68 @@ def test_examples_shared_with_a_dead_import_are_found_when_that_one_starts_over(
     job.refresh_from_db()
     assert explore.count(shared, parse({"q": "prompt"})) == 3
     assert explore.count(job.version, parse({"q": "prompt"})) == 8
+
+
+def test_examples_shared_with_a_dead_import_are_found_when_that_ones_file_is_gone(stopped, importing):
+    rows = [row(f"e{i}") for i in range(8)]
+    job = stopped(rows, name="both", file_name="first.jsonl")
+    with connection.cursor() as cursor:  # as another block of ids would have them written
+        cursor.execute("UPDATE datasets_importjob SET taken = taken || '{\"indexed\": 4}' WHERE id = %s", [job.pk])
+    words.index(Dataset.every.get().pk, loading.MEMBERS, [job.taken["version"], 0], job.taken["version"])
+    shared = importing(rows[:3], name="both", file_name="second.jsonl").version
+    assert explore.count(shared, parse({"q": "prompt"})) == 3
+    Path(job.file_path).unlink()
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED
+    assert explore.count(shared, parse({"q": "prompt"})) == 3
+
+
+def test_an_error_that_comes_again_at_the_same_place_ends_the_import(stopped, monkeypatch):
+    job = stopped([row(f"e{i}") for i in range(8)])
+    assert job.taken["deaths"] == 1 and job.rows_done == 4
+
+    def breaks(self, ready):
+        list(take(self, ready))
+        raise DataError("a number is out of range")
+
+    take = loading.Loader.take
+    monkeypatch.setattr(loading.Loader, "take", breaks)
+    with pytest.raises(DataError):
+        services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.RUNNING and job.taken["rows"] == 4 and job.rows_done == 4
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FAILED and not Example.objects.exists()
+    assert "3 times at the same place, soon behind row 4 of" in job.error and "a number is out of range" in job.error
+
+
+def test_an_import_waits_for_a_database_that_is_away_however_long(stopped, monkeypatch):
+    job = stopped([row(f"e{i}") for i in range(8)])
+
+    def away(self, ready):
+        raise OperationalError("the connection is lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loading.Loader, "take", away)
+        for _ in range(4):
+            with pytest.raises(OperationalError):
+                services.run_import(job.pk)
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ImportJob.State.FINISHED and job.counts["examples"] == 8
+
+
+def test_a_file_that_cannot_be_read_any_more_ends_the_import(cast, tmp_path):
+    path = tmp_path / "rows.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("rows.jsonl", json.dumps(row()))
+    job = services.start_import(cast.researcher, path, name="gone bad", queue=False)
+    path.write_bytes(path.read_bytes().replace(b"PK\1\2", b"PK\0\0"))
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert (
+        job.state == ImportJob.State.FAILED
+        and "The import could not begin: OSError, the archive is damaged" in job.error
+    )

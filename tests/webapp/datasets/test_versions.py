@@ -15,7 +15,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
 from webapp.datasets import differences, lineage, patches, queries, services
 from webapp.datasets.digests import version_digest
-from webapp.datasets.models import Dataset, VersionMember
+from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
 from webapp.datasets.models import Example as ExampleRow
 
 from .conftest import row
@@ -243,6 +243,25 @@ def test_a_version_never_names_an_example_that_is_not_there(cast, dataset):
         cursor.execute("DELETE FROM datasets_example WHERE id = %s", [listed.first().example_id])
     version.dataset.delete()  # takes members and examples with it
     assert not listed.exists()
+
+
+def test_the_database_keeps_what_a_digest_was_taken_of(cast, dataset):
+    version = services.new_version(cast.researcher, dataset, map(example, "ab"), None, IMPORTED)
+    services.freeze(cast.researcher, version)
+    first, second = (member.example for member in version.members.select_related("example").order_by("position"))
+    rows = DatasetVersion.objects.filter(pk=version.pk)
+    for change in (
+        lambda: ExampleRow.objects.filter(pk=first.pk).update(canonical=second.canonical),
+        lambda: ExampleRow.objects.filter(pk=first.pk).update(digest="0" * 64),
+        lambda: rows.update(number=7),
+        lambda: rows.update(digest="0" * 64),
+        lambda: rows.update(state="draft"),
+        lambda: version.members.filter(position=0).update(position=9),
+    ):
+        with pytest.raises(IntegrityError, match="cannot change"), transaction.atomic():
+            change()
+    ExampleRow.objects.filter(pk=first.pk).update(excerpt="columns that are derived may be derived anew")
+    rows.update(facets={})
 
 
 def test_examples_and_words_have_a_dataset_that_is_there(importing):

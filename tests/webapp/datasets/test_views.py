@@ -4,6 +4,7 @@ from errno import ENOSPC
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import OperationalError
 
 from webapp.datasets import services
 from webapp.datasets.models import Dataset, Example, ImportJob
@@ -60,6 +61,18 @@ def test_a_full_disk_is_named_and_nothing_is_left_on_it(as_researcher, settings,
     monkeypatch.setattr(services, "_write", full)
     answer = as_researcher.post("/datasets/import", {"file": upload(), "name": "Pairs"})
     assert answer.status_code == 422 and b"disk is full" in answer.content
+    assert not list((settings.VAR / "uploads").iterdir())
+
+
+@pytest.mark.parametrize("url", ["/datasets/import", "/api/v1/datasets/import"])
+def test_a_file_whose_import_does_not_begin_is_not_kept(as_researcher, settings, monkeypatch, url):
+    def away(*args, **kwargs):
+        raise OperationalError("the connection is lost")
+
+    monkeypatch.setattr(ImportJob.objects, "create", away)
+    as_researcher.raise_request_exception = False
+    answer = as_researcher.post(url, {"file": upload(), "name": "Pairs"})
+    assert answer.status_code == 503
     assert not list((settings.VAR / "uploads").iterdir())
 
 

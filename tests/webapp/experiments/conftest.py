@@ -16,9 +16,9 @@ from webapp.inference.models import RegisteredModel
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).isoformat()
 
 
-def make_version(membership, name="demo", train=3, heldout=2, rubrics=True) -> DatasetVersion:
+def make_version(membership, name="demo", train=3, heldout=2, rubrics=True, state="frozen") -> DatasetVersion:
     dataset = Dataset.objects.create(workspace=membership.workspace, name=name)
-    version = DatasetVersion.objects.create(dataset=dataset, number=1, state="frozen", digest="d" * 64)
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state=state, digest="d" * 64)
     rubric = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3),)) if rubrics else None
     for i in range(train + heldout):
         split = "train" if i < train else "heldout"

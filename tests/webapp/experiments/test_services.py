@@ -51,9 +51,9 @@ def test_a_launch_writes_one_queued_run_and_says_so(launch, cast, monkeypatch):
     assert tokens.run_token(run) not in str(Run.objects.filter(id=run.id).values().get()), "only a hash is stored"
 
 
-def test_a_draft_is_frozen_with_the_launch(launch, version, cast):
-    type(version).objects.filter(id=version.id).update(state="draft")
-    run = launch()
+def test_a_draft_is_frozen_with_the_launch(launch, cast):
+    draft = make_version(cast.owner, "draft", state="draft")
+    run = launch(dataset=checks.DatasetChoice(id=draft.dataset_id))
     assert run.dataset_version.state == "frozen"
 
 

@@ -5,26 +5,29 @@ kept in `AgreementReport`.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
-from itertools import combinations
+from collections.abc import Iterator
+from itertools import compress, islice
 from typing import Any
 
+import numpy as np
 from django.db import connection
 from django.db.models import Count, Q
 
-from trainer.benchmarks.agreement import Level, Rating, ac1, alpha, cohen, fleiss, percent, tabulate
+from trainer.benchmarks.agreement import Level, ac1, alpha, cohen_of, counted, fleiss, percent
 from trainer.benchmarks.estimate import proportion, undefined
 from webapp.annotation import shown
 from webapp.annotation.models import AgreementReport, Answer, Project, Task
 
 from . import matched
-from .fields import Field, Row, fields, rows
+from .fields import Field, fields
+from .given import Given, Ints, Value, read
 
 NAMES = ("percent", "fleiss", "ac1", "alpha")
 MAX_DOMAINS = 30
 MAX_PAIRS = 300  # confusion matrices kept; the coefficients themselves use everything
 MAX_CRITERIA = 30
 SHARED_BY = 5  # a criterion has coefficients of its own once this many tasks share it
+TASKS_AT_A_TIME = 500
 
 
 # compared as a row, so that only the index of a project's answers has the order: where other projects are newer, the
@@ -64,41 +67,29 @@ def measure(project: Project) -> dict[str, Any]:
 
 
 def _field(project: Project, field: Field) -> dict[str, Any]:
-    given: list[Row] = []
-    missing = 0
-    for row in rows(project, field):
-        if row[3] is None:
-            missing += 1
-        else:
-            given.append(row)
-    by_domain: dict[str, list[Row]] = defaultdict(list)
-    for row in given:
-        by_domain[row[4]].append(row)
-    domains = sorted(by_domain, key=lambda name: (-len(by_domain[name]), name))
-    values = sorted({field.value(str(row[3])) for row in given}, key=lambda value: (isinstance(value, str), value))
+    given = read(project, field)
+    domains = [{"domain": name, **_coefficients(field, part)} for name, part in islice(given.by_domain(), MAX_DOMAINS)]
     return {
         "key": field.key,
         "label": field.label,
         "level": field.level,
-        "values": [{"value": _key(value), "label": field.says(value)} for value in values],
-        "missing": missing,
+        "values": [{"value": _key(value), "label": field.says(value)} for value in given.values],
+        "missing": given.missing,
         **_coefficients(field, given, every_level=True),
-        "domains": [{"domain": name, **_coefficients(field, by_domain[name])} for name in domains[:MAX_DOMAINS]],
-        "domains_left_out": max(0, len(domains) - MAX_DOMAINS),
+        "domains": domains,
+        "domains_left_out": max(0, len(given.domains) - MAX_DOMAINS),
         **(_criteria(project, given, field) if field.items == "criterion" else {}),
-        **_pairs(field, given, values),
+        **_pairs(given),
     }
 
 
-def _key(value: str | float) -> str:
+def _key(value: Value) -> str:
     """A value as the SQL of its field writes it."""
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _coefficients(field: Field, given: Iterable[Row], every_level: bool = False) -> dict[str, Any]:
-    table = tabulate(
-        Rating(f"{task}:{item}", str(user), field.value(str(value))) for task, user, item, value, _ in given
-    )
+def _coefficients(field: Field, given: Given, every_level: bool = False) -> dict[str, Any]:
+    table = counted(given.units_R, given.values_R, given.values)
     if not len(table.counts_UV):
         return {
             "units": 0,
@@ -120,64 +111,80 @@ def _coefficients(field: Field, given: Iterable[Row], every_level: bool = False)
     }
 
 
-def _criteria(project: Project, given: list[Row], field: Field) -> dict[str, Any]:
+def _criteria(project: Project, given: Given, field: Field) -> dict[str, Any]:
     """Criteria that many tasks share, such as those of one rubric for all, have coefficients of their own. Two rubrics share
     a criterion where its words are the same: an id says nothing outside of its rubric."""
-    texts = _texts(project)
-    tasks: dict[str, set[int]] = defaultdict(set)
-    for task, _, item, _, _ in given:
-        if text := texts.get((task, item)):
-            tasks[text].add(task)
-    shared = [text for text in tasks if len(tasks[text]) >= SHARED_BY]
-    kept = sorted(shared, key=lambda text: (-len(tasks[text]), text))[:MAX_CRITERIA]
-    by_text: dict[str, list[Row]] = {text: [] for text in kept}
-    for row in given:
-        text = texts.get((row[0], row[2]), "")
-        if text in by_text:
-            by_text[text].append(row)
-    found = [{"criterion": text, **_coefficients(field, by_text[text])} for text in kept]
+    texts, text_R = _texts(project, given)
+    known_R = text_R >= 0
+    together = np.unique(np.column_stack([text_R, given.tasks_R])[known_R], axis=0)
+    tasks = np.bincount(together[:, 0], minlength=len(texts))
+    shared = sorted(np.flatnonzero(tasks >= SHARED_BY).tolist(), key=lambda text: (-tasks[text], texts[text]))
+    kept = shared[:MAX_CRITERIA]
+    found = [{"criterion": texts[text], **_coefficients(field, given.only(text_R == text))} for text in kept]
     return {"criteria": found, "criteria_left_out": len(shared) - len(kept)}
 
 
-def _texts(project: Project) -> dict[tuple[int, str], str]:
-    """{(task, criterion's id): its words} of the tasks somebody has answered; equal words are one object."""
-    words: dict[str, str] = {}
+def _texts(project: Project, given: Given) -> tuple[list[str], Ints]:
+    """The words of criteria, and of each value the place of its criterion's among them, -1 where it is not there."""
+    units_U, unit_R = np.unique(given.units_R, return_inverse=True)
+    text_U = np.full(len(units_U), -1)
+    texts: dict[str, int] = {}
+    for units, words in _worded(project, given):
+        places = np.searchsorted(units_U, units)
+        there = places < len(units_U)
+        there[there] = units_U[places[there]] == units[there]
+        text_U[places[there]] = [texts.setdefault(text, len(texts)) for text in compress(words, there)]
+    return list(texts), text_U[unit_R]
+
+
+def _worded(project: Project, given: Given) -> Iterator[tuple[Ints, list[str]]]:
+    """The units of answered tasks with the words of their criteria, a few hundred tasks at a time."""
     answered = Task.objects.filter(project=project, done__gt=0).select_related("example").defer("suggestion")
-    return {
-        (task.pk, one["id"]): words.setdefault(one["text"], one["text"])
-        for task in answered.iterator(chunk_size=500)
-        for one in shown.criteria(task.example.content)
-    }
+    listed = answered.iterator(chunk_size=TASKS_AT_A_TIME)
+    while tasks := list(islice(listed, TASKS_AT_A_TIME)):
+        found = [
+            (given.unit(task.pk, one["id"]), one["text"])
+            for task in tasks
+            for one in shown.criteria(task.example.content)
+            if one["text"] and one["id"] in given.items
+        ]
+        yield np.array([unit for unit, _ in found], np.int64), [text for _, text in found]
 
 
-def _pairs(field: Field, given: Iterable[Row], values: list[str | float]) -> dict[str, Any]:
+def _pairs(given: Given) -> dict[str, Any]:
     """Every two raters who share a unit: percent, Cohen's kappa and the confusion matrix (rows: the first rater)."""
-    index = {value: place for place, value in enumerate(values)}
-    shared: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    for unit in _units(field, given):
-        for (first, v), (second, w) in combinations(sorted(unit), 2):
-            shared[first, second].append((index[v], index[w]))
-    ordered = sorted(shared, key=lambda pair: (-len(shared[pair]), pair))
+    shared = _shared(given)
+    ordered = sorted(shared, key=lambda pair: (-shared[pair].total(), pair))
+    places = range(len(given.values))
     found = []
     for pair in ordered[:MAX_PAIRS]:
-        cells = Counter(shared[pair])
-        matrix = [[cells[v, w] for w in range(len(values))] for v in range(len(values))]
-        same = sum(cells[v, v] for v in range(len(values)))
-        n = len(shared[pair])
+        cells = shared[pair]
+        n = cells.total()
         found.append(
             {
                 "raters": list(pair),
                 "n": n,
-                "percent": proportion(same, n).json(),
-                "cohen": cohen(shared[pair]).json(),
-                "matrix": matrix,
+                "percent": proportion(sum(cells[v, v] for v in places), n).json(),
+                "cohen": cohen_of(cells).json(),
+                "matrix": [[cells[v, w] for w in places] for v in places],
             }
         )
     return {"pairs": found, "pairs_left_out": max(0, len(ordered) - MAX_PAIRS)}
 
 
-def _units(field: Field, given: Iterable[Row]) -> Iterator[list[tuple[int, str | float]]]:
-    units: dict[tuple[int, str], list[tuple[int, str | float]]] = defaultdict(list)
-    for task, user, item, value, _ in given:
-        units[task, item].append((user, field.value(str(value))))
-    yield from units.values()
+def _shared(given: Given) -> dict[tuple[int, int], Counter[tuple[int, int]]]:
+    """How often each two raters, the one with the smaller id first, gave each two values to one unit."""
+    order = np.lexsort((given.users_R, given.units_R))
+    unit_R, user_R, value_R = given.units_R[order], given.users_R[order], given.values_R[order]
+    found: dict[tuple[int, int], Counter[tuple[int, int]]] = defaultdict(Counter)
+    for apart in range(1, len(order)):
+        one = np.flatnonzero(unit_R[apart:] == unit_R[:-apart])
+        if not len(one):
+            break  # no unit has more ratings than that
+        two = one + apart
+        cells, times = np.unique(
+            np.column_stack([user_R[one], user_R[two], value_R[one], value_R[two]]), axis=0, return_counts=True
+        )
+        for (first, second, v, w), n in zip(cells.tolist(), times.tolist(), strict=True):
+            found[first, second][v, w] += n
+    return found

@@ -106,8 +106,9 @@ def fields(project: Project) -> list[Field]:
 
 
 def rows(project: Project, field: Field) -> Iterator[Row]:
-    """Every value given so far: current answers that stand; not those to gold tasks, nor those sent back."""
-    with connection.cursor() as cursor:
+    """Every value given so far: current answers that stand; not those to gold tasks, nor those sent back. The server keeps
+    what is not read yet."""
+    with connection.chunked_cursor() as cursor:
         cursor.execute(_ROWS.replace("{values}", field.sql), [*field.params, project.pk])
         while batch := cursor.fetchmany(5_000):
             yield from batch

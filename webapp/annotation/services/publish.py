@@ -112,9 +112,7 @@ def publish(
     """
     choice = choice or Choice()
     review_new(project)
-    dataset = project.version.dataset
-    base = dataset.versions.order_by("-number").first() or project.version
-    tally = Tally()
+    dataset, tally = project.version.dataset, Tally()
     if not any(_judged(project, choice)):
         raise Conflict("No answer passes these filters, so there is nothing to publish.", "nothing_to_publish")
     lineage = {
@@ -125,8 +123,10 @@ def publish(
         "annotated_version": project.version.number,
         "choice": {**asdict(choice), "sources": list(choice.sources)},
     }
-    records = _records(project, base, choice, tally, tell)
-    version = datasets.new_version(membership, dataset, records, base if choice.rest else None, lineage)
+    with datasets.newest(dataset) as newest:
+        base = newest or project.version
+        records = _records(project, base, choice, tally, tell)
+        version = datasets.new_version(membership, dataset, records, base if choice.rest else None, lineage)
     version = datasets.freeze(membership, version)
     audit.record(membership, membership.user, "project.published", project, version=version.number, **asdict(tally))
     return version

@@ -131,8 +131,7 @@ def formats(request: HttpRequest) -> dict[str, Any]:
 def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
     """Answers at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
     membership = access.may_write(require(request))
-    path = services.store_upload(file.name or "upload", file)
-    try:
+    with services.uploaded(file.name or "upload", file) as path:
         job = services.start_import(
             membership,
             path,
@@ -143,9 +142,6 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
             keep_good=form.keep_good,
             heldout_share=form.heldout_share,
         )
-    except Invalid:
-        services.discard_upload(path)
-        raise
     return Status(202, _import(job))
 
 
@@ -170,13 +166,13 @@ def _mapping(text: str) -> dict[str, str]:
 
 
 def _import(job: ImportJob) -> dict[str, Any]:
-    return {**queries.import_progress(job), "rejected": job.rejected}
+    return {**queries.import_facts(job), "rejected": job.rejected}
 
 
 @router.get("/imports", response=ImportList, summary="Imports, newest first, without their refused lines")
 def list_imports(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
     jobs = page(queries.imports(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
-    return {"items": [{**queries.import_progress(job), "rejected": []} for job in jobs.items], "next": jobs.next}
+    return {"items": [{**queries.import_facts(job), "rejected": []} for job in jobs.items], "next": jobs.next}
 
 
 @router.get("/imports/{int:job_id}", response=ImportOut, summary="An import, with the first 1,000 refused lines")

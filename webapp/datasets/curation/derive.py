@@ -1,7 +1,7 @@
 """The next version: the examples that filters leave, or without those that a curation job found."""
 
 import numpy as np
-from django.db import connection
+from django.db import connection, transaction
 from numpy.typing import NDArray
 
 from webapp.core.problems import Invalid
@@ -14,6 +14,8 @@ from .progress import Report
 
 def run(job: CurationJob, report: Report) -> None:
     """Makes the version. Raises Invalid when nothing would change or nothing would be left."""
+    if job.made_id:
+        return  # by a worker that died right behind it
     version, params = job.version, job.params
     source = CurationJob.objects.filter(pk=params["job"]).first() if params.get("job") else None
     gone = explore.removed(version, parse(params["filters"]), params["keep"], source)
@@ -24,9 +26,11 @@ def run(job: CurationJob, report: Report) -> None:
     if source:
         lineage["found"] = source.kind
 
-    job.made, made = versions.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
+    with transaction.atomic():
+        job.made, made = versions.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
+        job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made}
+        job.save(update_fields=["made", "result"])
     report.at(total, total)
-    job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made}
 
 
 def check(gone: int, total: int) -> None:

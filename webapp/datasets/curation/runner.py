@@ -1,5 +1,6 @@
 """Carries a curation job to finished or failed, on one worker at a time."""
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -8,10 +9,14 @@ from django.utils import timezone
 
 from webapp.core import audit, locks
 from webapp.core.problems import Invalid
+from webapp.core.views import DATABASE_AWAY
 
 from ..models import CurationJob
 from . import DERIVE, REGISTRY
 from .progress import Report, tell
+
+logger = logging.getLogger(__name__)
+BROKE = "Something broke on our side; the server's log says what."
 
 
 @contextmanager
@@ -37,6 +42,11 @@ def run(job_id: int) -> None:
             job.state = CurationJob.State.FINISHED
         except Invalid as problem:
             job.state, job.error = CurationJob.State.FAILED, problem.message
+        except DATABASE_AWAY:
+            raise
+        except Exception:
+            logger.exception("%s of curation job %s failed", job.kind, job.pk)  # else it would be taken up for good
+            job.state, job.error = CurationJob.State.FAILED, BROKE
         _over(job)
 
 

@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 from .base import Head, Row
 from .rows import rows
-from .source import Progress, opened, unpacked
+from .source import UNPACKING_ERRORS, Progress, opened, unpacked
 
 HEAD_ROWS = 20
 MAX_BESIDE_BYTES = 64_000_000  # a file read whole beside another one
@@ -71,10 +71,11 @@ class Bundle:
         if self._zip:
             try:
                 raw = self._zip.open(name)
-            except (zipfile.BadZipFile, NotImplementedError) as error:
+                stream = unpacked(raw)
+            except (*UNPACKING_ERRORS, NotImplementedError) as error:
                 raise OSError(f"{name} in the archive cannot be unpacked: {error}") from error
             with raw:
-                yield unpacked(raw), Progress(raw)
+                yield stream, Progress(raw, stream)
         else:
             with opened(self.path if self.is_single else self.path / name) as both:
                 yield both

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 from pydantic_core import from_json
 
 from .base import Row, RowProblem
-from .source import BOM, MAX_LINE_BYTES, UNPACKING_ERRORS, bounded_lines
+from .source import BOM, MAX_LINE_BYTES, UNPACKING_ERRORS, bounded_lines, unpacking
 
 Rows = Iterator[tuple[int, "Row | RowProblem"]]
 PARQUET_MAGIC = b"PAR1"
@@ -20,13 +20,16 @@ CHUNK = 1 << 18
 
 
 def rows(stream: BinaryIO, name: str) -> Rows:
-    """(line, object or problem) of every row. A file that breaks off midway ends with a problem, not an exception."""
+    """(line, object or problem) of every row. A file that is damaged midway ends with a problem, not an exception. Raises
+    OSError where the file cannot be read."""
     buffered = io.BufferedReader(_Peekable(stream), CHUNK)
     line = 0
     try:
         for line, row in _reader(buffered.peek(64)[:64], name)(buffered):
             yield line, row
-    except UNPACKING_ERRORS as error:
+    except (*UNPACKING_ERRORS, OSError) as error:
+        if not unpacking(error):
+            raise
         yield line + 1, RowProblem(line + 1, "", f"the compressed file is damaged here: {error}")
 
 
@@ -115,17 +118,21 @@ def _values(text: "_Text") -> Rows:
         try:
             value = text.value()
         except (ValueError, RecursionError) as error:
-            yield line, RowProblem(line, "", f"not JSON from here on: {error}")
+            yield line, RowProblem(line, "", text.wrong or f"not JSON from here on: {error}")
             text.give_up()
             return
         yield (
             line,
             value if isinstance(value, dict) else RowProblem(line, "", f"expected an object, found {_kind(value)}"),
         )
+    if text.wrong:
+        yield text.line, RowProblem(text.line, "", text.wrong)
+        text.give_up()
 
 
 class _Text:
-    """A window over decoded text that grows until one JSON value fits in it."""
+    """A window over decoded text that grows until one JSON value fits in it. It ends where the bytes are no text any more;
+    `wrong` says so then."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
@@ -135,13 +142,19 @@ class _Text:
         self._lost = False
         self._json = json.JSONDecoder(parse_constant=self._refuse)
         self.line = 1
+        self.wrong = ""
 
     def _grow(self) -> bool:
         if self._ended:
             return False
         data = self._stream.read(CHUNK)
         self._ended = not data
-        self._window += self._decode(data, final=self._ended)
+        try:
+            self._window += self._decode(data, final=self._ended)
+        except UnicodeDecodeError as error:
+            self._window += error.object[: error.start].decode("utf-8-sig")
+            self._ended, self.wrong = True, f"not UTF-8 text from here on: 0x{error.object[error.start]:02x}"
+            return True
         return not self._ended
 
     def _drop(self, count: int) -> None:

@@ -1,6 +1,7 @@
 """Files as bytes: opened, unpacked where gzipped, cut into bounded lines, with the progress known."""
 
 import gzip
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,25 +14,35 @@ from .base import RowProblem
 MAX_LINE_BYTES = 8_000_000
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
-UNPACKING_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
+UNPACKING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
+
+
+def unpacking(error: Exception) -> bool:
+    """Whether it says that what is packed is damaged. Of bzip2 that is an OSError like those of a disk, but without number."""
+    return isinstance(error, UNPACKING_ERRORS) or (isinstance(error, OSError) and error.errno is None)
 
 
 class Progress:
-    """How far the file on disk has been read; compressed bytes for a gzipped one."""
+    """How far the file on disk has been read, compressed bytes for a gzipped one, and how many bytes came out of it."""
 
-    def __init__(self, raw: BinaryIO | IO[bytes]) -> None:
-        self._raw = raw
+    def __init__(self, raw: BinaryIO | IO[bytes], stream: BinaryIO) -> None:
+        self._raw, self._stream = raw, stream
 
     @property
     def bytes_done(self) -> int:
         return self._raw.tell()
+
+    @property
+    def bytes_out(self) -> int:
+        return self._stream.tell()
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, Progress]]:
     """The content of `path`, unpacked if it is gzipped whatever its name, and its progress. Raises OSError."""
     with path.open("rb") as raw:
-        yield unpacked(raw), Progress(raw)
+        stream = unpacked(raw)
+        yield stream, Progress(raw, stream)
 
 
 def unpacked(raw: BinaryIO | IO[bytes]) -> BinaryIO:

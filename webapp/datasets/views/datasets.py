@@ -58,22 +58,19 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
     """The queued import, or None with what is wrong written into the form."""
     data = form.cleaned_data
     percent = data["heldout_percent"]
-    path = None
     try:
-        path = services.store_upload(data["file"].name, data["file"])
-        return services.start_import(
-            require(request),
-            path,
-            file_name=path.name,
-            name=data["name"],
-            format=data["format"] or services.AUTO,
-            mapping=_mapping(request.POST),
-            keep_good=data["keep_good"],
-            heldout_share=None if percent is None else percent / 100,
-        )
+        with services.uploaded(data["file"].name, data["file"]) as path:
+            return services.start_import(
+                require(request),
+                path,
+                file_name=path.name,
+                name=data["name"],
+                format=data["format"] or services.AUTO,
+                mapping=_mapping(request.POST),
+                keep_good=data["keep_good"],
+                heldout_share=None if percent is None else percent / 100,
+            )
     except Invalid as problem:
-        if path:
-            services.discard_upload(path)
         for field, reason in problem.fields.items():
             form.add_error(field if field in form.fields else None, reason)
         return None
