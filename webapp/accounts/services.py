@@ -133,7 +133,7 @@ def enter(workspace: Workspace, user: User, role: str) -> Membership:
     return membership
 
 
-def sign_up(email: str, name: str, password: str) -> User:
+def sign_up(email: str, name: str, password: str | None) -> User:
     """A new account. Raises Invalid at `email` where the address has one: its owner signs in instead."""
     email = email.strip().lower()
     try:
@@ -149,9 +149,10 @@ def sign_up(email: str, name: str, password: str) -> User:
 def join(row: Invite, user: User | None, name: str = "", password: str | None = None) -> Membership:
     """Accepts an invitation; without `user`, makes the account it is addressed to."""
     if user is None:
-        if User.objects.filter(email=row.email).exists():
-            raise Conflict("There is an account with this address. Sign in first.")
-        user = User.objects.create_user(row.email, password, name)
+        try:
+            user = sign_up(row.email, name, password)
+        except Invalid as error:
+            raise Conflict("There is an account with this address. Sign in first.") from error
     return accept_invite(row, user)
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.core.addresses import public_url
+from webapp.core.limits import seconds_to_wait
 from webapp.core.problems import Problem
 
 from . import access, queries, services
@@ -23,6 +24,7 @@ from .middleware import SESSION_KEY
 from .models import Role, User
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+SIGN_INS_PER_MINUTE = 60  # from one address, whoever they say they are: one password tried on everybody is stopped, too
 
 
 def _next(request: HttpRequest) -> str:
@@ -40,6 +42,8 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method == "GET" and request.user.is_authenticated:
         return redirect(_next(request))
     form = SignInForm(request.POST or None)
+    if request.method == "POST" and seconds_to_wait(f"sign-in:{request.META.get('REMOTE_ADDR')}", SIGN_INS_PER_MINUTE):
+        return _not_now(request, "Too many people sign in from here at once. Try again in a minute.")
     if form.is_valid():
         email = form.cleaned_data["email"].strip().lower()
         user = authenticate(request, email=email, password=form.cleaned_data["password"])
@@ -57,10 +61,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object) -> HttpResponse:
     """Shown by axes after too many failures; the wait is AXES_COOLOFF_TIME."""
-    minutes = round(settings.AXES_COOLOFF_TIME * 60)
-    form = SignInForm()
-    context = {"form": form, "next": "/", "locked": f"Too many attempts. Try again in {minutes} minutes."}
-    return render(request, "accounts/sign_in.html", context, status=429)
+    return _not_now(request, f"Too many attempts. Try again in {round(settings.AXES_COOLOFF_TIME * 60)} minutes.")
+
+
+def _not_now(request: HttpRequest, why: str) -> HttpResponse:
+    return render(
+        request, "accounts/sign_in.html", {"form": SignInForm(), "next": _next(request), "locked": why}, status=429
+    )
 
 
 @login_not_required

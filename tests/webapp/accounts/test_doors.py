@@ -7,6 +7,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from tests.at_once import at_once
 from tests.cast import ApiClient, browser
 from webapp.accounts import services
 from webapp.accounts.models import Invite, Membership, Role, SignInLink, User
@@ -57,6 +58,13 @@ def test_guessing_is_stopped(client, person, settings):
     assert client.post("/sign-in", {"email": person.email, "password": PASSWORD}).status_code == 429
 
 
+def test_one_password_tried_on_everybody_is_stopped(client, monkeypatch):
+    monkeypatch.setattr("webapp.accounts.views.SIGN_INS_PER_MINUTE", 3)
+    codes = [client.post("/sign-in", {"email": f"p{n}@example.org", "password": "wrong"}).status_code for n in range(4)]
+    assert codes == [422, 422, 422, 429]
+    assert client.get("/sign-in").status_code == 200  # looking is free
+
+
 def test_a_person_without_password_cannot_use_an_empty_one(client, cast):
     client.post("/sign-in", {"email": cast.annotator.user.email, "password": ""})
     assert not signed_in(client)
@@ -98,6 +106,15 @@ def test_an_invitation_makes_the_account_it_is_addressed_to(client, cast):
     made = Membership.objects.get(user__email="new@example.org")
     assert (made.workspace, made.role) == (cast.workspace, Role.REVIEWER)
     assert Client().get(f"/invite/{secret}").status_code == 410
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_submissions_of_an_invitation_at_once_one_makes_the_account(cast):
+    secret = services.invite(cast.owner, "new@example.org", Role.REVIEWER)
+    row = services.open_invite(secret)
+    got = at_once([lambda: services.join(row, None, "Nia", PASSWORD)] * 2)
+    assert sorted(type(each).__name__ for each in got) == ["Conflict", "Membership"]
+    assert User.objects.filter(email="new@example.org").count() == 1
 
 
 def test_an_invitation_never_opens_an_existing_account(client, cast):

@@ -3,18 +3,18 @@ the rows, nothing lost."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
-from threading import Barrier
 from time import monotonic, sleep
 
 import pytest
-from django.db import connection, connections, transaction
+from django.db import connection, transaction
 from django.db.models import Count, F, Q
 from django.utils import timezone
 
+from tests.at_once import at_once, outcome
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
 from webapp.annotation.models import Answer, Assignment, Participant, ProjectInvite, Resolution, Task
@@ -23,25 +23,6 @@ from webapp.core.problems import Conflict
 from webapp.datasets import versions
 
 pytestmark = pytest.mark.django_db(transaction=True)
-THREADS = 40
-
-
-def at_once(calls: Iterable[Callable], threads: int = THREADS) -> list:
-    """Runs the calls in threads that start together; their results, a Conflict where one was raised."""
-    listed = list(calls)
-    barrier = Barrier(min(threads, len(listed)))
-    with ThreadPoolExecutor(min(threads, len(listed)), initializer=barrier.wait) as pool:
-        return list(pool.map(outcome, listed))
-
-
-def outcome(call: Callable):
-    """In a thread: what comes of the call, a Conflict where one was raised; its connection is closed."""
-    try:
-        return call()
-    except Conflict as conflict:
-        return conflict
-    finally:
-        connections.close_all()
 
 
 @contextmanager

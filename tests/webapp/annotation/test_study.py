@@ -5,6 +5,7 @@ from collections import Counter
 import pytest
 from django.db.models import Count
 
+from tests.at_once import at_once
 from tests.cast import make_cast
 from trainer.contracts import Criterion
 from webapp.annotation import shown, subjects
@@ -13,7 +14,7 @@ from webapp.annotation.models import Assignment, Task
 from webapp.annotation.services import queue
 
 from .seed import ANSWER, make_annotators, make_project, pair
-from .test_races import at_once, claiming
+from .test_races import claiming
 
 ARMS = {
     "human": [
