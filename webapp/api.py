@@ -8,7 +8,6 @@ from typing import Any
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
 from django.db import DataError
 from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.parser import Parser
 from ninja.types import DictStrAny
@@ -17,6 +16,7 @@ from trainer.config.errors import ConfigInvalid
 from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
 from webapp.annotation.api import routers as annotation
+from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
@@ -49,7 +49,7 @@ class StrictParser(Parser):
         raise ValueError(f"{name} is not JSON")
 
 
-api = NinjaAPI(
+api = DescribedAPI(
     title="Touchstone",
     version="1",
     description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",

@@ -40,8 +40,10 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
     return RECIPES[name].schema.model_json_schema()
 
 
-@router.post("/recipes/{name}/check", response=s.CheckOut, summary="Check a config, launch nothing", tags=["recipes"])
-def check_config(request: HttpRequest, name: str, payload: s.CheckIn) -> dict[str, Any]:
+@router.post(
+    "/recipes/{name}/check", response=s.ConfigCheckOut, summary="Check a config, launch nothing", tags=["recipes"]
+)
+def check_config(request: HttpRequest, name: str, payload: s.ConfigCheckIn) -> dict[str, Any]:
     """The complete config, or 422 with every field that is wrong."""
     access.may_read(require(request))
     if name not in RECIPES:
@@ -185,7 +187,9 @@ def curves(
     return queries.curves(_read(request, run_id), None if named is None else _split(named), max_points)
 
 
-@router.get("/runs/{run_id}/histograms", response=s.HistogramsOut, summary="One metric's histograms over the steps")
+@router.get(
+    "/runs/{run_id}/histograms", response=s.MetricHistogramsOut, summary="One metric's histograms over the steps"
+)
 def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
     return queries.histograms(_read(request, run_id), key)
 

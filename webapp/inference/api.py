@@ -43,6 +43,25 @@ class ModelIn(Schema):
     description: str = Field("", max_length=20_000)
 
 
+class VerifierExampleOut(Schema):
+    text: str
+    args: dict[str, Any]
+    met: bool
+
+
+class VerifierOut(Schema):
+    name: str
+    title: str
+    help: str
+    arguments: dict[str, Any] = Field(alias="schema", description="JSON Schema of its arguments")
+    examples: list[VerifierExampleOut]
+
+
+class VerifierList(Schema):
+    items: list[VerifierOut]
+    next: str | None
+
+
 class TryIn(Schema):
     text: str = Field(max_length=100_000)
     args: dict[str, Any] = Field(default_factory=dict)
@@ -76,7 +95,13 @@ def delete_model(request: HttpRequest, model_id: Id) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/verifiers", summary="Every verifier with its arguments and examples", tags=["verifiers"])
+@router.get(
+    "/verifiers",
+    response=VerifierList,
+    by_alias=True,  # a field called `schema` would hide a method of the record
+    summary="Every verifier with its arguments and examples",
+    tags=["verifiers"],
+)
 def list_verifiers(request: HttpRequest) -> dict[str, Any]:
     require(request)
     return {"items": [described(verifier) for verifier in REGISTRY.values()], "next": None}

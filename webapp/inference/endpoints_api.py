@@ -108,7 +108,7 @@ class EndpointChange(_Settings):
     archived: bool = False
 
 
-class CheckOut(Schema):
+class EndpointCheckOut(Schema):
     """`state` goes from queued over running to finished or failed; then `result`, or `code` and `problem`, say more."""
 
     id: int
@@ -186,14 +186,14 @@ def change(request: HttpRequest, endpoint_id: Id, payload: EndpointChange) -> En
     return endpoint
 
 
-@router.post("/endpoints/{int:endpoint_id}/test", response={202: CheckOut}, summary="Send one tiny request")
+@router.post("/endpoints/{int:endpoint_id}/test", response={202: EndpointCheckOut}, summary="Send one tiny request")
 def test(request: HttpRequest, endpoint_id: Id) -> Status[EndpointCheck]:
     """Answers at once; follow `GET endpoints/{id}/checks/{check}`."""
     return _start(request, endpoint_id, EndpointCheck.Kind.TEST)
 
 
 @router.post(
-    "/endpoints/{int:endpoint_id}/probe", response={202: CheckOut}, summary="Find out what the endpoint can do"
+    "/endpoints/{int:endpoint_id}/probe", response={202: EndpointCheckOut}, summary="Find out what the endpoint can do"
 )
 def probe(request: HttpRequest, endpoint_id: Id) -> Status[EndpointCheck]:
     """Log-probabilities, output by JSON schema, prefix cache; about 6,000 tokens. Follow `GET endpoints/{id}/checks/{check}`."""
@@ -205,7 +205,7 @@ def _start(request: HttpRequest, endpoint_id: int, kind: str) -> Status[Endpoint
     return Status(202, services.start_check(membership, access.endpoint_write(membership, endpoint_id), kind))
 
 
-@router.get("/endpoints/{int:endpoint_id}/checks/{int:check_id}", response=CheckOut, summary="A test or probe")
+@router.get("/endpoints/{int:endpoint_id}/checks/{int:check_id}", response=EndpointCheckOut, summary="A test or probe")
 def check(request: HttpRequest, endpoint_id: Id, check_id: Id) -> EndpointCheck:
     return access.check_read(require(request), endpoint_id, check_id)
 

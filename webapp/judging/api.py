@@ -27,7 +27,7 @@ Number = Annotated[int, Path(ge=1, lt=2**31)]
 VerdictState = Literal["", "done", "missing", "failed"]
 
 
-@router.get("/judge-kinds", response=s.KindList, summary="What judges can do, with their default templates")
+@router.get("/judge-kinds", response=s.JudgeKindList, summary="What judges can do, with their default templates")
 def kinds(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": [_kind(kind) for kind in KINDS.values()]}
@@ -53,7 +53,7 @@ def judges(request: HttpRequest, cursor: str | None = None, limit: int = 50, arc
     return page(queries.judges(membership.workspace_id, archived=archived), cursor, limit)
 
 
-@router.post("/judges", response={201: s.VersionOut}, summary="Make a judge; answers with its first version")
+@router.post("/judges", response={201: s.JudgeVersionOut}, summary="Make a judge; answers with its first version")
 def create_judge(request: HttpRequest, payload: s.JudgeIn) -> Status[JudgeVersion]:
     membership = access.may_write(require(request))
     endpoint = endpoint_read(membership, payload.endpoint)
@@ -79,12 +79,12 @@ def change_judge(request: HttpRequest, judge_id: Id, payload: s.JudgeChange) -> 
     return access.judge_read(membership, judge_id)
 
 
-@router.get("/judges/{judge_id}/versions", response=s.VersionList, summary="A judge's versions, newest first")
+@router.get("/judges/{judge_id}/versions", response=s.JudgeVersionList, summary="A judge's versions, newest first")
 def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limit: int = 50) -> object:
     return page(queries.versions(access.judge_read(require(request), judge_id)), cursor, limit)
 
 
-@router.post("/judges/{judge_id}/versions", response={201: s.VersionOut}, summary="Make the next version")
+@router.post("/judges/{judge_id}/versions", response={201: s.JudgeVersionOut}, summary="Make the next version")
 def new_version(request: HttpRequest, judge_id: Id, payload: s.VersionIn) -> Status[JudgeVersion]:
     """What an earlier version already says is answered with that version."""
     membership = require(request)
@@ -178,7 +178,11 @@ def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Statu
     return Status(202, _suggestions(project))
 
 
-@router.delete("/projects/{int:project_id}/suggestions", summary="Stop the judge, and take its suggestions away")
+@router.delete(
+    "/projects/{int:project_id}/suggestions",
+    response=s.RemovedOut,
+    summary="Stop the judge, and take its suggestions away",
+)
 def remove_suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     """What answers recorded stays. While the judge is being asked: 409, and it is stopped; ask again once it has ended."""
     membership = require(request)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.core.numbers import whole
+from webapp.core.openapi import sends
 from webapp.core.problems import Invalid
 from webapp.datasets.services import safe_name
 
@@ -98,7 +99,11 @@ def list_answers(
     return {"items": found[:limit], "next": more}
 
 
-@router.get("/projects/{int:project_id}/answers/export", summary="All answers as JSON Lines or CSV, streamed")
+@router.get(
+    "/projects/{int:project_id}/answers/export",
+    summary="All answers as JSON Lines or CSV, streamed",
+    openapi_extra=sends("application/x-ndjson", "text/csv"),
+)
 def export(
     request: HttpRequest, project_id: Id, given: Query[AnswerFilter], format: Literal["jsonl", "csv"] = "jsonl"
 ) -> StreamingHttpResponse:

@@ -29,7 +29,7 @@ router = Router(tags=["annotation"])
 ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 
 
-def _version(membership: Membership, choice: s.DatasetIn) -> DatasetVersion:
+def _version(membership: Membership, choice: s.ProjectDatasetIn) -> DatasetVersion:
     """Raises Invalid at `dataset` where there is none."""
     found = DatasetVersion.objects.filter(dataset__workspace_id=membership.workspace_id).select_related("dataset")
     if choice.id is not None:

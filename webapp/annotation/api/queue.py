@@ -88,13 +88,13 @@ class DraftOut(Schema):
     saved_at: datetime
 
 
-class AnswerOut(Schema):
+class SubmittedOut(Schema):
     id: int
     revision: int
 
 
 class SubmitOut(Schema):
-    answer: AnswerOut
+    answer: SubmittedOut
     feedback: dict[str, Any] | None
     after: dict[str, Any] | None
     stress: dict[str, Any] | None

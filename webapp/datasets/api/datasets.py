@@ -110,6 +110,18 @@ class PreviewForm(Schema):
     mapping: str = ""
 
 
+class FormatOut(Schema):
+    name: str
+    label: str
+    help: str
+    mappable: bool = Field(description="Columns can be named by `mapping`")
+
+
+class FormatList(Schema):
+    items: list[FormatOut]
+    next: str | None
+
+
 class DescribeIn(Schema):
     description: str = Field(max_length=20_000)
     licence: str = Field("", max_length=120)
@@ -120,7 +132,7 @@ def list_datasets(request: HttpRequest, cursor: str | None = None, limit: int = 
     return page(queries.datasets(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
 
 
-@router.get("/datasets/formats", summary="The formats that can be imported")
+@router.get("/datasets/formats", response=FormatList, summary="The formats that can be imported")
 def formats(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     items = [{"name": i.name, "label": i.label, "help": i.help, "mappable": i.mappable} for i in REGISTRY.values()]
@@ -149,7 +161,11 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
     return Status(202, _import(job))
 
 
-@router.post("/datasets/preview", summary="The first rows of a file as they would be imported; nothing is written")
+@router.post(
+    "/datasets/preview",
+    response=dict[str, Any],
+    summary="The first rows of a file as they would be imported; nothing is written",
+)
 def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[PreviewForm]) -> dict[str, Any]:
     access.may_write(require(request))
     path = services.store_upload(file.name or "upload", file)
