@@ -62,6 +62,7 @@ class DescribedAPI(NinjaAPI):
 
 
 def sends(*types: str) -> dict[str, Any]:
-    """`openapi_extra` of an operation whose answer is a file, in one of these content types."""
-    content = {each: {"schema": {"type": "string", "format": "binary"}} for each in types}
+    """`openapi_extra` of an operation whose answer is made by its own code, in one of these content types."""
+    binary = {"type": "string", "format": "binary"}
+    content = {each: {"schema": {"type": "object"} if each == "application/json" else binary} for each in types}
     return {"responses": {200: {"content": content}}}
