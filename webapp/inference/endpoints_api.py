@@ -4,6 +4,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import IO, Annotated, Any, Literal, cast
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import File, Path, Router, Schema, Status
 from ninja.files import UploadedFile
@@ -173,6 +174,7 @@ def get_endpoint(request: HttpRequest, endpoint_id: Id) -> Endpoint:
 
 
 @router.patch("/endpoints/{int:endpoint_id}", response=EndpointDetail, summary="Change, archive or restore an endpoint")
+@transaction.atomic  # two services: all of what is asked for, or nothing
 def change(request: HttpRequest, endpoint_id: Id, payload: EndpointChange) -> Endpoint:
     """Where the address gets another host, the key must be given again. Once verdicts rest on it, the model stays."""
     membership = require(request)

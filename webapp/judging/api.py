@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Path, Router, Status
 
@@ -67,6 +68,7 @@ def judge(request: HttpRequest, judge_id: Id) -> Judge:
 
 
 @router.patch("/judges/{judge_id}", response=s.JudgeOut, summary="Rename, put away, or choose the fixed examples")
+@transaction.atomic  # several services: all of what is asked for, or nothing
 def change_judge(request: HttpRequest, judge_id: Id, payload: s.JudgeChange) -> Judge:
     membership = require(request)
     row = access.judge_write(membership, judge_id)

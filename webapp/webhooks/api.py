@@ -3,6 +3,7 @@
 from datetime import datetime
 from uuid import UUID
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
@@ -95,6 +96,7 @@ def webhook(request: HttpRequest, hook_id: int) -> Webhook:
 
 
 @router.patch("/webhooks/{int:hook_id}", response=WebhookOut, summary="Change, pause or resume a webhook")
+@transaction.atomic  # two services: all of what is asked for, or nothing
 def change(request: HttpRequest, hook_id: int, payload: WebhookChange) -> Webhook:
     membership = require(request)
     hook = access.hook_write(membership, hook_id)

@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Path, Router, Status
 from pydantic import Field
@@ -78,6 +79,7 @@ def list_projects(
 
 
 @router.post("/projects", response={201: s.ProjectOut}, summary="Set up a project")
+@transaction.atomic  # made and opened, or not made
 def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]:
     """Freezes the version. A worker makes the tasks: `tasks_made` says when they are there. 422 names every field."""
     membership = access.may_write(require(request))
