@@ -1,8 +1,13 @@
 """The OpenAPI document as somebody generates a client from it: complete, and true of what the server sends."""
 
+import re
+
 import pytest
+from jsonschema import Draft202012Validator
 from ninja import NinjaAPI, Schema
 
+from tests.cast import ApiClient
+from tests.webapp.test_what_annotators_see import filled, working
 from webapp.api import api
 from webapp.core.openapi import Document
 
@@ -48,3 +53,33 @@ def test_two_records_of_one_name_are_refused():
     muddled.get("/two", response=named("b"), operation_id="two")(lambda request: None)
     with pytest.raises(ValueError, match="two schemas of the API are called Out"):
         Document(muddled, "")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["pairwise", "rubric"])
+def test_what_is_there_is_shown_as_described(cast, kind):
+    project = working(cast, kind)
+    client, answered = ApiClient(cast.researcher), set()
+    for path, methods in DOCUMENT["paths"].items():
+        if "get" not in methods or "/ingest/" in path:
+            continue
+        address = filled(cast, project, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
+        response = client.client.get(address, {"base": 1})
+        problems = list(_problems(response, methods["get"]["responses"]))
+        assert not problems, (address, response.status_code, problems)
+        if response.status_code == 200:
+            answered.add(path.removeprefix("/api/v1"))
+    assert {"/assignments/{assignment_id}", "/projects/{project_id}/answers", "/tasks/{task_id}/review"} <= answered
+    assert {"/judges/{judge_id}/versions/{number}", "/datasets/{dataset_id}/versions/{number}/diff"} <= answered
+
+
+def _problems(response, described) -> list[str]:
+    """Where an answer is not what its operation says."""
+    answer = described.get(response.status_code, DOCUMENT["components"]["responses"]["Error"])
+    told = answer["content"].get(response["Content-Type"].partition(";")[0])
+    if told is None or getattr(response, "streaming", False):
+        return [] if told else [f"{response['Content-Type']} is not described"]
+    if told["schema"].get("format") == "binary":
+        return []
+    whole = {**told["schema"], "components": DOCUMENT["components"]}
+    return [f"{each.json_path}: {each.message}" for each in Draft202012Validator(whole).iter_errors(response.json())]
