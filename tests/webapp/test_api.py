@@ -146,3 +146,12 @@ def test_too_many_fields_in_a_form_are_the_callers_error(api, settings):
 def test_a_wrong_field_of_a_form_is_named(api):
     response = api.client.post("/api/v1/datasets/import", {"heldout_share": "2"})
     assert {field["path"] for field in response.json()["error"]["fields"]} == {"file", "name", "heldout_share"}
+
+
+def test_the_reference_names_what_a_request_takes(client):
+    page = client.get("/api/v1/docs").content.decode()
+    assert "<code>overlap</code> in body: integer. Different people per task" in page
+    assert "<code>file</code> in form: file, required" in page
+    assert "<code>state</code> in body: open, paused or closed, required" in page
+    assert "<code>base</code> in query: integer, required" in page
+    assert "Freezes the version. A worker makes the tasks" in page
