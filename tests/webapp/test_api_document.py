@@ -83,3 +83,15 @@ def _problems(response, described) -> list[str]:
         return []
     whole = {**told["schema"], "components": DOCUMENT["components"]}
     return [f"{each.json_path}: {each.message}" for each in Draft202012Validator(whole).iter_errors(response.json())]
+
+
+def test_every_page_says_how_many_rows_it_may_have():
+    limits = [
+        parameter["schema"]
+        for path, methods in DOCUMENT["paths"].items()
+        for spec in methods.values()
+        for parameter in spec["parameters"]
+        if parameter["name"] == "limit"
+    ]
+    assert len(limits) > 30
+    assert all(limit["minimum"] == 1 and limit["maximum"] >= 100 for limit in limits)

@@ -10,7 +10,7 @@ from pydantic import Field
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.openapi import sends
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
@@ -40,7 +40,7 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 @router.get("/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts that were sent in")
-def recordings(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
+def recordings(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     found = page(queries.recordings(access.may_read(require(request)).workspace_id), cursor, limit)
     return {"items": [shapes.recording(row) for row in found.items], "next": found.next}
 
@@ -59,7 +59,7 @@ def store_recording(request: HttpRequest, file: File[UploadedFile]) -> Status[di
 def evaluations(
     request: HttpRequest,
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
     state: str | None = None,
     recipe: str | None = None,
 ) -> dict[str, Any]:
@@ -143,7 +143,7 @@ def cases(
         list[str], Query(description="Only cases that carry all of these", max_length=queries.MAX_TAGS)
     ] = [],  # noqa: B006
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> dict[str, Any]:
     found = queries.cases(_read(request, evaluation_id), tag, cursor, limit)
     return {"items": [shapes.case(row) for row in found.items], "next": found.next}

@@ -11,7 +11,7 @@ from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
 from . import access, queries, services
@@ -73,7 +73,7 @@ class TryOut(Schema):
 
 
 @router.get("/models", response=ModelList, summary="The models that runs may start from, newest first")
-def list_models(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def list_models(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.models(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
 
 

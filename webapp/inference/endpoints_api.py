@@ -11,7 +11,7 @@ from ninja.files import UploadedFile
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 from . import access, queries, services
 from .models import Endpoint, EndpointCheck, EndpointTrouble
@@ -156,7 +156,9 @@ class OutputList(Schema):
 
 
 @router.get("/endpoints", response=EndpointList, summary="The endpoints of this workspace, newest first")
-def list_endpoints(request: HttpRequest, archived: bool = False, cursor: str | None = None, limit: int = 50) -> object:
+def list_endpoints(
+    request: HttpRequest, archived: bool = False, cursor: str | None = None, limit: Limit = 50
+) -> object:
     membership = access.may_read(require(request))
     return page(queries.endpoints(membership.workspace_id, archived=archived), cursor, limit, "-id")
 
@@ -218,7 +220,7 @@ def use(request: HttpRequest, endpoint_id: Id) -> dict[str, Any]:
 
 
 @router.get("/endpoints/{int:endpoint_id}/recorded", response=OutputList, summary="What a recorded endpoint replays")
-def recorded(request: HttpRequest, endpoint_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+def recorded(request: HttpRequest, endpoint_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(access.endpoint_read(require(request), endpoint_id).recorded_outputs.all(), cursor, limit, "id")
 
 

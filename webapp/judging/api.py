@@ -14,7 +14,7 @@ from webapp.annotation.models import Job, Project
 from webapp.annotation.queries.jobs import jobs
 from webapp.annotation.queries.suggestions import standing
 from webapp.annotation.services.suggestions import take_away
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.inference.access import endpoint_read
 
 from . import access, queries, services
@@ -49,7 +49,7 @@ def _kind(kind: Kind) -> dict[str, Any]:
 
 
 @router.get("/judges", response=s.JudgeList, summary="Judges, newest first")
-def judges(request: HttpRequest, cursor: str | None = None, limit: int = 50, archived: bool = False) -> object:
+def judges(request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False) -> object:
     membership = access.may_read(require(request))
     return page(queries.judges(membership.workspace_id, archived=archived), cursor, limit)
 
@@ -82,7 +82,7 @@ def change_judge(request: HttpRequest, judge_id: Id, payload: s.JudgeChange) -> 
 
 
 @router.get("/judges/{judge_id}/versions", response=s.JudgeVersionList, summary="A judge's versions, newest first")
-def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.versions(access.judge_read(require(request), judge_id)), cursor, limit)
 
 
@@ -108,7 +108,7 @@ def verdicts(
     number: Number,
     state: VerdictState = "",
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> object:
     row = access.version_read(require(request), judge_id, number)
     return page(queries.verdict_list(row, state), cursor, limit)

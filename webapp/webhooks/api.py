@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from webapp.accounts.access import require
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 from . import access, queries, services
 from .models import Delivery, Webhook
@@ -80,7 +80,7 @@ class DeliveryList(Schema):
 
 
 @router.get("/webhooks", response=WebhookList, summary="The workspace's webhooks")
-def webhooks(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def webhooks(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.hooks(require(request, access.OWNER).workspace_id), cursor, limit, "-id")
 
 
@@ -128,7 +128,7 @@ def test(request: HttpRequest, hook_id: int) -> Status[Delivery]:
 
 @router.get("/webhooks/{int:hook_id}/deliveries", response=DeliveryList, summary="What was sent, newest first")
 def deliveries(
-    request: HttpRequest, hook_id: int, state: str | None = None, cursor: str | None = None, limit: int = 50
+    request: HttpRequest, hook_id: int, state: str | None = None, cursor: str | None = None, limit: Limit = 50
 ) -> object:
     hook = access.hook_write(require(request), hook_id)
     return page(queries.deliveries(hook, state), cursor, limit, "-id")

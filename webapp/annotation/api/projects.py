@@ -9,7 +9,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
@@ -67,7 +67,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 @router.get("/projects", response=s.ProjectList, summary="The projects of this workspace, newest first")
 def list_projects(
-    request: HttpRequest, cursor: str | None = None, limit: int = 50, state: str | None = None
+    request: HttpRequest, cursor: str | None = None, limit: Limit = 50, state: str | None = None
 ) -> dict[str, Any]:
     found = queries.projects(access.may_read(require(request)).workspace_id)
     if state is not None:

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
 from .. import access, queries, services
@@ -128,7 +128,7 @@ class DescribeIn(Schema):
 
 
 @router.get("/datasets", response=DatasetList, summary="The datasets of this workspace, newest first")
-def list_datasets(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def list_datasets(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.datasets(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
 
 
@@ -190,7 +190,7 @@ def _import(job: ImportJob) -> dict[str, Any]:
 
 
 @router.get("/imports", response=ImportList, summary="Imports, newest first, without their refused lines")
-def list_imports(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def list_imports(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     jobs = page(queries.imports(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
     return {"items": [{**queries.import_progress(job), "rejected": []} for job in jobs.items], "next": jobs.next}
 
@@ -213,7 +213,7 @@ def describe(request: HttpRequest, dataset_id: Id, payload: DescribeIn) -> Datas
 
 
 @router.get("/datasets/{int:dataset_id}/versions", response=VersionList, summary="Versions, newest first")
-def list_versions(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+def list_versions(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.versions(access.dataset_read(require(request), dataset_id)), cursor, limit, "-id")
 
 
