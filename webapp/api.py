@@ -5,10 +5,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError
-from django.http import Http404, HttpRequest, HttpResponse
-from ninja import NinjaAPI
+from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.parser import Parser
 from ninja.types import DictStrAny
@@ -17,6 +17,7 @@ from trainer.config.errors import ConfigInvalid
 from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
 from webapp.annotation.api import routers as annotation
+from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
@@ -49,7 +50,7 @@ class StrictParser(Parser):
         raise ValueError(f"{name} is not JSON")
 
 
-api = NinjaAPI(
+api = DescribedAPI(
     title="Touchstone",
     version="1",
     description="Everything the pages can do. Send `Authorization: Bearer ts_...`; make a token under Settings.",
@@ -84,9 +85,7 @@ def _fields(request: HttpRequest, exc: ValidationError) -> HttpResponse:
 def _path(loc: tuple[str | int, ...]) -> str:
     """`("body", "payload", "config", "lr")` -> `config.lr`: where it came from and our parameter's name say nothing."""
     parts = [str(part) for part in loc]
-    if parts and parts[0] in ("body", "form", "file"):
-        return ".".join(parts[2:])
-    return ".".join(parts[1:])
+    return ".".join(parts[2:] if parts and parts[0] == "body" else parts[1:])
 
 
 @api.exception_handler(ConfigInvalid)
@@ -132,6 +131,11 @@ def _too_big(request: HttpRequest, exc: RequestDataTooBig) -> HttpResponse:
     return error(request, 413, "too_big", "The body is larger than this endpoint takes.")
 
 
+def _unreadable(request: HttpRequest, exc: Exception) -> HttpResponse:
+    logger.info("a body that cannot be read: %s", exc)
+    return error(request, 400, "bad_request", "The body of the request cannot be read.")
+
+
 def _unstorable(request: HttpRequest, exc: Exception) -> HttpResponse:
     # a number beyond the column's range, a NUL, a lone surrogate: the caller's input, found late
     logger.info("refused a value the database cannot hold: %s", exc)
@@ -164,6 +168,7 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 
 _catch(_unstorable, DataError)
+_catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, UnreadablePostError)
 _catch(_away, *DATABASE_AWAY)
 for router in (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest):
     api.add_router("", router)

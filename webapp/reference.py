@@ -1,6 +1,7 @@
 """The API's reference page, drawn from its own OpenAPI document: what is shown is what is served."""
 
 from dataclasses import dataclass
+from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
@@ -8,31 +9,80 @@ from django.shortcuts import render
 
 from webapp.api import api
 
+REF = "#/components/schemas/"
+
+
+@dataclass(frozen=True)
+class Field:
+    """A parameter, or a field of a body; `where` is path, query, header, body or form."""
+
+    name: str
+    where: str
+    kind: str
+    required: bool
+    description: str
+
 
 @dataclass(frozen=True)
 class Operation:
     method: str
     path: str
     summary: str
-    parameters: list[dict[str, object]]
-    body: str
+    description: str
+    fields: list[Field]
 
 
 def operations() -> dict[str, list[Operation]]:
     """Every operation, grouped by its tag, in the order of the document."""
     groups: dict[str, list[Operation]] = {}
-    for path, methods in api.get_openapi_schema()["paths"].items():
+    document = api.get_openapi_schema()
+    schemas = document["components"]["schemas"]
+    for path, methods in document["paths"].items():
         for method, spec in methods.items():
-            content = spec.get("requestBody", {}).get("content", {}).get("application/json", {})
             operation = Operation(
                 method=method.upper(),
                 path=path,
                 summary=spec.get("summary", ""),
-                parameters=spec.get("parameters", []),
-                body=content.get("schema", {}).get("$ref", "").rpartition("/")[2],
+                description=spec.get("description", ""),
+                fields=[*map(_parameter, spec.get("parameters", [])), *_body(spec, schemas)],
             )
             groups.setdefault((spec.get("tags") or ["other"])[0], []).append(operation)
     return groups
+
+
+def _parameter(told: dict[str, Any]) -> Field:
+    return Field(told["name"], told["in"], kind(told["schema"]), told["required"], told.get("description", ""))
+
+
+def _body(spec: dict[str, Any], schemas: dict[str, Any]) -> list[Field]:
+    """What the body holds: of records within it only their names, which the document explains."""
+    for media, content in spec.get("requestBody", {}).get("content", {}).items():
+        schema = content["schema"]
+        schema = schemas.get(schema.get("$ref", "").removeprefix(REF), schema)
+        where = "body" if media == "application/json" else "form"
+        needed = schema.get("required", [])
+        return [
+            Field(name, where, kind(each), name in needed, each.get("description", ""))
+            for name, each in schema.get("properties", {}).items()
+        ]
+    return []
+
+
+def kind(schema: dict[str, Any]) -> str:
+    """What a value may be, in words: "integer or null", "list of string", "open, paused or closed"."""
+    if "$ref" in schema:
+        return str(schema["$ref"].removeprefix(REF))
+    if choices := schema.get("enum"):
+        return _either([str(each) for each in choices])
+    if "anyOf" in schema:
+        return _either([kind(each) for each in schema["anyOf"]])
+    if schema.get("type") == "array":
+        return f"list of {kind(schema['items'])}" if schema.get("items") else "list"
+    return "file" if schema.get("format") == "binary" else str(schema.get("type", "anything"))
+
+
+def _either(words: list[str]) -> str:
+    return " or ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
 
 
 @login_not_required

@@ -110,3 +110,48 @@ def test_the_reference_lists_every_operation(client):
     page = client.get("/api/v1/docs").content.decode()
     schema = client.get("/api/v1/openapi.json").json()
     assert all(path in page for path in schema["paths"])
+
+
+@pytest.mark.parametrize(
+    ("method", "address", "status", "code"),
+    [
+        ("get", "/nowhere", 404, "not_found"),
+        ("delete", "/tokens/abc", 404, "not_found"),
+        ("get", "/tokens/", 404, "not_found"),
+        ("post", "/me", 405, "method_not_allowed"),
+        ("get", "/tokens?cursor=%00", 400, "bad_request"),
+    ],
+)
+def test_errors_from_outside_the_api_have_its_shape(api, method, address, status, code):
+    response = getattr(api.client, method)(f"/api/v1{address}")
+    assert (response.status_code, response["Content-Type"]) == (status, "application/json; charset=utf-8")
+    error = response.json()["error"]
+    assert (error["code"], error["id"], error["fields"]) == (code, response["X-Request-Id"], [])
+    assert int(response["Content-Length"]) == len(response.content)
+    assert response.headers.get("Allow") == ("GET" if status == 405 else None)
+
+
+@pytest.mark.parametrize("kind", ["multipart/form-data", "multipart/form-data; boundary=é"])
+def test_a_form_that_cannot_be_read_is_the_callers_error(api, kind):
+    response = api.client.generic("POST", "/api/v1/datasets/import", b"no form", content_type=kind)
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_request")
+
+
+def test_too_many_fields_in_a_form_are_the_callers_error(api, settings):
+    settings.DATA_UPLOAD_MAX_NUMBER_FIELDS = 2
+    response = api.client.post("/api/v1/datasets/import", {"name": "a", "format": "auto", "mapping": ""})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "bad_request")
+
+
+def test_a_wrong_field_of_a_form_is_named(api):
+    response = api.client.post("/api/v1/datasets/import", {"heldout_share": "2"})
+    assert {field["path"] for field in response.json()["error"]["fields"]} == {"file", "name", "heldout_share"}
+
+
+def test_the_reference_names_what_a_request_takes(client):
+    page = client.get("/api/v1/docs").content.decode()
+    assert "<code>overlap</code> in body: integer. Different people per task" in page
+    assert "<code>file</code> in form: file, required" in page
+    assert "<code>state</code> in body: open, paused or closed, required" in page
+    assert "<code>base</code> in query: integer, required" in page
+    assert "Freezes the version. A worker makes the tasks" in page

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from webapp.core.addresses import public_url
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 from . import access, queries, services
 from .models import Membership, Role
@@ -109,7 +109,7 @@ def me(request: HttpRequest) -> dict[str, object]:
 
 
 @router.get("/workspaces", response=WorkspaceList, summary="The workspaces you belong to")
-def workspaces(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def workspaces(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     membership = access.require(request)
     mine = queries.my_memberships(membership.user)
     if getattr(request, "api_token", None):  # a key opens one workspace and does not tell of others
@@ -118,7 +118,7 @@ def workspaces(request: HttpRequest, cursor: str | None = None, limit: int = 50)
 
 
 @router.get("/members", response=MemberList, summary="Who belongs to this workspace")
-def members(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def members(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.members(access.require(request, Role.REVIEWER)), cursor, limit, "id")
 
 
@@ -145,7 +145,7 @@ def remove_member(request: HttpRequest, member_id: int) -> Status[None]:
 
 
 @router.get("/tokens", response=TokenList, summary="Your tokens for this workspace")
-def tokens(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.my_tokens(access.require(request)), cursor, limit, "-id")
 
 

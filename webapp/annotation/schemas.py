@@ -17,7 +17,7 @@ Overlap = Annotated[int, Field(ge=1, le=MAX_OVERLAP, description="Different peop
 Guidelines = Annotated[str, Field(max_length=100_000, description="Markdown")]
 
 
-class DatasetIn(Schema):
+class ProjectDatasetIn(Schema):
     """A dataset by id or by name; without `version` its newest one."""
 
     id: Id | None = None
@@ -28,7 +28,7 @@ class DatasetIn(Schema):
 class ProjectIn(Schema):
     name: str = Field(min_length=1, max_length=120)
     kind: KindName
-    dataset: DatasetIn
+    dataset: ProjectDatasetIn
     overlap: Overlap = 2
     strategy: StrategyName = "order"
     settings: dict[str, Any] = Field(
@@ -52,7 +52,7 @@ class StateIn(Schema):
 
 class SizeIn(Schema):
     kind: KindName
-    dataset: DatasetIn
+    dataset: ProjectDatasetIn
     overlap: Overlap = 2
 
 
@@ -63,7 +63,7 @@ class SizeOut(Schema):
     exact: bool = Field(description="False: scaled up from a sample")
 
 
-class ProgressOut(Schema):
+class ProjectProgressOut(Schema):
     """Gold tasks are counted apart: everybody may answer them, so they are never complete."""
 
     tasks: int
@@ -76,7 +76,7 @@ class ProgressOut(Schema):
     fraction: float | None
 
 
-class VersionOut(Schema):
+class ProjectVersionOut(Schema):
     dataset_id: int
     dataset: str
     number: int
@@ -88,13 +88,13 @@ class ProjectOut(Schema):
     name: str
     kind: str
     state: str
-    version: VersionOut
+    version: ProjectVersionOut
     overlap: int
     strategy: str
     settings: Settings
     tasks_made: bool
     created_at: datetime
-    progress: ProgressOut
+    progress: ProjectProgressOut
     people: int = Field(description="Taking part and not paused")
     alpha: float | None = Field(description="Krippendorff's, as last computed; see `GET projects/{id}/agreement`")
 
@@ -193,24 +193,24 @@ class PersonList(Schema):
     next: str | None = None
 
 
-class InviteIn(Schema):
+class ProjectInviteIn(Schema):
     uses: int = Field(1, ge=1, le=500, description="How many people may come in by it")
     days: int = Field(7, ge=1, le=365)
 
 
-class InviteOut(Schema):
+class ProjectInviteOut(Schema):
     id: int
     uses_left: int
     created_at: datetime
     expires_at: datetime
 
 
-class NewInviteOut(InviteOut):
+class NewInviteOut(ProjectInviteOut):
     link: str = Field(description="Shown now and never again")
 
 
 class InviteList(Schema):
-    items: list[InviteOut]
+    items: list[ProjectInviteOut]
     next: str | None = None
 
 
@@ -227,7 +227,7 @@ class JoinOut(Schema):
 class StatusOut(Schema):
     """`reason` says why `per_day` or `finish` is null."""
 
-    progress: ProgressOut
+    progress: ProjectProgressOut
     open_now: int
     per_day: float | None
     finish: datetime | None
@@ -257,7 +257,7 @@ class TaskList(Schema):
     next: str | None
 
 
-class AnswerOut(Schema):
+class TaskAnswerOut(Schema):
     id: int
     revision: int
     content: dict[str, Any]
@@ -282,10 +282,10 @@ class SeatOut(Schema):
     seconds: float
     skip_reason: str
     sent_back: str
-    answers: list[AnswerOut] = Field(description="Newest revision first")
+    answers: list[TaskAnswerOut] = Field(description="Newest revision first")
 
 
-class CommentOut(Schema):
+class TaskCommentOut(Schema):
     id: int
     kind: str
     text: str
@@ -296,7 +296,7 @@ class CommentOut(Schema):
 
 class TaskDetail(TaskOut):
     seats: list[SeatOut]
-    comments: list[CommentOut]
+    comments: list[TaskCommentOut]
 
 
 class GoldIn(Schema):

@@ -1,11 +1,21 @@
-"""Names every request, and refuses what no view can use."""
+"""Names every request, refuses what no view can use, and gives every error of the API its shape."""
 
+import json
 import logging
 from collections.abc import Callable
 from contextvars import ContextVar
 from secrets import token_hex
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+
+FOREIGN = {  # what went wrong before a request reached the API: code, message
+    400: ("bad_request", "The request cannot be read."),
+    403: ("forbidden", "Not allowed."),
+    404: ("not_found", "There is no such address, or it is not yours to see."),
+    405: ("method_not_allowed", "This address does not take that method; the header Allow names those it takes."),
+    500: ("internal", "Something broke on our side. Quote the id when you report it."),
+    503: ("unavailable", "The database is away; trying again helps."),
+}
 
 current_request_id: ContextVar[str] = ContextVar("current_request_id", default="-")
 
@@ -31,6 +41,33 @@ class RequestIdMiddleware:
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
             return HttpResponseBadRequest("The address holds a NUL character.", content_type="text/plain")
         return self.get_response(request)
+
+
+class ApiErrorsMiddleware:
+    """Under /api/v1/, errors made outside the API are JSON in the API's shape as well.
+
+    Only addresses and methods that the API knows reach it: for the others Django answers with a page, which a program
+    that reads JSON cannot use.
+    """
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        foreign = not response.get("Content-Type", "").startswith("application/json")
+        if response.status_code >= 400 and foreign and request.path.startswith("/api/v1/"):
+            _in_api_shape(request, response)
+        return response
+
+
+def _in_api_shape(request: HttpRequest, response: HttpResponse) -> None:
+    """In place, so that headers such as `Allow` and `Retry-After` stay."""
+    code, message = FOREIGN.get(response.status_code, ("error", response.reason_phrase))
+    body: dict[str, object] = {"code": code, "message": message, "fields": [], "id": getattr(request, "id", "")}
+    response.content = json.dumps({"error": body}).encode()
+    response["Content-Type"] = "application/json; charset=utf-8"
+    response["Content-Length"] = str(len(response.content))
 
 
 class RequestIdFilter(logging.Filter):

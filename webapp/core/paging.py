@@ -4,14 +4,16 @@ import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Field, Model, Q, QuerySet
+from pydantic import Field as Bounded
 
 from .problems import Invalid
 
 MAX_LIMIT = 200
+Limit = Annotated[int, Bounded(ge=1, le=MAX_LIMIT, description="Rows a page")]
 Row = TypeVar("Row", bound=Model)
 
 

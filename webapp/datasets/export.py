@@ -153,11 +153,13 @@ def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True
 
 
 def _extras(row: Row, line: str, exporter: Exporter) -> str:
+    """The changes to what the importer makes of the row; the whole example where it would refuse the row, as one whose
+    two texts are the same."""
     importer = IMPORTERS[exporter.importer or ""]
     try:
         made = plain.read_back(importer.converter(Alone(""))(from_json(to_json(row)), {}))
     except BadRow:
-        made = {}
+        return line
     return patches.written(made, line, importer.name)
 
 

@@ -9,7 +9,8 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.paging import page
+from webapp.core.openapi import sends
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
@@ -24,7 +25,7 @@ Number = Path[Annotated[int, Field(ge=1, lt=2**31)]]
 Key = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same evaluation")]
 
 
-@router.get("/evaluations/recipes", response=s.RecipeList, summary="What an evaluation can find out")
+@router.get("/evaluations/recipes", response=s.EvaluationRecipeList, summary="What an evaluation can find out")
 def recipes(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": list(RECIPES.values()), "next": None}
@@ -39,7 +40,7 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
 
 
 @router.get("/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts that were sent in")
-def recordings(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
+def recordings(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     found = page(queries.recordings(access.may_read(require(request)).workspace_id), cursor, limit)
     return {"items": [shapes.recording(row) for row in found.items], "next": found.next}
 
@@ -58,7 +59,7 @@ def store_recording(request: HttpRequest, file: File[UploadedFile]) -> Status[di
 def evaluations(
     request: HttpRequest,
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
     state: str | None = None,
     recipe: str | None = None,
 ) -> dict[str, Any]:
@@ -142,7 +143,7 @@ def cases(
         list[str], Query(description="Only cases that carry all of these", max_length=queries.MAX_TAGS)
     ] = [],  # noqa: B006
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> dict[str, Any]:
     found = queries.cases(_read(request, evaluation_id), tag, cursor, limit)
     return {"items": [shapes.case(row) for row in found.items], "next": found.next}
@@ -159,7 +160,9 @@ def export_json(request: HttpRequest, evaluation_id: EvaluationId) -> StreamingH
     return export.as_json(_read(request, evaluation_id))
 
 
-@router.get("/evaluations/{int:evaluation_id}/report", summary="A self-contained HTML report", include_in_schema=True)
+@router.get(
+    "/evaluations/{int:evaluation_id}/report", summary="A self-contained HTML report", openapi_extra=sends("text/html")
+)
 def export_html(request: HttpRequest, evaluation_id: EvaluationId) -> HttpResponse:
     return export.as_html(_read(request, evaluation_id))
 
@@ -221,7 +224,7 @@ def _move(request: HttpRequest, evaluation_id: int, to: str) -> dict[str, Any]:
     return shapes.evaluation(services.move(membership, access.evaluation_write(membership, evaluation_id), to))
 
 
-def _version(membership: Membership, choice: s.DatasetIn | None) -> DatasetVersion | None:
+def _version(membership: Membership, choice: s.EvaluationDatasetIn | None) -> DatasetVersion | None:
     if choice is None:
         return None
     rows = DatasetVersion.objects.filter(dataset__workspace=membership.workspace, dataset_id=choice.id)

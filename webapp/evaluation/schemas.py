@@ -8,14 +8,14 @@ from pydantic import ConfigDict, Field
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 
 
-class DatasetIn(Schema):
+class EvaluationDatasetIn(Schema):
     """One version of a dataset; without `version` the newest."""
 
     id: Id
     version: Annotated[int, Field(ge=1, lt=2**31)] | None = None
 
 
-class DatasetOut(Schema):
+class EvaluationDatasetOut(Schema):
     id: int
     name: str
     version_id: int
@@ -34,7 +34,7 @@ class EvaluationOut(Schema):
     state: str
     problem: str
     progress: dict[str, Any]
-    dataset: DatasetOut | None
+    dataset: EvaluationDatasetOut | None
     recording: RecordingRef | None
     benchmark: str
     rerun_of: int | None
@@ -62,7 +62,7 @@ class EvaluationIn(Schema):
 
     recipe: str
     config: dict[str, Any] = Field(default_factory=dict, description="What differs from the recipe's defaults")
-    dataset: DatasetIn | None = None
+    dataset: EvaluationDatasetIn | None = None
     recording: Id | None = Field(None, description="Recorded verdicts, by id")
     name: str = ""
 
@@ -97,7 +97,7 @@ class RecordingList(Schema):
     next: str | None
 
 
-class RecipeOut(Schema):
+class EvaluationRecipeOut(Schema):
     name: str
     title: str
     question: str
@@ -106,8 +106,8 @@ class RecipeOut(Schema):
     recording: str
 
 
-class RecipeList(Schema):
-    items: list[RecipeOut]
+class EvaluationRecipeList(Schema):
+    items: list[EvaluationRecipeOut]
     next: str | None
 
 
@@ -168,7 +168,7 @@ class BoardOut(Schema):
     recipe: str
     measure: str
     settings: dict[str, Any]
-    dataset: DatasetOut | None
+    dataset: EvaluationDatasetOut | None
     evaluations: int
     rows: list[BoardRow]
 

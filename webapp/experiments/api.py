@@ -9,7 +9,7 @@ from pydantic import Field
 from trainer.config import RECIPES
 from webapp.accounts.access import require
 from webapp.core.numbers import whole
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
 from . import access, queries, rollouts, services, shapes
@@ -40,8 +40,10 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
     return RECIPES[name].schema.model_json_schema()
 
 
-@router.post("/recipes/{name}/check", response=s.CheckOut, summary="Check a config, launch nothing", tags=["recipes"])
-def check_config(request: HttpRequest, name: str, payload: s.CheckIn) -> dict[str, Any]:
+@router.post(
+    "/recipes/{name}/check", response=s.ConfigCheckOut, summary="Check a config, launch nothing", tags=["recipes"]
+)
+def check_config(request: HttpRequest, name: str, payload: s.ConfigCheckIn) -> dict[str, Any]:
     """The complete config, or 422 with every field that is wrong."""
     access.may_read(require(request))
     if name not in RECIPES:
@@ -50,7 +52,7 @@ def check_config(request: HttpRequest, name: str, payload: s.CheckIn) -> dict[st
 
 
 @router.get("/experiments", response=s.ExperimentList, summary="Experiments, newest first", tags=["experiments"])
-def experiments(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
+def experiments(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     membership = access.may_read(require(request))
     found = page(queries.experiments(membership.workspace_id), cursor, limit)
     return {"items": [shapes.experiment(row, row.run_count) for row in found.items], "next": found.next}  # type: ignore[attr-defined]
@@ -67,7 +69,7 @@ def create_experiment(request: HttpRequest, payload: s.ExperimentIn) -> Status[d
 def runs(
     request: HttpRequest,
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
     experiment: Annotated[int | None, Query(lt=2**63)] = None,
     state: str | None = None,
     recipe: str | None = None,
@@ -185,7 +187,9 @@ def curves(
     return queries.curves(_read(request, run_id), None if named is None else _split(named), max_points)
 
 
-@router.get("/runs/{run_id}/histograms", response=s.HistogramsOut, summary="One metric's histograms over the steps")
+@router.get(
+    "/runs/{run_id}/histograms", response=s.MetricHistogramsOut, summary="One metric's histograms over the steps"
+)
 def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
     return queries.histograms(_read(request, run_id), key)
 
@@ -233,7 +237,7 @@ def log(
 
 
 @router.get("/runs/{run_id}/artifacts", response=s.ArtifactList, summary="Checkpoints and models it left behind")
-def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: int = 50) -> object:
+def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(Artifact.objects.filter(run=_read(request, run_id)), cursor, limit)
 
 

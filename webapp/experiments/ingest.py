@@ -11,6 +11,7 @@ from ninja.security import HttpBearer
 from pydantic import ValidationError
 
 from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, RunAssignment
+from webapp.core.openapi import sends
 from webapp.core.problems import Problem
 
 from . import events, queries, tokens
@@ -76,7 +77,11 @@ def post_events(request: HttpRequest, run_id: int) -> IngestReply:
         raise Problem("This attempt is over: a newer one has taken the run.", code="fenced", status=401) from None
 
 
-@router.get("/ingest/runs/{int:run_id}/examples", summary="The examples of the run's dataset version, JSON Lines")
+@router.get(
+    "/ingest/runs/{int:run_id}/examples",
+    summary="The examples of the run's dataset version, JSON Lines",
+    openapi_extra=sends("application/x-ndjson"),
+)
 def examples(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     """One canonical `Example` per line, in the version's order. Streamed: a version may be larger than memory."""
     run, _ = request.auth  # type: ignore[attr-defined]

@@ -18,12 +18,12 @@ class Named(Schema):
     name: str
 
 
-class DatasetOut(Named):
+class RunDatasetOut(Named):
     version_id: int
     version: int
 
 
-class ProgressOut(Schema):
+class RunProgressOut(Schema):
     step: int
     steps_total: int
     fraction: float
@@ -75,10 +75,10 @@ class RunOut(Schema):
     recipe: str
     state: RunStateName
     state_reason: str
-    progress: ProgressOut
+    progress: RunProgressOut
     config: dict[str, Any]
     summary: dict[str, float]
-    dataset: DatasetOut
+    dataset: RunDatasetOut
     model: Named
     attempt: int
     last_seq: int
@@ -94,7 +94,7 @@ class RunList(Schema):
     next: str | None
 
 
-class DatasetIn(Schema):
+class RunDatasetIn(Schema):
     """One version of a dataset; without `version` the newest."""
 
     id: Id
@@ -102,12 +102,12 @@ class DatasetIn(Schema):
 
 
 DatasetRef = Annotated[
-    Id | str | DatasetIn, Field(description="A dataset by id or name, or one of its versions", examples=["demo"])
+    Id | str | RunDatasetIn, Field(description="A dataset by id or name, or one of its versions", examples=["demo"])
 ]
 
 
-def choice(ref: int | str | DatasetIn) -> DatasetChoice:
-    if isinstance(ref, DatasetIn):
+def choice(ref: int | str | RunDatasetIn) -> DatasetChoice:
+    if isinstance(ref, RunDatasetIn):
         return DatasetChoice(id=ref.id, version=ref.version)
     return DatasetChoice(id=ref) if isinstance(ref, int) else DatasetChoice(name=ref)
 
@@ -142,21 +142,21 @@ class RenameIn(Schema):
     name: str
 
 
-class HistogramOut(Schema):
+class MetricHistogramOut(Schema):
     edges: list[float]
     counts: list[int]
 
 
-class PointOut(Schema):
+class MetricPointOut(Schema):
     step: int
     value: float | None
     time: datetime
-    histogram: HistogramOut | None
+    histogram: MetricHistogramOut | None
 
 
 class MetricsOut(Schema):
     key: str
-    points: list[PointOut]
+    points: list[MetricPointOut]
     next: int | None = Field(description="The `after_step` that continues, or null")
 
 
@@ -173,11 +173,11 @@ class CurvesOut(Schema):
     last_seq: int
 
 
-class HistogramStepOut(HistogramOut):
+class HistogramStepOut(MetricHistogramOut):
     step: int
 
 
-class HistogramsOut(Schema):
+class MetricHistogramsOut(Schema):
     key: str
     steps: list[HistogramStepOut]
 
@@ -255,11 +255,11 @@ class RecipeList(Schema):
     next: str | None
 
 
-class CheckIn(Schema):
+class ConfigCheckIn(Schema):
     config: dict[str, Any] = Field(default_factory=dict)
 
 
-class CheckOut(Schema):
+class ConfigCheckOut(Schema):
     config: dict[str, Any] = Field(description="Complete: every default filled in")
 
 

@@ -11,7 +11,7 @@ from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
 from . import access, queries, services
@@ -43,6 +43,25 @@ class ModelIn(Schema):
     description: str = Field("", max_length=20_000)
 
 
+class VerifierExampleOut(Schema):
+    text: str
+    args: dict[str, Any]
+    met: bool
+
+
+class VerifierOut(Schema):
+    name: str
+    title: str
+    help: str
+    arguments: dict[str, Any] = Field(alias="schema", description="JSON Schema of its arguments")
+    examples: list[VerifierExampleOut]
+
+
+class VerifierList(Schema):
+    items: list[VerifierOut]
+    next: str | None
+
+
 class TryIn(Schema):
     text: str = Field(max_length=100_000)
     args: dict[str, Any] = Field(default_factory=dict)
@@ -54,7 +73,7 @@ class TryOut(Schema):
 
 
 @router.get("/models", response=ModelList, summary="The models that runs may start from, newest first")
-def list_models(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def list_models(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.models(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
 
 
@@ -76,7 +95,13 @@ def delete_model(request: HttpRequest, model_id: Id) -> Status[None]:
     return Status(204, None)
 
 
-@router.get("/verifiers", summary="Every verifier with its arguments and examples", tags=["verifiers"])
+@router.get(
+    "/verifiers",
+    response=VerifierList,
+    by_alias=True,  # a field called `schema` would hide a method of the record
+    summary="Every verifier with its arguments and examples",
+    tags=["verifiers"],
+)
 def list_verifiers(request: HttpRequest) -> dict[str, Any]:
     require(request)
     return {"items": [described(verifier) for verifier in REGISTRY.values()], "next": None}

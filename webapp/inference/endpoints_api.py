@@ -4,13 +4,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import IO, Annotated, Any, Literal, cast
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import File, Path, Router, Schema, Status
 from ninja.files import UploadedFile
 from pydantic import Field
 
 from webapp.accounts.access import require
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 from . import access, queries, services
 from .models import Endpoint, EndpointCheck, EndpointTrouble
@@ -108,7 +109,7 @@ class EndpointChange(_Settings):
     archived: bool = False
 
 
-class CheckOut(Schema):
+class EndpointCheckOut(Schema):
     """`state` goes from queued over running to finished or failed; then `result`, or `code` and `problem`, say more."""
 
     id: int
@@ -155,7 +156,9 @@ class OutputList(Schema):
 
 
 @router.get("/endpoints", response=EndpointList, summary="The endpoints of this workspace, newest first")
-def list_endpoints(request: HttpRequest, archived: bool = False, cursor: str | None = None, limit: int = 50) -> object:
+def list_endpoints(
+    request: HttpRequest, archived: bool = False, cursor: str | None = None, limit: Limit = 50
+) -> object:
     membership = access.may_read(require(request))
     return page(queries.endpoints(membership.workspace_id, archived=archived), cursor, limit, "-id")
 
@@ -173,6 +176,7 @@ def get_endpoint(request: HttpRequest, endpoint_id: Id) -> Endpoint:
 
 
 @router.patch("/endpoints/{int:endpoint_id}", response=EndpointDetail, summary="Change, archive or restore an endpoint")
+@transaction.atomic  # two services: all of what is asked for, or nothing
 def change(request: HttpRequest, endpoint_id: Id, payload: EndpointChange) -> Endpoint:
     """Where the address gets another host, the key must be given again. Once verdicts rest on it, the model stays."""
     membership = require(request)
@@ -186,14 +190,14 @@ def change(request: HttpRequest, endpoint_id: Id, payload: EndpointChange) -> En
     return endpoint
 
 
-@router.post("/endpoints/{int:endpoint_id}/test", response={202: CheckOut}, summary="Send one tiny request")
+@router.post("/endpoints/{int:endpoint_id}/test", response={202: EndpointCheckOut}, summary="Send one tiny request")
 def test(request: HttpRequest, endpoint_id: Id) -> Status[EndpointCheck]:
     """Answers at once; follow `GET endpoints/{id}/checks/{check}`."""
     return _start(request, endpoint_id, EndpointCheck.Kind.TEST)
 
 
 @router.post(
-    "/endpoints/{int:endpoint_id}/probe", response={202: CheckOut}, summary="Find out what the endpoint can do"
+    "/endpoints/{int:endpoint_id}/probe", response={202: EndpointCheckOut}, summary="Find out what the endpoint can do"
 )
 def probe(request: HttpRequest, endpoint_id: Id) -> Status[EndpointCheck]:
     """Log-probabilities, output by JSON schema, prefix cache; about 6,000 tokens. Follow `GET endpoints/{id}/checks/{check}`."""
@@ -205,7 +209,7 @@ def _start(request: HttpRequest, endpoint_id: int, kind: str) -> Status[Endpoint
     return Status(202, services.start_check(membership, access.endpoint_write(membership, endpoint_id), kind))
 
 
-@router.get("/endpoints/{int:endpoint_id}/checks/{int:check_id}", response=CheckOut, summary="A test or probe")
+@router.get("/endpoints/{int:endpoint_id}/checks/{int:check_id}", response=EndpointCheckOut, summary="A test or probe")
 def check(request: HttpRequest, endpoint_id: Id, check_id: Id) -> EndpointCheck:
     return access.check_read(require(request), endpoint_id, check_id)
 
@@ -216,7 +220,7 @@ def use(request: HttpRequest, endpoint_id: Id) -> dict[str, Any]:
 
 
 @router.get("/endpoints/{int:endpoint_id}/recorded", response=OutputList, summary="What a recorded endpoint replays")
-def recorded(request: HttpRequest, endpoint_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+def recorded(request: HttpRequest, endpoint_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(access.endpoint_read(require(request), endpoint_id).recorded_outputs.all(), cursor, limit, "id")
 
 

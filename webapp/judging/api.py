@@ -2,6 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Path, Router, Status
 
@@ -13,7 +14,7 @@ from webapp.annotation.models import Job, Project
 from webapp.annotation.queries.jobs import jobs
 from webapp.annotation.queries.suggestions import standing
 from webapp.annotation.services.suggestions import take_away
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.inference.access import endpoint_read
 
 from . import access, queries, services
@@ -27,7 +28,7 @@ Number = Annotated[int, Path(ge=1, lt=2**31)]
 VerdictState = Literal["", "done", "missing", "failed"]
 
 
-@router.get("/judge-kinds", response=s.KindList, summary="What judges can do, with their default templates")
+@router.get("/judge-kinds", response=s.JudgeKindList, summary="What judges can do, with their default templates")
 def kinds(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": [_kind(kind) for kind in KINDS.values()]}
@@ -48,12 +49,12 @@ def _kind(kind: Kind) -> dict[str, Any]:
 
 
 @router.get("/judges", response=s.JudgeList, summary="Judges, newest first")
-def judges(request: HttpRequest, cursor: str | None = None, limit: int = 50, archived: bool = False) -> object:
+def judges(request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False) -> object:
     membership = access.may_read(require(request))
     return page(queries.judges(membership.workspace_id, archived=archived), cursor, limit)
 
 
-@router.post("/judges", response={201: s.VersionOut}, summary="Make a judge; answers with its first version")
+@router.post("/judges", response={201: s.JudgeVersionOut}, summary="Make a judge; answers with its first version")
 def create_judge(request: HttpRequest, payload: s.JudgeIn) -> Status[JudgeVersion]:
     membership = access.may_write(require(request))
     endpoint = endpoint_read(membership, payload.endpoint)
@@ -67,6 +68,7 @@ def judge(request: HttpRequest, judge_id: Id) -> Judge:
 
 
 @router.patch("/judges/{judge_id}", response=s.JudgeOut, summary="Rename, put away, or choose the fixed examples")
+@transaction.atomic  # several services: all of what is asked for, or nothing
 def change_judge(request: HttpRequest, judge_id: Id, payload: s.JudgeChange) -> Judge:
     membership = require(request)
     row = access.judge_write(membership, judge_id)
@@ -79,12 +81,12 @@ def change_judge(request: HttpRequest, judge_id: Id, payload: s.JudgeChange) -> 
     return access.judge_read(membership, judge_id)
 
 
-@router.get("/judges/{judge_id}/versions", response=s.VersionList, summary="A judge's versions, newest first")
-def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+@router.get("/judges/{judge_id}/versions", response=s.JudgeVersionList, summary="A judge's versions, newest first")
+def versions(request: HttpRequest, judge_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.versions(access.judge_read(require(request), judge_id)), cursor, limit)
 
 
-@router.post("/judges/{judge_id}/versions", response={201: s.VersionOut}, summary="Make the next version")
+@router.post("/judges/{judge_id}/versions", response={201: s.JudgeVersionOut}, summary="Make the next version")
 def new_version(request: HttpRequest, judge_id: Id, payload: s.VersionIn) -> Status[JudgeVersion]:
     """What an earlier version already says is answered with that version."""
     membership = require(request)
@@ -106,7 +108,7 @@ def verdicts(
     number: Number,
     state: VerdictState = "",
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> object:
     row = access.version_read(require(request), judge_id, number)
     return page(queries.verdict_list(row, state), cursor, limit)
@@ -178,7 +180,11 @@ def suggest(request: HttpRequest, project_id: Id, payload: s.SuggestIn) -> Statu
     return Status(202, _suggestions(project))
 
 
-@router.delete("/projects/{int:project_id}/suggestions", summary="Stop the judge, and take its suggestions away")
+@router.delete(
+    "/projects/{int:project_id}/suggestions",
+    response=s.RemovedOut,
+    summary="Stop the judge, and take its suggestions away",
+)
 def remove_suggestions(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     """What answers recorded stays. While the judge is being asked: 409, and it is stopped; ask again once it has ended."""
     membership = require(request)

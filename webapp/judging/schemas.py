@@ -16,7 +16,7 @@ RowId = Annotated[int, Field(ge=1, lt=2**63)]
 Text = Annotated[str, Field(max_length=5_000)]
 
 
-class KindOut(Schema):
+class JudgeKindOut(Schema):
     """`spec` is the complete spec with its defaults, `spec_schema` draws its form, `variables` are those of its templates."""
 
     name: str
@@ -29,12 +29,12 @@ class KindOut(Schema):
     answer_schema: dict[str, Any]
 
 
-class KindList(Schema):
-    items: list[KindOut]
+class JudgeKindList(Schema):
+    items: list[JudgeKindOut]
     next: None = None
 
 
-class VersionOut(Schema):
+class JudgeVersionOut(Schema):
     id: int
     judge_id: int
     number: int
@@ -51,7 +51,7 @@ class VersionOut(Schema):
         return str(row.endpoint)
 
 
-class VersionDetail(VersionOut):
+class VersionDetail(JudgeVersionOut):
     """`counts`: how many verdicts are stored, by state."""
 
     counts: dict[str, int]
@@ -61,8 +61,8 @@ class VersionDetail(VersionOut):
         return queries.states(row)
 
 
-class VersionList(Schema):
-    items: list[VersionOut]
+class JudgeVersionList(Schema):
+    items: list[JudgeVersionOut]
     next: str | None
 
 
@@ -76,7 +76,7 @@ class JudgeOut(Schema):
 
 
 class JudgeRow(JudgeOut):
-    latest: VersionOut | None
+    latest: JudgeVersionOut | None
     version_count: int
 
     @staticmethod
@@ -189,6 +189,10 @@ class SuggestIn(Schema):
     judge: RowId
     number: Annotated[int, Field(ge=1, lt=2**31)]
     tokens: int | None = Field(None, ge=1, le=1_000_000_000, description="The most it may use")
+
+
+class RemovedOut(Schema):
+    removed: int
 
 
 class SuggestionsOut(Schema):

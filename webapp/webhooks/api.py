@@ -3,11 +3,12 @@
 from datetime import datetime
 from uuid import UUID
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Router, Schema, Status
 
 from webapp.accounts.access import require
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 from . import access, queries, services
 from .models import Delivery, Webhook
@@ -79,7 +80,7 @@ class DeliveryList(Schema):
 
 
 @router.get("/webhooks", response=WebhookList, summary="The workspace's webhooks")
-def webhooks(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def webhooks(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.hooks(require(request, access.OWNER).workspace_id), cursor, limit, "-id")
 
 
@@ -95,6 +96,7 @@ def webhook(request: HttpRequest, hook_id: int) -> Webhook:
 
 
 @router.patch("/webhooks/{int:hook_id}", response=WebhookOut, summary="Change, pause or resume a webhook")
+@transaction.atomic  # two services: all of what is asked for, or nothing
 def change(request: HttpRequest, hook_id: int, payload: WebhookChange) -> Webhook:
     membership = require(request)
     hook = access.hook_write(membership, hook_id)
@@ -126,7 +128,7 @@ def test(request: HttpRequest, hook_id: int) -> Status[Delivery]:
 
 @router.get("/webhooks/{int:hook_id}/deliveries", response=DeliveryList, summary="What was sent, newest first")
 def deliveries(
-    request: HttpRequest, hook_id: int, state: str | None = None, cursor: str | None = None, limit: int = 50
+    request: HttpRequest, hook_id: int, state: str | None = None, cursor: str | None = None, limit: Limit = 50
 ) -> object:
     hook = access.hook_write(require(request), hook_id)
     return page(queries.deliveries(hook, state), cursor, limit, "-id")

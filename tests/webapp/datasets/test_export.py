@@ -84,6 +84,17 @@ def test_what_is_read_back_has_the_identical_digest(version, importing, format, 
     assert (job.rejected, job.version.digest) == ([], version.digest)
 
 
+@pytest.mark.parametrize(("format", "kind"), READ_BACK)
+def test_a_pair_of_equal_texts_comes_back_too(cast, importing, format, kind):
+    """Their own importer refuses such a pair in a file of others, where it can only be a mistake."""
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Equal")
+    same = [{"id": each, "text": "Because."} for each in "xy"]
+    record = Example.model_validate(full(responses=same, preferences=[{"a": "x", "b": "y", "strength": -2}]))
+    version = services.new_version(cast.researcher, dataset, [record], None, {"from": "run"})
+    again = importing(file_of(version, format, kind), name="Back", file_name=f"back.{kind}")
+    assert (again.rejected, again.version.digest) == ([], version.digest)
+
+
 def test_an_edit_in_the_file_is_kept(version, importing):
     rows = [json.loads(line) for line in file_of(version, "trl_preference").splitlines()]
     rows[0]["chosen"][0]["content"] = "Because air scatters blue light."

@@ -25,6 +25,12 @@ def test_a_whole_directory_is_registered_with_its_facts(as_researcher, folder):
     assert b"LlamaForCausalLM" in as_researcher.get("/models").content
 
 
+@pytest.mark.parametrize("path", ["~nobody-here/model", "/" + "x" * 400, "relative", "/no/such/place"])
+def test_a_path_that_no_directory_can_have_is_said_at_the_field(api, path):
+    refused = api.post("/models", {"name": "m", "path": path})
+    assert (refused.status_code, [field["path"] for field in refused.json()["error"]["fields"]]) == (422, ["path"])
+
+
 @pytest.mark.parametrize(
     ("lacking", "words"),
     [

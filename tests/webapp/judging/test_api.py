@@ -61,6 +61,14 @@ def test_a_judge_is_renamed_put_away_and_given_examples(api, tape, examples):
     assert len(api.get("/judges", archived="true").json()["items"]) == 1
 
 
+def test_a_change_that_is_refused_in_part_changes_nothing(api, tape):
+    path = f"/judges/{made(api, tape).json()['judge_id']}"
+    refused = api.patch(path, {"name": "Other", "fixed_examples": [10**9], "archived": True})
+    assert refused.status_code == 422
+    now = api.get(path).json()
+    assert (now["name"], now["archived_at"]) == ("Strict", None)
+
+
 def test_a_verdict_opens_down_to_the_raw_text(api, version, chat_server):
     chat_server.answer = lambda body: MET
     services.judge_calls(version, inputs(1))

@@ -12,6 +12,8 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.core.numbers import whole
+from webapp.core.openapi import sends
+from webapp.core.paging import Limit
 from webapp.core.problems import Invalid
 from webapp.datasets.services import safe_name
 
@@ -83,12 +85,10 @@ class PublishedOut(Schema):
 
 @router.get("/projects/{int:project_id}/answers", response=AnswerList, summary="Its answers, oldest first")
 def list_answers(
-    request: HttpRequest, project_id: Id, given: Query[AnswerFilter], cursor: str | None = None, limit: int = 50
+    request: HttpRequest, project_id: Id, given: Query[AnswerFilter], cursor: str | None = None, limit: Limit = 50
 ) -> dict[str, Any]:
     membership = require(request)
     project = access.project_read(membership, project_id)
-    if not 1 <= limit <= 200:
-        raise Invalid("The page size is out of bounds.", {"limit": "must be between 1 and 200"})
     after = whole(cursor) if cursor else 0
     if after is None:
         raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
@@ -98,7 +98,11 @@ def list_answers(
     return {"items": found[:limit], "next": more}
 
 
-@router.get("/projects/{int:project_id}/answers/export", summary="All answers as JSON Lines or CSV, streamed")
+@router.get(
+    "/projects/{int:project_id}/answers/export",
+    summary="All answers as JSON Lines or CSV, streamed",
+    openapi_extra=sends("application/x-ndjson", "text/csv"),
+)
 def export(
     request: HttpRequest, project_id: Id, given: Query[AnswerFilter], format: Literal["jsonl", "csv"] = "jsonl"
 ) -> StreamingHttpResponse:

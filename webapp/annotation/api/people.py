@@ -78,7 +78,7 @@ def invites(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
 
 
 @router.post("/projects/{int:project_id}/invites", response={201: s.NewInviteOut}, summary="Make an invitation link")
-def invite(request: HttpRequest, project_id: ProjectId, payload: s.InviteIn) -> Status[dict[str, Any]]:
+def invite(request: HttpRequest, project_id: ProjectId, payload: s.ProjectInviteIn) -> Status[dict[str, Any]]:
     """Whoever opens it becomes an annotator of the workspace and works in this project."""
     membership = require(request)
     project = access.project_write(membership, project_id)

@@ -2,13 +2,14 @@
 
 from typing import Annotated, Any
 
+from django.db import transaction
 from django.http import HttpRequest
 from ninja import Path, Router, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 
@@ -29,7 +30,7 @@ router = Router(tags=["annotation"])
 ProjectId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 
 
-def _version(membership: Membership, choice: s.DatasetIn) -> DatasetVersion:
+def _version(membership: Membership, choice: s.ProjectDatasetIn) -> DatasetVersion:
     """Raises Invalid at `dataset` where there is none."""
     found = DatasetVersion.objects.filter(dataset__workspace_id=membership.workspace_id).select_related("dataset")
     if choice.id is not None:
@@ -66,7 +67,7 @@ def _schema(kind: str) -> dict[str, Any]:
 
 @router.get("/projects", response=s.ProjectList, summary="The projects of this workspace, newest first")
 def list_projects(
-    request: HttpRequest, cursor: str | None = None, limit: int = 50, state: str | None = None
+    request: HttpRequest, cursor: str | None = None, limit: Limit = 50, state: str | None = None
 ) -> dict[str, Any]:
     found = queries.projects(access.may_read(require(request)).workspace_id)
     if state is not None:
@@ -78,6 +79,7 @@ def list_projects(
 
 
 @router.post("/projects", response={201: s.ProjectOut}, summary="Set up a project")
+@transaction.atomic  # made and opened, or not made
 def create(request: HttpRequest, payload: s.ProjectIn) -> Status[dict[str, Any]]:
     """Freezes the version. A worker makes the tasks: `tasks_made` says when they are there. 422 names every field."""
     membership = access.may_write(require(request))

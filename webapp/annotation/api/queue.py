@@ -19,7 +19,7 @@ from webapp.annotation.services import queue
 from webapp.annotation.services.seats import as_json
 from webapp.annotation.services.serving import MAX_HOLD, Turn
 from webapp.annotation.services.submissions import MAX_SECONDS, Sent, Submission
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 router = Router(tags=["annotation"])
 Id = Path[Annotated[int, Field(ge=1, lt=2**63)]]
@@ -88,13 +88,13 @@ class DraftOut(Schema):
     saved_at: datetime
 
 
-class AnswerOut(Schema):
+class SubmittedOut(Schema):
     id: int
     revision: int
 
 
 class SubmitOut(Schema):
-    answer: AnswerOut
+    answer: SubmittedOut
     feedback: dict[str, Any] | None
     after: dict[str, Any] | None
     stress: dict[str, Any] | None
@@ -138,7 +138,7 @@ def claim(request: HttpRequest, project_id: Id, payload: ClaimIn) -> HttpRespons
 
 
 @router.get("/projects/{project_id}/mine", response=MineList, summary="One's last submissions, newest first")
-def mine(request: HttpRequest, project_id: Id, cursor: str | None = None, limit: int = 50) -> dict[str, Any]:
+def mine(request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     membership = require(request)
     project = access.project_work(membership, project_id)
     found = page(work.submissions(project, membership.user_id), cursor, limit, "-submitted_at")

@@ -22,6 +22,7 @@ from ..services import review as services
 router = Router(tags=["annotation"])
 Id = Annotated[int, InPath(ge=1, le=2**63 - 1)]
 Text = Annotated[str, Field(max_length=4000)]
+Opened = dict[str, Any]  # as `queries.review_page` draws a task
 
 
 class AgreementOut(Schema):
@@ -83,6 +84,24 @@ class MajorityIn(Schema):
     minimum: float = Field(0.0, ge=0, le=1, description="Least agreement of a task to be resolved so")
 
 
+class MajorityOut(Schema):
+    resolved: int | None = Field(description="null where there are so many tasks that a job does it")
+
+
+class WithdrawnOut(Schema):
+    withdrawn: int
+
+
+class MatchOut(Schema):
+    started: bool = Field(description="false where nothing waits to be matched, or a job is at it")
+
+
+class SentBackOut(Schema):
+    assignment: int
+    state: str
+    sent_back: str
+
+
 class CommentIn(Schema):
     kind: Literal["remark", "guidelines"] = "remark"
     text: Text
@@ -141,9 +160,12 @@ def list_cell(request: HttpRequest, project_id: Id, given: Query[CellFilter]) ->
     return {"items": _rows(project, ids[: given.limit]), "next": following}
 
 
-@router.post("/projects/{int:project_id}/agreement/match", summary="Match items by meaning again, after a failure")
+@router.post(
+    "/projects/{int:project_id}/agreement/match",
+    response=MatchOut,
+    summary="Match items by meaning again, after a failure",
+)
 def match(request: HttpRequest, project_id: Id) -> dict[str, bool]:
-    """`started` is false where nothing waits to be matched, or a job is at it."""
     return {"started": matching.ask(access.project_read(require(request), project_id), again=True)}
 
 
@@ -169,15 +191,18 @@ def _rows(project: Project, ids: list[int]) -> list[dict[str, Any]]:
     ]
 
 
-@router.post("/projects/{int:project_id}/review/majority", summary="Accept the majority wherever there is one")
+@router.post(
+    "/projects/{int:project_id}/review/majority",
+    response=MajorityOut,
+    summary="Accept the majority wherever there is one",
+)
 def accept_majority(request: HttpRequest, project_id: Id, payload: MajorityIn) -> dict[str, Any]:
-    """`resolved` is null where there are so many tasks that a job does it."""
     membership = require(request)
     project = access.project_read(membership, project_id)
     return {"resolved": services.accept_majority(membership, project, payload.minimum)}
 
 
-@router.delete("/projects/{int:project_id}/review/majority", summary="Take all majorities back")
+@router.delete("/projects/{int:project_id}/review/majority", response=WithdrawnOut, summary="Take all majorities back")
 def withdraw_majority(request: HttpRequest, project_id: Id) -> dict[str, Any]:
     membership = require(request)
     return {"withdrawn": services.withdraw_majority(membership, access.project_read(membership, project_id))}
@@ -190,7 +215,7 @@ def list_comments(request: HttpRequest, project_id: Id, kind: Literal["", "remar
     return {"items": [told(row, people) for row in review.comments(project, kind)[:200]]}
 
 
-@router.get("/tasks/{int:task_id}/review", summary="A task with everything said about it")
+@router.get("/tasks/{int:task_id}/review", response=Opened, summary="A task with everything said about it")
 def get_review(request: HttpRequest, task_id: Id) -> dict[str, Any]:
     task = access.task_read(require(request), task_id)
     standing.review_tasks(task.project, [task.pk])
@@ -201,7 +226,7 @@ def _shown(task: Task) -> dict[str, Any]:
     return review_page.task(review.opened(task), faces(task.project))
 
 
-@router.put("/tasks/{int:task_id}/resolution", summary="Decide what stands for a task")
+@router.put("/tasks/{int:task_id}/resolution", response=Opened, summary="Decide what stands for a task")
 def decide(request: HttpRequest, task_id: Id, payload: DecideIn) -> dict[str, Any]:
     """409 `answers_changed` when `answers` are no longer those that stand. Answers with the task as it is then."""
     membership = require(request)
@@ -215,7 +240,7 @@ def decide(request: HttpRequest, task_id: Id, payload: DecideIn) -> dict[str, An
     return _shown(task)
 
 
-@router.delete("/tasks/{int:task_id}/resolution", summary="Take the last decision back")
+@router.delete("/tasks/{int:task_id}/resolution", response=Opened, summary="Take the last decision back")
 def undo(request: HttpRequest, task_id: Id) -> dict[str, Any]:
     membership = require(request)
     task = access.task_read(membership, task_id)
@@ -223,7 +248,7 @@ def undo(request: HttpRequest, task_id: Id) -> dict[str, Any]:
     return _shown(task)
 
 
-@router.put("/tasks/{int:task_id}/groups", summary="Say which items say the same")
+@router.put("/tasks/{int:task_id}/groups", response=Opened, summary="Say which items say the same")
 def regroup(request: HttpRequest, task_id: Id, payload: GroupsIn) -> dict[str, Any]:
     membership = require(request)
     task = access.task_read(membership, task_id)
@@ -246,7 +271,9 @@ def settle(request: HttpRequest, comment_id: Id, payload: SettleIn) -> dict[str,
     return told(row, faces(row.project))
 
 
-@router.post("/assignments/{int:assignment_id}/send-back", summary="Give an answer back to its author")
+@router.post(
+    "/assignments/{int:assignment_id}/send-back", response=SentBackOut, summary="Give an answer back to its author"
+)
 def send_back(request: HttpRequest, assignment_id: Id, payload: SendBackIn) -> dict[str, Any]:
     membership = require(request)
     row = services.send_back(membership, access.answered_read(membership, assignment_id), payload.words)

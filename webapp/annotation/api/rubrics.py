@@ -27,7 +27,7 @@ class LineIn(Schema):
     verifier: VerifierSpec | None = None
 
 
-class CheckIn(Schema):
+class RubricCheckIn(Schema):
     criteria: list[LineIn] = Field(max_length=MAX_CRITERIA)
 
 
@@ -38,7 +38,7 @@ class HintOut(Schema):
     other: int | None = Field(description="The earlier criterion it is about, if there is one")
 
 
-class CheckOut(Schema):
+class RubricCheckOut(Schema):
     hints: list[HintOut]
 
 
@@ -52,14 +52,18 @@ class StressIn(Schema):
     responses: list[ResponseIn] = Field(min_length=1, max_length=MAX_RESPONSES)
 
 
-@router.post("/rubrics/check", response=CheckOut, summary="Structural hints about a rubric, finished or not")
-def check(request: HttpRequest, payload: CheckIn) -> dict[str, Any]:
+@router.post("/rubrics/check", response=RubricCheckOut, summary="Structural hints about a rubric, finished or not")
+def check(request: HttpRequest, payload: RubricCheckIn) -> dict[str, Any]:
     require(request)
     hints = structural_hints([Line(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])
     return {"hints": hints}
 
 
-@router.post("/rubrics/stress", summary="A rubric on responses: verifiers' verdicts, scores, what tells them apart")
+@router.post(
+    "/rubrics/stress",
+    response=dict[str, Any],
+    summary="A rubric on responses: verifiers' verdicts, scores, what tells them apart",
+)
 def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
     require(request)
     if len(payload.rubric.criteria) > MAX_CRITERIA:

@@ -6,7 +6,7 @@ from django.http import Http404, HttpRequest
 from ninja import Router
 
 from webapp.accounts.access import require
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 
 from .. import access, shapes
 from .. import schemas as s
@@ -27,7 +27,7 @@ def tasks(
     state: str = "",
     q: str = "",
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> dict[str, Any]:
     """`state`: open, in_work, complete, gold, skipped or flagged; `q`: words of the key or the prompt."""
     project = access.project_read(require(request), project_id)

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
-from webapp.core.paging import page
+from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
 from .. import access, queries, services
@@ -110,17 +110,29 @@ class PreviewForm(Schema):
     mapping: str = ""
 
 
+class FormatOut(Schema):
+    name: str
+    label: str
+    help: str
+    mappable: bool = Field(description="Columns can be named by `mapping`")
+
+
+class FormatList(Schema):
+    items: list[FormatOut]
+    next: str | None
+
+
 class DescribeIn(Schema):
     description: str = Field(max_length=20_000)
     licence: str = Field("", max_length=120)
 
 
 @router.get("/datasets", response=DatasetList, summary="The datasets of this workspace, newest first")
-def list_datasets(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def list_datasets(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.datasets(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
 
 
-@router.get("/datasets/formats", summary="The formats that can be imported")
+@router.get("/datasets/formats", response=FormatList, summary="The formats that can be imported")
 def formats(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     items = [{"name": i.name, "label": i.label, "help": i.help, "mappable": i.mappable} for i in REGISTRY.values()]
@@ -145,7 +157,11 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
     return Status(202, _import(job))
 
 
-@router.post("/datasets/preview", summary="The first rows of a file as they would be imported; nothing is written")
+@router.post(
+    "/datasets/preview",
+    response=dict[str, Any],
+    summary="The first rows of a file as they would be imported; nothing is written",
+)
 def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[PreviewForm]) -> dict[str, Any]:
     access.may_write(require(request))
     path = services.store_upload(file.name or "upload", file)
@@ -170,7 +186,7 @@ def _import(job: ImportJob) -> dict[str, Any]:
 
 
 @router.get("/imports", response=ImportList, summary="Imports, newest first, without their refused lines")
-def list_imports(request: HttpRequest, cursor: str | None = None, limit: int = 50) -> object:
+def list_imports(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
     jobs = page(queries.imports(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
     return {"items": [{**queries.import_facts(job), "rejected": []} for job in jobs.items], "next": jobs.next}
 
@@ -193,7 +209,7 @@ def describe(request: HttpRequest, dataset_id: Id, payload: DescribeIn) -> Datas
 
 
 @router.get("/datasets/{int:dataset_id}/versions", response=VersionList, summary="Versions, newest first")
-def list_versions(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+def list_versions(request: HttpRequest, dataset_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return page(queries.versions(access.dataset_read(require(request), dataset_id)), cursor, limit, "-id")
 
 

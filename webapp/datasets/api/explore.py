@@ -8,6 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.paging import Limit
 
 from .. import access, explore, queries, services
 from ..filters import CHOICES, Filters, parse
@@ -120,7 +121,7 @@ def list_examples(
     number: Number,
     filters: Query[ExampleFilters],
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> dict[str, Any]:
     version = access.version_read(require(request), dataset_id, number)
     found = queries.examples(version, filters.as_filters(), cursor, limit)

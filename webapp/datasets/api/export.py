@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from ninja import Router, Schema
 
 from webapp.accounts.access import require
+from webapp.core.openapi import sends
 
 from .. import access, card, services
 from .. import export as exports
@@ -54,7 +55,9 @@ def layouts(request: HttpRequest, dataset_id: Id, number: Number) -> dict[str, A
     return {"items": items, "next": None}
 
 
-@router.get(VERSION + "/export", summary="Its examples as a file, streamed")
+@router.get(
+    VERSION + "/export", summary="Its examples as a file, streamed", openapi_extra=sends(*exports.TYPES.values())
+)
 def export(
     request: HttpRequest,
     dataset_id: Id,
@@ -74,7 +77,11 @@ def export(
     return streamed(version, asked)
 
 
-@router.get(VERSION + "/card", summary="The data card: counts, agreement, licence, lineage")
+@router.get(
+    VERSION + "/card",
+    summary="The data card: counts, agreement, licence, lineage",
+    openapi_extra=sends("application/json", "text/markdown"),
+)
 def show_card(
     request: HttpRequest, dataset_id: Id, number: Number, format: Literal["json", "markdown"] = "json"
 ) -> HttpResponse:

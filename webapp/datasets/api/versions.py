@@ -9,6 +9,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.paging import Limit
 
 from .. import access, differences, queries, services
 from ..changes import MISSING, Change
@@ -109,7 +110,7 @@ def diff(
     base: Annotated[int, Query(ge=1, le=2**31 - 1)],
     kind: Literal["added", "removed", "changed"] = "changed",
     cursor: str | None = None,
-    limit: int = 50,
+    limit: Limit = 50,
 ) -> dict[str, Any]:
     membership = require(request)
     before = access.version_read(membership, dataset_id, base)
@@ -185,5 +186,5 @@ def curation(request: HttpRequest, job_id: Id) -> CurationJob:
 
 
 @router.get("/curations/{int:job_id}/findings", response=FindingList, summary="What a curation job found, one by one")
-def findings(request: HttpRequest, job_id: Id, cursor: str | None = None, limit: int = 50) -> object:
+def findings(request: HttpRequest, job_id: Id, cursor: str | None = None, limit: Limit = 50) -> object:
     return queries.findings(access.curation_read(require(request), job_id), cursor, limit)

@@ -25,8 +25,7 @@ def register(membership: Membership, *, name: str, source: str, path: str, descr
     """
     name = named(name, "model")
     if source == RegisteredModel.Source.LOCAL:
-        path = str(Path(path).expanduser())
-        facts = inspect(Path(path))
+        path, facts = _found(path)
     elif source == RegisteredModel.Source.HUB:
         if not HUB_ID.fullmatch(path):
             raise Invalid("This is not a hub id.", {"path": "must look like owner/name"})
@@ -34,6 +33,16 @@ def register(membership: Membership, *, name: str, source: str, path: str, descr
     else:
         raise Invalid("The source is not known.", {"source": "must be local or hub"})
     return _add(membership, name=name, source=source, path=path, description=description, facts=facts)
+
+
+def _found(path: str) -> tuple[str, dict[str, Any]]:
+    """The directory with `~` written out, and what it says of itself. Raises Invalid at `path`."""
+    try:
+        folder = Path(path).expanduser()
+        return str(folder), inspect(folder)
+    except (OSError, RuntimeError) as error:  # closed to us, a name too long for any disk, nobody of that name
+        reason = getattr(error, "strerror", None) or str(error)
+        raise Invalid("The directory cannot be used.", {"path": f"cannot be read: {reason}"}) from error
 
 
 def _add(membership: Membership, **fields: Any) -> RegisteredModel:

@@ -5,13 +5,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar, get_args
 
-from django.core.management.base import BaseCommand
-
 from trainer.benchmarks.agreement import Level, Rating, RatingProblem, parse_rating, report, tabulate
+from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = 'Agreement of ratings, one {"unit", "rater", "value"} a line; a null value is a missing rating.'
 

@@ -7,17 +7,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 
 from trainer.contracts import Example
 from trainer.rewards.structure import lines, structural_hints
+from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
 from webapp.datasets.importers import REGISTRY, RowProblem, detect, head_of, opened
 
 AUTO = "auto"
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     help = "Structural hints for the rubrics of a file in any format that can be imported: counts, and where they are"
 
     def add_arguments(self, parser: ArgumentParser) -> None:

@@ -4,9 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from webapp.accounts.owners import acting_owner
+from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
 from webapp.core.problems import Invalid
 from webapp.datasets import queries, services
@@ -14,7 +15,7 @@ from webapp.datasets.importers import REGISTRY
 from webapp.datasets.models import ImportJob
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     help = "Import a file as a dataset version; exit status 1 when it is refused"
 
     def add_arguments(self, parser: CommandParser) -> None:
@@ -42,14 +43,15 @@ class Command(BaseCommand):
             )
         except Invalid as problem:
             fields = "; ".join(f"{field}: {reason}" for field, reason in problem.fields.items())
-            error = f"{problem.message} {fields}"
-            self.stdout.write(printed(queries.never_begun(options["name"], options["format"], error)))
-            raise CommandError(error) from problem
+            raise CommandError(f"{problem.message} {fields}") from problem
         services.run_import(job.pk)
         job = ImportJob.objects.select_related("version").get(pk=job.pk)
         self.stdout.write(printed(queries.import_report(job)))
         if job.state != ImportJob.State.FINISHED:
             sys.exit(1)
+
+    def refused(self, error: str, options: dict[str, Any]) -> dict[str, Any]:
+        return queries.never_begun(options["name"], options["format"], error)
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -5,15 +5,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand
-
 from trainer.benchmarks.audit import Case
+from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 from webapp.judging.audit import Seen, parse_case, report
 from webapp.judging.lines import LineProblem
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = (
         'Audits judges from lines {"judge", "pair", "group", "label", "given", "swapped"}: label "A", "B" or "tie", '

@@ -6,10 +6,11 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand, CommandError, OutputWrapper
+from django.core.management.base import CommandError, OutputWrapper
 
 from webapp.accounts.models import Membership
 from webapp.accounts.owners import acting_owner
+from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Problems, printed
 from webapp.core.problems import Problem
 from webapp.datasets.importers.bundle import Bundle
@@ -21,7 +22,7 @@ from webapp.judging.services import keep_recorded
 AUTO = "auto"
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = "Reads recorded verdicts (a file, folder or zip archive) and prints one JSON object. " + "; ".join(
         f"{each.name}: {each.help}" for each in REGISTRY.values()

@@ -4,15 +4,14 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any, ClassVar
 
-from django.core.management.base import BaseCommand
-
 from trainer.benchmarks.rationale import consistency
+from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import Lines, printed
 from webapp.judging.lines import LineProblem
 from webapp.judging.rationales import parse_sample
 
 
-class Command(BaseCommand):
+class Command(JsonCommand):
     requires_system_checks: ClassVar[list[str]] = []  # reads a file, nothing else
     help = (
         'RC, AP, hybrid and accuracy from lines {"id", "matrix", "human", "label", "verdict"}: matrix is human x model '

@@ -1,0 +1,97 @@
+"""The OpenAPI document as somebody generates a client from it: complete, and true of what the server sends."""
+
+import re
+
+import pytest
+from jsonschema import Draft202012Validator
+from ninja import NinjaAPI, Schema
+
+from tests.cast import ApiClient
+from tests.webapp.test_what_annotators_see import filled, working
+from webapp.api import api
+from webapp.core.openapi import Document
+
+DOCUMENT = api.get_openapi_schema()
+ERROR = {"$ref": "#/components/responses/Error"}
+
+
+def test_every_operation_says_what_it_answers():
+    silent = [
+        (method, path, status)
+        for path, methods in DOCUMENT["paths"].items()
+        for method, spec in methods.items()
+        for status, answer in spec["responses"].items()
+        if answer != ERROR and status != 204 and not answer.get("content")
+    ]
+    assert not silent
+    assert all(spec["responses"]["default"] == ERROR for each in DOCUMENT["paths"].values() for spec in each.values())
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "status", "fields"),
+    [  # each of these was shown as another record of the same name
+        ("/assignments/{assignment_id}/submit", "post", 200, {"answer", "feedback", "after", "stress", "queue"}),
+        ("/judges", "post", 201, {"judge_id", "number", "spec"}),
+        ("/datasets/{dataset_id}/versions/{number}", "get", 200, {"counts", "facets", "lineage"}),
+        ("/rubrics/check", "post", 200, {"hints"}),
+        ("/members/invite", "post", 201, {"url"}),
+        ("/datasets/{dataset_id}/versions/{number}/histograms", "get", 200, {"items"}),
+    ],
+)
+def test_a_schema_is_the_one_of_its_operation(path, method, status, fields):
+    spec = DOCUMENT["paths"][f"/api/v1{path}"][method]
+    name = spec["responses"][status]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+    assert fields <= set(DOCUMENT["components"]["schemas"][name]["properties"])
+
+
+def test_two_records_of_one_name_are_refused():
+    def named(field: str) -> type[Schema]:
+        return type("Out", (Schema,), {"__annotations__": {field: int}})
+
+    muddled = NinjaAPI(urls_namespace="muddled")
+    muddled.get("/one", response=named("a"))(lambda request: None)
+    muddled.get("/two", response=named("b"), operation_id="two")(lambda request: None)
+    with pytest.raises(ValueError, match="two schemas of the API are called Out"):
+        Document(muddled, "")
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("kind", ["pairwise", "rubric"])
+def test_what_is_there_is_shown_as_described(cast, kind):
+    project = working(cast, kind)
+    client, answered = ApiClient(cast.researcher), set()
+    for path, methods in DOCUMENT["paths"].items():
+        if "get" not in methods or "/ingest/" in path:
+            continue
+        address = filled(cast, project, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
+        response = client.client.get(address, {"base": 1})
+        problems = list(_problems(response, methods["get"]["responses"]))
+        assert not problems, (address, response.status_code, problems)
+        if response.status_code == 200:
+            answered.add(path.removeprefix("/api/v1"))
+    assert {"/assignments/{assignment_id}", "/projects/{project_id}/answers", "/tasks/{task_id}/review"} <= answered
+    assert {"/judges/{judge_id}/versions/{number}", "/datasets/{dataset_id}/versions/{number}/diff"} <= answered
+
+
+def _problems(response, described) -> list[str]:
+    """Where an answer is not what its operation says."""
+    answer = described.get(response.status_code, DOCUMENT["components"]["responses"]["Error"])
+    told = answer["content"].get(response["Content-Type"].partition(";")[0])
+    if told is None or getattr(response, "streaming", False):
+        return [] if told else [f"{response['Content-Type']} is not described"]
+    if told["schema"].get("format") == "binary":
+        return []
+    whole = {**told["schema"], "components": DOCUMENT["components"]}
+    return [f"{each.json_path}: {each.message}" for each in Draft202012Validator(whole).iter_errors(response.json())]
+
+
+def test_every_page_says_how_many_rows_it_may_have():
+    limits = [
+        parameter["schema"]
+        for path, methods in DOCUMENT["paths"].items()
+        for spec in methods.values()
+        for parameter in spec["parameters"]
+        if parameter["name"] == "limit"
+    ]
+    assert len(limits) > 30
+    assert all(limit["minimum"] == 1 and limit["maximum"] >= 100 for limit in limits)

@@ -1,0 +1,163 @@
+"""Every operation of the API, as each role calls it: a new one is closed to whoever is not named for it here."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+
+import pytest
+import schemathesis
+from django.core.signals import request_finished, request_started
+from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections, transaction
+from hypothesis import HealthCheck, given, settings
+from hypothesis.errors import Unsatisfiable
+from schemathesis.generation import GenerationMode
+
+from tests.webapp.test_what_annotators_see import working
+from webapp.accounts import services
+from webapp.accounts.models import RANK, Role
+from webapp.annotation.models import Assignment, Comment, ProjectInvite, Task
+from webapp.datasets.models import Example
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.judging.models import Judge
+from webapp.webhooks.models import Webhook
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+
+schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_application())
+OPERATIONS = {operation.label: operation for operation in (found.ok() for found in schema.get_all_operations())}
+OPEN = {  # to annotators: about oneself, one's own tasks, and what one sends along
+    "GET /me",
+    "GET /workspaces",
+    "GET /tokens",
+    "POST /tokens",
+    "DELETE /tokens/{token_id}",
+    "POST /projects/join",
+    "GET /projects/mine",
+    "GET /projects/{project_id}/mine",
+    "POST /projects/{project_id}/claim",
+    "PATCH /projects/{project_id}/keys",
+    "GET /assignments/{assignment_id}",
+    "PUT /assignments/{assignment_id}/draft",
+    "POST /assignments/{assignment_id}/submit",
+    "POST /assignments/{assignment_id}/skip",
+    "POST /assignments/{assignment_id}/reopen",
+    "POST /assignments/{assignment_id}/renew",
+    "POST /assignments/{assignment_id}/flag",
+    "POST /render",
+    "POST /rubrics/check",
+    "POST /rubrics/stress",
+    "GET /verifiers",
+    "POST /verifiers/{name}/try",
+}
+REVIEWING = {  # what reviewers may do besides reading
+    "POST /projects/{project_id}/agreement/match",
+    "POST /projects/{project_id}/review/majority",
+    "DELETE /projects/{project_id}/review/majority",
+    "PUT /tasks/{task_id}/resolution",
+    "DELETE /tasks/{task_id}/resolution",
+    "PUT /tasks/{task_id}/groups",
+    "POST /tasks/{task_id}/comments",
+    "POST /comments/{comment_id}/settle",
+    "POST /assignments/{assignment_id}/send-back",
+    "POST /datasets/{dataset_id}/versions/{number}/derive/preview",
+    "POST /datasets/{dataset_id}/views",
+    "DELETE /views/{view_id}",
+    "POST /recipes/{name}/check",
+}
+NOT_TO_READ = {"GET /projects/{project_id}/invites"}  # by reviewers
+
+
+def least(label: str) -> Role:
+    """The role that an operation needs."""
+    if label in OPEN:
+        return Role.ANNOTATOR
+    if "/webhooks" in label or ("/members" in label and label != "GET /members"):
+        return Role.OWNER
+    reading = label.startswith("GET ") and label not in NOT_TO_READ
+    return Role.REVIEWER if reading or label in REVIEWING else Role.RESEARCHER
+
+
+@pytest.fixture
+def asked(cast, monkeypatch) -> Iterator:
+    """`asked(operation)`: the status that each role gets for a request that fits its schema, about rows of the lab."""
+    monkeypatch.setattr("webapp.accounts.auth.REQUESTS_PER_MINUTE", 10**9)
+    project = working(cast, "pairwise")
+    theirs = Assignment.objects.filter(project=project, user=cast.researcher.user).first()
+    ids = {
+        "project_id": project.pk,
+        "task_id": Task.objects.filter(project=project).first().pk,
+        "assignment_id": theirs.pk,
+        "dataset_id": project.version.dataset_id,
+        "number": 1,
+        "example_id": Example.objects.first().pk,
+        "user_id": cast.annotator.user_id,
+        "comment_id": Comment.objects.first().pk,
+        "invite_id": ProjectInvite.objects.first().pk,
+        "member_id": cast.annotator.pk,
+        "judge_id": Judge.objects.first().pk,
+        "endpoint_id": Endpoint.objects.first().pk,
+        "model_id": RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m").pk,
+        "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
+        "token_id": services.create_token(cast.owner, "lab")[0].pk,
+    }
+    people = {**{Role(who.role): who for who in (cast.annotator, cast.reviewer, cast.researcher)}, None: cast.outsider}
+    keys = {role: services.create_token(who, "test")[1] for role, who in people.items()}
+    signals = (request_started, request_finished)
+    for signal in signals:  # a real server closes its connection after each request; the test's transaction lives in it
+        signal.disconnect(close_old_connections)
+    yield lambda operation: _statuses(operation, ids, keys)
+    for signal in signals:
+        signal.connect(close_old_connections)
+
+
+def _statuses(operation, ids: dict[str, int], keys: dict[Role | None, str]) -> dict[Role | None, int]:
+    found: dict[Role | None, int] = {}
+
+    @given(case=operation.as_strategy(generation_mode=GenerationMode.POSITIVE))
+    @settings(max_examples=5, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
+    def ask(case):
+        if found:
+            return
+        for name in case.path_parameters or {}:
+            case.path_parameters[name] = ids.get(name, 1) if name in ids or name.endswith("_id") else "x"
+        if "ids" in (case.query or {}):
+            case.query["ids"] = "1"
+        answers = {role: _answer(case, key) for role, key in keys.items()}
+        if not any(
+            each.status_code == 400 or "does not fit what is expected" in each.text for each in answers.values()
+        ):
+            found.update({role: each.status_code for role, each in answers.items()})
+
+    with suppress(Unsatisfiable):
+        ask()
+    return found
+
+
+def _answer(case, key: str):
+    """The response; what it changed is taken back."""
+    with transaction.atomic():
+        response = case.call(headers={"Authorization": f"Bearer {key}"})
+        transaction.set_rollback(True)
+    return response
+
+
+def test_each_operation_is_closed_below_its_role_and_to_other_workspaces(asked):
+    wrong, shown = {}, {}
+    for label, operation in OPERATIONS.items():
+        name = label.replace("/api/v1", "")
+        if "/ingest/" in label:
+            continue
+        found = asked(operation)
+        outside = found.pop(None, None)
+        expected = {role: RANK[role] < RANK[least(name)] for role in found}
+        if not found or {role: status == 403 for role, status in found.items()} != expected:
+            wrong[name] = found
+        if "_id}" in label and outside != 404:
+            shown[name] = outside
+    assert (wrong, shown) == ({}, {})
+
+
+def test_only_a_runs_own_token_opens_its_ingest(asked):
+    found = {label: set(asked(each).values()) for label, each in OPERATIONS.items() if "/ingest/" in label}
+    assert len(found) == 3
+    assert set(map(frozenset, found.values())) == {frozenset({401})}

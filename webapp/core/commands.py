@@ -1,0 +1,34 @@
+"""Commands whose output a program reads."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from .jsonlines import printed
+
+
+class JsonCommand(BaseCommand):
+    """Prints one JSON object whatever becomes of it: where it fails, `refused`, beside the words on stderr and status 1.
+
+    So a script can read the output before it looks at the status, and never reads nothing as a result.
+    """
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except OSError as error:
+            problem = CommandError(
+                f"{error.filename}: cannot be read: {error.strerror}" if error.filename else str(error)
+            )
+            self._say(problem, options)
+            raise problem from error
+        except CommandError as problem:
+            self._say(problem, options)
+            raise
+
+    def _say(self, problem: CommandError, options: dict[str, Any]) -> None:
+        self.stdout.write(printed(self.refused(str(problem), options)))
+
+    def refused(self, error: str, options: dict[str, Any]) -> dict[str, Any]:
+        """What is printed when the command fails with these words."""
+        return {"error": error}
