@@ -49,7 +49,8 @@ def _after(queryset: QuerySet[Row], cursor: str, name: str, down: bool) -> Q:
         order, value, pk = json.loads(urlsafe_b64decode(cursor.encode()))
         if order != ("-" if down else "") + name or not isinstance(pk, int):
             raise ValueError
-        value = _column(queryset, name).to_python(value)
+        if (value := _column(queryset, name).to_python(value)) is None:
+            raise ValueError
     except (ValueError, TypeError, ValidationError) as error:
         raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"}) from error
     if name in ("id", "pk"):

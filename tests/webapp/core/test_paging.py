@@ -1,5 +1,8 @@
 """Keyset paging against plain slicing, over columns with equal values."""
 
+import json
+from base64 import urlsafe_b64encode
+
 import pytest
 
 from webapp.accounts.models import User
@@ -44,3 +47,13 @@ def test_a_cursor_of_another_order_is_refused(people):
     cursor = page(people, None, 3, "-id").next
     with pytest.raises(Invalid, match="cursor"):
         page(people, cursor, 3, "name")
+
+
+@pytest.mark.parametrize("value", [None, [], {}, "\0", "not a date", 10**400, True])
+@pytest.mark.parametrize("order", ["id", "date_joined"])
+def test_a_forged_cursor_is_refused_or_leads_somewhere(people, order, value):
+    forged = urlsafe_b64encode(json.dumps([order, value, 10**30]).encode()).decode()
+    try:
+        assert isinstance(page(people, forged, 3, order).items, list)
+    except Invalid as problem:
+        assert list(problem.fields) == ["cursor"]
