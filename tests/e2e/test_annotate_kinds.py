@@ -158,6 +158,18 @@ def test_responses_are_put_in_an_order_with_a_tie(bench):
     assert [sorted(tier) for tier in stored()["tiers"]] == [sorted([id_of["A"], id_of["B"]]), [id_of["C"]]]
 
 
+def test_the_list_to_be_ordered_shows_how_the_responses_begin(bench):
+    texts = [r"It is $\frac{1}{2}$.", r"So \(x^2\) and `y`:" + " and" * 200 + r" $\frac{3}{4}$", "Neither."]
+    at = bench("ranking", [{"id": f"r{n}", "text": text} for n, text in enumerate(texts)])
+    expect(at.page.locator(".order-text .katex")).to_have_count(2)
+    expect(at.page.locator(".order-text code")).to_have_text("y")
+    heights = at.page.locator(".order-item").evaluate_all("(rows) => rows.map((row) => row.offsetHeight)")
+    assert len(set(heights)) == 1
+    at.press("v")
+    expect(at.page.locator(".order-text .katex")).to_have_count(0)
+    expect(at.page.locator(".order-text", has_text="It is")).to_have_text(texts[0])
+
+
 def test_a_response_is_dragged_between_and_onto_others(bench):
     at = bench("ranking")
     item = {letter: at.page.locator(f'.order-item[data-letter="{letter}"]') for letter in "ABC"}

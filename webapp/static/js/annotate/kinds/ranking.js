@@ -4,8 +4,9 @@ import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
+import { preview } from "../text.js";
 import { joined, placedBefore, rankOf, shifted, tieToggled, tierOf, without } from "./order.js";
-import { clamp, excerpt, keyed, makeCurrent, scrollKeys } from "./parts.js";
+import { clamp, keyed, makeCurrent, scrollKeys } from "./parts.js";
 
 const MAX_KEYED = 9;
 
@@ -161,7 +162,7 @@ class Ranking {
     const rank = el("span.order-rank.num", { ariaHidden: "true" });
     const hint = index < MAX_KEYED ? keyHint(`place_${index + 1}`) : null;
     const state = el("span.visually-hidden");
-    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), el("span.order-text.truncate", { dir: "auto" }, excerpt(text, 90)), state, hint);
+    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), preview(el("span.order-text.truncate"), text), state, hint);
     const tool = (classes, words, shape, act) => el(`button.btn.ghost.small.icon-only${classes}`, { type: "button", ariaLabel: `${words}: ${letter}`, title: words, onclick: act }, shape);
     const tools = this.best
       ? null
