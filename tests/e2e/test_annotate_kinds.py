@@ -134,6 +134,32 @@ def test_a_long_response_is_scrolled_without_leaving_the_criteria(bench):
     expect(at.page.locator(".grade").first).to_have_attribute("data-verdict", "met")
 
 
+@pytest.mark.parametrize(
+    "keys, told",
+    [
+        ("yun", "You: 1 met, 1 not met, 1 cannot assess. A model says otherwise of criterion 2: met, 3: met."),
+        ("yyy", "A model: the same of all 3."),
+    ],
+)
+def test_a_models_view_afterwards_names_the_criteria_it_sees_differently(
+    server, open_page, cast, as_annotator, keys, told
+):
+    grades = [{"criterion": f"c{n}", "verdict": "met"} for n in (3, 1, 2)]
+    views = [{"subject": {"response": "r0"}, "content": {"grades": grades}}]
+    parts = {
+        "responses": RESPONSES[:1],
+        "preferences": [],
+        "rubric": {"criteria": CRITERIA},
+        "meta": {"suggestions": views},
+    }
+    settings = {"suggestions": "after"}
+    people = [cast.annotator]
+    project = make_project(cast.researcher, [pair("q0", **parts)], kind="grading", people=people, settings=settings)
+    at = Bench(open_page(as_annotator), project)
+    at.press(*keys, "Control+Enter")
+    expect(at.page.locator("[data-subject=after]")).to_contain_text(told)
+
+
 # ---- ranking ----
 
 

@@ -3,6 +3,7 @@
 //
 //   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
 //   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result)
+//   compare?(mine, theirs) -> words: how a model's answer stands to one's own
 import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { Clock, idle } from "./clock.js";
@@ -64,7 +65,7 @@ function show(assignment, { reopened = false } = {}) {
   hold(false);
   const draft = drafts.get(assignment.id) ?? begin(assignment);
   current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
-  notes.clear();
+  notes.clear("after");
   problems.clear();
   prompt.draw(assignment.view);
   const left = draft.dirty ? null : leftover(setup.user, assignment);
@@ -169,7 +170,7 @@ async function claim() {
 function pause(why) {
   hold(false);
   prompt.clear();
-  notes.clear();
+  notes.clear("after");
   keymap.define("task", []);
   main.dataset.state = "rest";
   told("idle");
@@ -216,6 +217,7 @@ async function submit(event) {
   hold(true);
   draft.close();
   tasks.drop(assignment.id);
+  notes.blank("after");
   submitted.push(assignment.id);
   sidebar.submitted(seconds);
   const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
@@ -279,19 +281,24 @@ function delivered(entry, result) {
   drafts.delete(entry.id);
   tasks.take(result.queue);
   sidebar.delivered();
-  if (entry.kind === "submit" && result.after?.suggestion)
-    notes.show("after", {
-      title: "The task before",
-      body: `You: ${describe(entry.body.content)}. A model: ${describe(result.after.suggestion)}.`,
-      actions: [["Open it again", () => reopen(entry.id)]],
-      dismiss: true,
-    });
+  before(entry, result.after?.suggestion);
   if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
+}
+
+/** What a model said of the task before, where people see it afterwards: it stays while they are at the next one. */
+function before(entry, suggestion) {
+  notes.drop("after");
+  if (!suggestion) return;
+  const mine = entry.body.content;
+  const theirs = kind.compare?.(mine, suggestion) ?? `A model: ${describe(suggestion)}`;
+  const actions = [["Open it again", () => reopen(entry.id)]];
+  notes.show("after", { title: "The task before", body: `You: ${describe(mine)}. ${theirs}.`, actions, dismiss: true });
 }
 
 /** The server will not have it as it is: the task comes back with the words why, and nothing of it lost. */
 async function refused(entry, error) {
   drafts.delete(entry.id);
+  notes.drop("after");
   if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
   submitted.splice(submitted.indexOf(entry.id), 1);
   const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => asSent(entry));
@@ -320,6 +327,7 @@ async function skip() {
   hold(true);
   draft.close();
   tasks.drop(assignment.id);
+  notes.blank("after");
   outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: HOLD } });
   await advance();
 }
@@ -363,6 +371,7 @@ const asSent = ({ view, body }) => ({ ...view, draft: body.content, draft_revisi
 
 function comeBack(assignment, unsent) {
   forgetDraft(assignment.id);
+  notes.drop("after");
   tasks.put(assignment);
   show(assignment, { reopened: !unsent });
   if (unsent) current.draft.change(assignment.draft);
