@@ -310,6 +310,38 @@ def test_who_is_signed_out_loses_nothing(bench):
     expect(bench.reason(1)).to_have_value("written after the session ended")
 
 
+def sign_in_elsewhere(bench, cookies) -> None:
+    """In another tab: the same session for this test, and what changes with each, the token of forms."""
+    fresh = [{**each, "value": "n" * 32} if each["name"] == "csrftoken" else each for each in cookies]
+    bench.page.context.add_cookies(fresh)
+    bench.page.evaluate("dispatchEvent(new Event('focus'))")  # back in this tab
+
+
+def test_who_signs_in_again_in_another_tab_goes_on_without_loading_the_page(bench):
+    cookies = bench.page.context.cookies()
+    bench.page.context.clear_cookies()
+    bench.press("2", "r")
+    bench.type("still here")
+    bench.says("Signed out, kept in this browser")
+    sign_in_elsewhere(bench, cookies)
+    bench.saved()
+    expect(bench.page.get_by_text("You are signed out.")).to_have_count(0)
+    expect(bench.reason(1)).to_have_value("still here")
+
+
+def test_a_submission_that_waits_for_signing_in_says_so_and_goes_out_then(bench):
+    cookies = bench.page.context.cookies()
+    bench.page.context.clear_cookies()
+    answer(bench, "2", "clearer")
+    bench.on_task(1)
+    bench.says("Signed out; 1 submission waits to be sent")
+    expect(bench.page.get_by_role("alert").filter(has_text="You are signed out.")).to_be_visible()
+    sign_in_elsewhere(bench, cookies)
+    bench.delivered()
+    expect(bench.page.get_by_text("You are signed out.")).to_have_count(0)
+    assert Answer.objects.get().content["reasons"][0]["text"] == "clearer"
+
+
 def test_the_next_task_is_there_when_it_is_asked_for(bench):
     for number in range(4):
         bench.on_task(number)

@@ -54,7 +54,8 @@ let busy = false;
 function counts() {
   const waiting = outbox.entries.length;
   main.dataset.waiting = waiting;
-  save.wait(outbox.stalled ? waiting : 0);
+  save.wait(outbox.stalled ? waiting : 0, outbox.signedOut);
+  if (outbox.signedOut) quarrels.signedOut();
   sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known });
 }
 
@@ -279,6 +280,7 @@ function stay(result) {
 
 function delivered(entry, result) {
   drafts.delete(entry.id);
+  notes.drop("signed_out");
   tasks.take(result.queue);
   sidebar.delivered();
   before(entry, result.after?.suggestion);
@@ -401,6 +403,7 @@ listen({ keymap, sheet, focusTask, busy: () => busy });
 watch({
   drafts,
   unsent: () => outbox.unkept,
+  returned: () => outbox.stalled && outbox.retry(),
   back() {
     if (main.dataset.state === "rest" && !outbox.entries.length) advance();
   },
