@@ -298,6 +298,20 @@ def test_a_seat_that_others_took_meanwhile_is_said_and_the_work_kept(bench, proj
     assert not Answer.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "who, told", [("person", "You are paused in this project"), ("project", "This project is closed")]
+)
+def test_who_may_not_submit_any_more_is_given_no_further_task(bench, project, who, told):
+    if who == "person":
+        project.participants.update(paused=True)
+    else:
+        type(project).objects.filter(pk=project.pk).update(state="closed")
+    answer(bench, "2", "what I had begun")
+    expect(bench.page.get_by_role("heading", name=told)).to_be_visible()
+    expect(bench.page.locator("#work-main")).to_contain_text("kept as a draft")
+    assert Assignment.objects.get(task__rank=0).draft["reasons"][0]["text"] == "what I had begun"
+
+
 def test_who_is_signed_out_loses_nothing(bench):
     cookies = bench.page.context.cookies()
     bench.page.context.clear_cookies()

@@ -18,7 +18,7 @@ import { Outbox } from "./outbox.js";
 import { PromptPane } from "./prompt.js";
 import { Problems } from "./problems.js";
 import { Quarrels } from "./quarrels.js";
-import { rest } from "./rest.js";
+import { rest, stopped } from "./rest.js";
 import { Sidebar } from "./sidebar.js";
 import { SaveState } from "./status.js";
 import { HOLD, Tasks } from "./tasks.js";
@@ -197,7 +197,10 @@ async function renew() {
   const shown = current?.assignment;
   if (!shown) return;
   const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
-  if (told?.state === "returned" && current?.assignment === shown) quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
+  if (told?.state !== "returned" || current?.assignment !== shown) return;
+  const { reason } = await tasks.claim().catch(() => ({}));
+  if (stopped(reason)) stop(reason);
+  else quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
 }
 
 // ---- submitting, skipping, coming back ----
@@ -303,6 +306,7 @@ async function refused(entry, error) {
   notes.drop("after");
   if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
   submitted.splice(submitted.indexOf(entry.id), 1);
+  if (stopped(error.code)) return stop(error.code);
   const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => asSent(entry));
   if (!["claimed", undefined].includes(fresh.state)) return toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
   tasks.put(fresh);
@@ -318,6 +322,14 @@ async function refused(entry, error) {
   const at = (field) => current.widget.locate?.(field.path.replace(/^content\.?/, "")) ?? null;
   const fields = error.fields.length ? error.fields : [{ path: "", message: error.message }];
   problems.show(fields.map((field) => ({ ...field, element: at(field) })));
+}
+
+/** Nobody can submit what they still have in hand, so none of it is shown; drafts stay where they are. */
+function stop(reason) {
+  tasks.held = [];
+  leaveCurrent();
+  by("work-foot").hidden = true;
+  pause({ reason });
 }
 
 async function skip() {
