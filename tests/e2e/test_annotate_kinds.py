@@ -196,6 +196,13 @@ def test_the_list_to_be_ordered_shows_how_the_responses_begin(bench):
     expect(at.page.locator(".order-text", has_text="It is")).to_have_text(texts[0])
 
 
+def test_the_sheet_has_a_key_for_each_response_there_is(bench):
+    at = bench("ranking")
+    at.press("?")
+    expect(at.page.get_by_role("button", name="Response C: place it next")).to_be_visible()
+    expect(at.page.get_by_role("button", name="Response D: place it next")).to_have_count(0)
+
+
 def test_a_response_is_dragged_between_and_onto_others(bench):
     at = bench("ranking")
     item = {letter: at.page.locator(f'.order-item[data-letter="{letter}"]') for letter in "ABC"}

@@ -282,6 +282,22 @@ def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):
     until(lambda: Participant.objects.get().keys == {"flag": "x"})
 
 
+def test_a_key_that_is_taken_is_said_in_sight_and_the_place_is_kept(bench):
+    bench.page.set_viewport_size({"width": 1280, "height": 500})  # the sheet is longer than the window
+    bench.press("?")
+    skip = bench.page.get_by_role("button", name="Skip, with a reason")
+    skip.press("Enter")
+    bench.press("f")
+    told = bench.page.locator("#work-keys [data-problem]")
+    expect(told).to_have_text("F is “Flag for the reviewers” already. Give that one another key first.")
+    assert told.bounding_box()["y"] < 500
+    expect(skip).to_be_focused()
+    skip.press("Enter")
+    bench.press("Escape")
+    expect(bench.page.locator("#work-keys")).to_be_visible()
+    expect(skip).to_be_focused()
+
+
 def test_a_task_sent_back_says_why(bench, project):
     Assignment.objects.update(sent_back="Look at the year again.")
     bench.page.reload()

@@ -2,7 +2,7 @@
 // the frame asks for its widget, its value and its problems:
 //
 //   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
-//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result)
+//   keys: [{ action, key, label, run(widget), when?(settings, view) }]     describe?(content, settings) -> words     after?(root, result)
 //   compare?(mine, theirs) -> words: how a model's answer stands to one's own
 import { json } from "../http.js";
 import { toast } from "../toast.js";
@@ -114,7 +114,7 @@ function mount(content) {
     },
   });
   current.widget = widget;
-  const entries = kind.keys.filter((entry) => !entry.when || entry.when(setup.settings));
+  const entries = kind.keys.filter((entry) => !entry.when || entry.when(setup.settings, current.assignment.view));
   keymap.define("task", entries.map((entry) => ({ ...entry, run: () => entry.run(widget) })));
 }
 

@@ -273,7 +273,7 @@ const inOrder = (settings) => settings.ranking !== "best";
 const digits = Array.from({ length: MAX_KEYED }, (_, index) => index + 1);
 
 export const keys = [
-  ...digits.map((number) => ({ action: `place_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: place it next, or choose it as best`, run: (widget) => widget.digit(number) })),
+  ...digits.map((number) => ({ action: `place_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: place it next, or choose it as best`, when: (settings, view) => number <= view.responses.length, run: (widget) => widget.digit(number) })),
   { action: "row_down", key: "ArrowDown", label: "Look at the one below", run: (widget) => widget.move(1), repeats: true },
   { action: "row_up", key: "ArrowUp", label: "Look at the one above", run: (widget) => widget.move(-1), repeats: true },
   { action: "place", key: "Enter", label: "Place the current response, or choose it as best", run: (widget) => widget.place() },
