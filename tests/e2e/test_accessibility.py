@@ -10,6 +10,7 @@ from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
 from tests.webapp.experiments.conftest import make_version
 from webapp.annotation.services import gold, projects, queue, suggestions, tasks
+from webapp.datasets.models import ImportJob
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
 from webapp.inference.services import create_endpoint
@@ -22,6 +23,10 @@ PAGES = (
     "/experiments",
     "/runs/{run}",
     "/runs/{run}/rollouts",
+    "/runs/{run}/log",
+    "/runs/{run}/config",
+    "/runs/{run}/lineage",
+    "/runs/{run}/fork",
     "/runs/new",
     "/datasets",
     "/datasets/{dataset}",
@@ -32,6 +37,8 @@ PAGES = (
     "/datasets/{dataset}/versions/1/curate",
     "/datasets/{dataset}/versions/1/export",
     "/datasets/import",
+    "/imports/{refused}",
+    "/curations/{found}",
     "/examples/{example}",
     "/projects",
     "/projects/new",
@@ -44,7 +51,20 @@ PAGES = (
     "/projects/{project}/settings",
     "/projects/{project}/gold",
     "/projects/{project}/suggestions",
+    "/projects/{project}/agreement",
+    "/projects/{project}/review",
+    "/projects/{project}/review/{task}",
+    "/projects/{project}/answers",
     "/models",
+    "/models/new",
+    "/models/{model}",
+    "/models/endpoints",
+    "/models/endpoints/new",
+    "/models/endpoints/{endpoint}",
+    "/models/endpoints/{endpoint}/edit",
+    "/evaluations",
+    "/evaluations/new",
+    "/leaderboards",
     "/judges",
     "/judges/new",
     "/judges/new?kind=pairwise_rubric",
@@ -73,12 +93,31 @@ LOOK = """async () => (await axe.run(document, { resultTypes: ["violations"] }))
 def addresses(server, cast) -> list[str]:
     """`PAGES` of a workspace in which one run is under way."""
     version = make_version(cast.owner)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m")
+    model = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/m"
+    )
     choice = checks.DatasetChoice(id=version.dataset_id)
     run = seed_run(services.launch(cast.owner, recipe="policy", config={"steps": 60}, dataset=choice), steps=30)
     known = {"run": run.id, "dataset": version.dataset_id, "example": version.members.first().example_id}
-    known |= asked(cast) | judged(cast)
+    known |= {"model": model.pk} | looked_through(cast, version) | asked(cast) | judged(cast)
     return [page.format(**known) for page in PAGES]
+
+
+def looked_through(cast, version) -> dict[str, int]:
+    """What came of a look for criteria in a version, and an import with a line that was refused."""
+    look = version.curations.create(kind="criteria", state="finished", result={"judged": 2, "idle": 1})
+    idle = [{"id": "c0", "text": "Uses $x^2$", "met": True, "of": 2}]
+    look.findings.create(position=0, removes=True, detail={"criteria": idle})
+    refused = ImportJob.objects.create(
+        workspace=cast.workspace,
+        dataset_name="Set",
+        file_name="set.jsonl",
+        format="touchstone",
+        state="failed",
+        rejected=[{"line": 3, "field": "prompt", "reason": "is missing"}],
+        rejected_count=1,
+    )
+    return {"found": look.pk, "refused": refused.pk}
 
 
 def asked(cast) -> dict[str, int]:
@@ -103,7 +142,7 @@ def judged(cast) -> dict[str, int]:
     spec = {"kind": "criterion", "prompt": "{{response}}\nIs it true? {{criterion}}"}
     version = new_version(cast.owner, first.judge, spec=spec, endpoint=endpoint)
     judge_calls(version, [INPUT])
-    return {"judge": first.judge_id, "verdict": version.verdicts.first().pk}
+    return {"judge": first.judge_id, "endpoint": endpoint.pk, "verdict": version.verdicts.first().pk}
 
 
 def violations(page, address: str) -> list[str]:

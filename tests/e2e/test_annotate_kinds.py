@@ -134,6 +134,32 @@ def test_a_long_response_is_scrolled_without_leaving_the_criteria(bench):
     expect(at.page.locator(".grade").first).to_have_attribute("data-verdict", "met")
 
 
+@pytest.mark.parametrize(
+    "keys, told",
+    [
+        ("yun", "You: 1 met, 1 not met, 1 cannot assess. A model says otherwise of criterion 2: met, 3: met."),
+        ("yyy", "A model: the same of all 3."),
+    ],
+)
+def test_a_models_view_afterwards_names_the_criteria_it_sees_differently(
+    server, open_page, cast, as_annotator, keys, told
+):
+    grades = [{"criterion": f"c{n}", "verdict": "met"} for n in (3, 1, 2)]
+    views = [{"subject": {"response": "r0"}, "content": {"grades": grades}}]
+    parts = {
+        "responses": RESPONSES[:1],
+        "preferences": [],
+        "rubric": {"criteria": CRITERIA},
+        "meta": {"suggestions": views},
+    }
+    settings = {"suggestions": "after"}
+    people = [cast.annotator]
+    project = make_project(cast.researcher, [pair("q0", **parts)], kind="grading", people=people, settings=settings)
+    at = Bench(open_page(as_annotator), project)
+    at.press(*keys, "Control+Enter")
+    expect(at.page.locator("[data-subject=after]")).to_contain_text(told)
+
+
 # ---- ranking ----
 
 
@@ -156,6 +182,25 @@ def test_responses_are_put_in_an_order_with_a_tie(bench):
     at.delivered()
     id_of = {letter: next(ids[whole] for whole in ids if whole.startswith(text[letter][:20])) for letter in "ABC"}
     assert [sorted(tier) for tier in stored()["tiers"]] == [sorted([id_of["A"], id_of["B"]]), [id_of["C"]]]
+
+
+def test_the_list_to_be_ordered_shows_how_the_responses_begin(bench):
+    texts = [r"It is $\frac{1}{2}$.", r"So \(x^2\) and `y`:" + " and" * 200 + r" $\frac{3}{4}$", "Neither."]
+    at = bench("ranking", [{"id": f"r{n}", "text": text} for n, text in enumerate(texts)])
+    expect(at.page.locator(".order-text .katex")).to_have_count(2)
+    expect(at.page.locator(".order-text code")).to_have_text("y")
+    heights = at.page.locator(".order-item").evaluate_all("(rows) => rows.map((row) => row.offsetHeight)")
+    assert len(set(heights)) == 1
+    at.press("v")
+    expect(at.page.locator(".order-text .katex")).to_have_count(0)
+    expect(at.page.locator(".order-text", has_text="It is")).to_have_text(texts[0])
+
+
+def test_the_sheet_has_a_key_for_each_response_there_is(bench):
+    at = bench("ranking")
+    at.press("?")
+    expect(at.page.get_by_role("button", name="Response C: place it next")).to_be_visible()
+    expect(at.page.get_by_role("button", name="Response D: place it next")).to_have_count(0)
 
 
 def test_a_response_is_dragged_between_and_onto_others(bench):

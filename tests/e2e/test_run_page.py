@@ -8,7 +8,7 @@ import random
 import pytest
 from playwright.sync_api import expect
 
-from tests.e2e.seed import PROMPTS, content
+from tests.e2e.seed import PROMPTS, content, seed_run
 from tests.webapp.experiments.conftest import make_version
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
@@ -115,6 +115,23 @@ def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_r
     page.get_by_text("No response of this step fits the filter").wait_for()
     page.reload()  # the address holds the filter
     page.get_by_text("No response of this step fits the filter").wait_for()
+
+
+def test_a_very_long_response_keeps_its_verdicts_in_sight_and_opens_in_place(open_page, as_researcher, run):
+    seed_run(run, steps=2)
+    first = run.rollouts.filter(step=2, phase="train", group=0, index=0)
+    row = first.get()
+    first.update(content={**row.content, "response": "لا شيء جديد هنا. " * 2_000})
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/rollouts")
+    text = page.locator(".response-text").first
+    text.wait_for()
+    expect(text).to_have_css("unicode-bidi", "plaintext")
+    assert text.bounding_box()["height"] < 500
+    text.focus()
+    page.keyboard.press("Enter")
+    expect(text).to_have_attribute("aria-expanded", "true")
+    assert text.bounding_box()["height"] > 1_000
 
 
 def test_the_log_follows_and_waits_while_paused(open_page, as_researcher, run, process):

@@ -282,6 +282,22 @@ def test_a_key_is_changed_on_the_sheet_and_shown_on_the_button(bench):
     until(lambda: Participant.objects.get().keys == {"flag": "x"})
 
 
+def test_a_key_that_is_taken_is_said_in_sight_and_the_place_is_kept(bench):
+    bench.page.set_viewport_size({"width": 1280, "height": 500})  # the sheet is longer than the window
+    bench.press("?")
+    skip = bench.page.get_by_role("button", name="Skip, with a reason")
+    skip.press("Enter")
+    bench.press("f")
+    told = bench.page.locator("#work-keys [data-problem]")
+    expect(told).to_have_text("F is “Flag for the reviewers” already. Give that one another key first.")
+    assert told.bounding_box()["y"] < 500
+    expect(skip).to_be_focused()
+    skip.press("Enter")
+    bench.press("Escape")
+    expect(bench.page.locator("#work-keys")).to_be_visible()
+    expect(skip).to_be_focused()
+
+
 def test_a_task_sent_back_says_why(bench, project):
     Assignment.objects.update(sent_back="Look at the year again.")
     bench.page.reload()
@@ -298,6 +314,20 @@ def test_a_seat_that_others_took_meanwhile_is_said_and_the_work_kept(bench, proj
     assert not Answer.objects.exists()
 
 
+@pytest.mark.parametrize(
+    "who, told", [("person", "You are paused in this project"), ("project", "This project is closed")]
+)
+def test_who_may_not_submit_any_more_is_given_no_further_task(bench, project, who, told):
+    if who == "person":
+        project.participants.update(paused=True)
+    else:
+        type(project).objects.filter(pk=project.pk).update(state="closed")
+    answer(bench, "2", "what I had begun")
+    expect(bench.page.get_by_role("heading", name=told)).to_be_visible()
+    expect(bench.page.locator("#work-main")).to_contain_text("kept as a draft")
+    assert Assignment.objects.get(task__rank=0).draft["reasons"][0]["text"] == "what I had begun"
+
+
 def test_who_is_signed_out_loses_nothing(bench):
     cookies = bench.page.context.cookies()
     bench.page.context.clear_cookies()
@@ -308,6 +338,38 @@ def test_who_is_signed_out_loses_nothing(bench):
     bench.page.get_by_role("button", name="I am back").click()
     bench.saved()
     expect(bench.reason(1)).to_have_value("written after the session ended")
+
+
+def sign_in_elsewhere(bench, cookies) -> None:
+    """In another tab: the same session for this test, and what changes with each, the token of forms."""
+    fresh = [{**each, "value": "n" * 32} if each["name"] == "csrftoken" else each for each in cookies]
+    bench.page.context.add_cookies(fresh)
+    bench.page.evaluate("dispatchEvent(new Event('focus'))")  # back in this tab
+
+
+def test_who_signs_in_again_in_another_tab_goes_on_without_loading_the_page(bench):
+    cookies = bench.page.context.cookies()
+    bench.page.context.clear_cookies()
+    bench.press("2", "r")
+    bench.type("still here")
+    bench.says("Signed out, kept in this browser")
+    sign_in_elsewhere(bench, cookies)
+    bench.saved()
+    expect(bench.page.get_by_text("You are signed out.")).to_have_count(0)
+    expect(bench.reason(1)).to_have_value("still here")
+
+
+def test_a_submission_that_waits_for_signing_in_says_so_and_goes_out_then(bench):
+    cookies = bench.page.context.cookies()
+    bench.page.context.clear_cookies()
+    answer(bench, "2", "clearer")
+    bench.on_task(1)
+    bench.says("Signed out; 1 submission waits to be sent")
+    expect(bench.page.get_by_role("alert").filter(has_text="You are signed out.")).to_be_visible()
+    sign_in_elsewhere(bench, cookies)
+    bench.delivered()
+    expect(bench.page.get_by_text("You are signed out.")).to_have_count(0)
+    assert Answer.objects.get().content["reasons"][0]["text"] == "clearer"
 
 
 def test_the_next_task_is_there_when_it_is_asked_for(bench):

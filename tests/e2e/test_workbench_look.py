@@ -122,6 +122,27 @@ def test_a_models_view_is_shown_when_the_project_says_so(when, open_page, as_ann
         bench.on_task(0)
 
 
+def test_a_models_view_of_the_last_task_is_seen_before_one_leaves(open_page, as_annotator, cast):
+    project = make_project(cast.owner, cast.annotator, record=judged, tasks=1, suggestions="after")
+    bench = Bench(open_page(as_annotator), project)
+    bench.press("4", "Control+Enter")
+    expect(bench.page.get_by_role("heading", name="Nothing waits for you")).to_be_visible()
+    expect(bench.page.locator("[data-subject=after]")).to_contain_text("A model: ")
+
+
+def test_a_models_view_outlasts_the_next_task_and_not_the_one_after_it(open_page, as_annotator, cast):
+    settings = {"suggestions": "after", "gold_feedback": True}  # the answer is waited for, so the next task comes later
+    project = make_project(cast.owner, cast.annotator, record=judged, tasks=3, **settings)
+    bench = Bench(open_page(as_annotator), project)
+    bench.press("4", "Control+Enter")
+    bench.on_task(1)
+    after = bench.page.locator("[data-subject=after]")
+    expect(after).to_contain_text("A model: ")
+    bench.press("Backspace", "ArrowDown", "Enter")
+    bench.on_task(2)
+    expect(after).to_have_count(0)
+
+
 def test_new_guidelines_are_announced_and_named_in_the_answer(open_page, as_annotator, cast):
     project = make_project(cast.owner, cast.annotator)
     bench = Bench(open_page(as_annotator), project)

@@ -125,16 +125,24 @@ def suggestion(
     fits."""
     if offered is not None:
         return kinds.to_shown(kind, offered["content"], subject, order)
-    for one in content.get("meta", {}).get("suggestions") or ():
-        if isinstance(one, dict) and one.get("subject") == subject and isinstance(one.get("content"), dict):
-            try:
-                return kinds.to_shown(kind, one["content"], subject, order)
-            except (ValueError, KeyError, TypeError):  # imported data: a broken suggestion is none
-                return None
+    for one in _brought(subject, content):
+        try:
+            kinds.ANSWERS[kind].model_validate(one)
+            return kinds.to_shown(kind, one, subject, order)
+        except (ValueError, KeyError, TypeError):  # imported data: broken, or about another kind of task
+            continue
     strength = judge_strength(subject, content) if kind == "pairwise" else None
     if strength is None:
         return None
     return kinds.to_shown(kind, {"verdict": "compared", "strength": round(strength)}, subject, order)
+
+
+def _brought(subject: Content, content: Content) -> list[dict[str, Any]]:
+    """What the example says in `meta.suggestions` of this subject; the same response may be graded and rated."""
+    given = content.get("meta", {}).get("suggestions")
+    listed = [one for one in given if isinstance(one, dict)] if isinstance(given, list) else []
+    found = [one.get("content") for one in listed if one.get("subject") == subject]
+    return [one for one in found if isinstance(one, dict)]
 
 
 def judge_strength(subject: Content, content: Content) -> float | None:

@@ -24,6 +24,7 @@ from webapp.annotation.models import (
 from webapp.annotation.queries import projects as queries
 from webapp.annotation.queries import sizes
 from webapp.annotation.services import projects, queue, tasks
+from webapp.datasets.models import Example
 
 pytestmark = pytest.mark.django_db
 
@@ -244,6 +245,13 @@ def test_tasks_are_found_by_their_state(state, expected, cast, as_researcher, pr
 def test_tasks_are_found_by_words(as_researcher, project):
     page = as_researcher.get(f"/projects/{project.pk}/tasks", {"q": "fruit 3"})
     assert [task.example.key for task in page.context["rows"]] == ["pairs-3"]
+
+
+def test_a_prompt_with_a_formula_is_read_in_the_list(as_researcher, project):
+    row = project.tasks.first().example
+    Example.objects.filter(pk=row.pk).update(excerpt=r"Is $x^2$ *even*? And $\frac{x^2")
+    page = as_researcher.get(f"/projects/{project.pk}/tasks").content.decode()
+    assert ">x^2</span></span> <em>even</em>? And…" in page and "frac" not in page
 
 
 def test_a_task_shows_its_answers_side_by_side_with_what_its_authors_saw(cast, as_researcher, project):

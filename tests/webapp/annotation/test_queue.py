@@ -238,6 +238,29 @@ def test_when_a_suggestion_was_shown_is_recorded(cast, setting, recorded):
     assert plain.suggestion == "never"  # that example has none to show
 
 
+RATED, GRADED = {"ratings": {"Help": 4}}, {"grades": [{"criterion": "c1", "verdict": "met"}]}
+
+
+@pytest.mark.parametrize("kind, shown", [("grading", GRADED), ("rating", RATED)])
+def test_a_view_that_answers_another_kind_of_task_is_passed_over(cast, kind, shown):
+    views = [{"subject": {"response": "ID-ONE"}, "content": content} for content in ({"tiers": 7}, RATED, GRADED)]
+    example = pair(meta={"suggestions": views}, rubric={"criteria": [{"id": "c1", "text": "Is true.", "points": 1}]})
+    settings = {"suggestions": "before"}
+    project = make_project(cast.researcher, [example], kind=kind, people=[cast.annotator], settings=settings)
+    seats = queue.claim(cast.annotator, project, hold=2)
+    seen = {str(seat.task.subject): assignment_out(seat, kinds.Settings(**settings))["view"] for seat in seats}
+    assert seen["{'response': 'ID-ONE'}"]["suggestion"] == shown
+    assert seen["{'response': 'ID-TWO'}"]["suggestion"] is None
+
+
+@pytest.mark.parametrize("views", [7, "met", {"subject": {}}, [7], [{"subject": {"a": "ID-ONE", "b": "ID-TWO"}}]])
+def test_views_that_are_none_stop_nobody(cast, views):
+    example = pair(meta={"suggestions": views})
+    project = make_project(cast.researcher, [example], people=[cast.annotator], settings={"suggestions": "before"})
+    _, answer = work(cast.annotator, project)
+    assert answer.suggestion == "never"
+
+
 def test_the_guidelines_that_were_seen_are_stored(cast):
     project = make_project(cast.researcher, 2, people=[cast.annotator])
     (seat,) = queue.claim(cast.annotator, project)

@@ -106,6 +106,12 @@ def test_texts_are_formatted_in_their_order_and_harmless(cast):
     assert "<strong>a</strong>" in first and "<img" not in second and '<span class="math" dir="ltr">x^2</span>' in third
 
 
+def test_a_list_shows_how_a_text_begins(cast):
+    texts = {"texts": ["Show\n\n- [that](https://a.example) $x^2$"], "preview": True}
+    (html,) = ApiClient(cast.annotator).post("/render", texts).json()["html"]
+    assert html.startswith("Show - that <span") and ">x^2</span>" in html
+
+
 def test_more_text_than_a_page_can_show_is_refused(cast):
     response = ApiClient(cast.annotator).post("/render", {"texts": ["x" * 300_000, "x" * 300_000]})
     assert response.status_code == 422

@@ -1,6 +1,6 @@
 import pytest
 
-from webapp.core.templatetags.text import line, markdown
+from webapp.core.templatetags.text import line, markdown, preview
 
 
 @pytest.mark.parametrize(
@@ -75,3 +75,38 @@ def test_what_a_line_shows_as_it_is_costs_no_parsing(monkeypatch):
     assert line('Names Ravel\'s "Boléro" (1928).') == "Names Ravel&#x27;s &quot;Boléro&quot; (1928)."
     assert line("يذكر ثلاثة أسباب على الأقل") == "يذكر ثلاثة أسباب على الأقل"
     assert line(None) == "" == line("")
+
+
+def drawn(source: str, within: bool = True) -> str:
+    formula = f'<span class="math" dir="ltr">{source}</span>'
+    return f'<span class="math inline">{formula}</span>' if within else formula
+
+
+CUT = r"Let $x^2$ be. Now $\frac{x^2-1}{x-1} \to 2$ and the rest of it"
+
+
+@pytest.mark.parametrize(
+    "text, most, html",
+    [
+        ("a  b\n\n- c", 300, "a b - c"),
+        ("word " * 100, 9, "word word…"),
+        (CUT, 30, f"Let {drawn('x^2')} be. Now…"),
+        (r"So \(a + b\) and \(c + d\) hold", 22, f"So {drawn('a + b')} and…"),
+        (r"So \[a\] and $$c + d$$ hold", 18, f"So {drawn('a', within=False)} and…"),
+        ("It costs $5 and $6 a day", 18, "It costs $5 and $6…"),
+        ("It costs $5 and no more", 15, "It costs $5 and…"),
+        (r"$\frac{1}{2}$ and", 8, r"$\frac{1…"),
+        ("See [this](https://a.example) <b>", 300, "See this &lt;b&gt;"),
+        ("Use:\n```python\nx = a * b * c\n```", 25, 'Use: <code dir="auto">python x = a * b…</code>'),
+    ],
+)
+def test_a_preview_is_one_line_that_is_cut_where_no_formula_breaks(text, most, html):
+    assert preview(text, most) == html
+
+
+def test_an_excerpt_that_was_cut_in_a_formula_ends_before_it():
+    assert preview(CUT[:30]) == f"Let {drawn('x^2')} be. Now…"
+
+
+def test_a_preview_of_a_book_of_dollars_takes_no_longer_than_its_beginning():
+    assert len(preview("$\\(" * 100_000)) < 10_000

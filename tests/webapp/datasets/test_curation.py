@@ -1,5 +1,6 @@
 """Curation: it looks without changing, shows what would go, and makes the next version of what stays."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -231,6 +232,13 @@ def test_rubrics_are_checked_by_their_words(make, cast):
         services.curate(cast.researcher, version, "structure", {"removes": ["ugly"]})
 
 
+def test_what_a_check_of_rubrics_offers_says_only_that_it_would_go(make, cast, as_researcher):
+    version = make([example("a", rubric=rubric({"text": "Names Paris"}))])
+    job = done(services.curate(cast.researcher, version, "structure", {"removes": ["too_few"]}))
+    page = as_researcher.get(f"/curations/{job.pk}").content.decode()
+    assert "would go" in page and "nothing else in its rubric" not in page
+
+
 def test_the_surface_is_counted_against_the_judged_pairs(make):
     def pair(key, a, b, strength):
         responses = [{"id": "a", "text": a}, {"id": "b", "text": b}]
@@ -312,7 +320,8 @@ def test_the_pages_look_and_show(make, as_researcher, eager, django_capture_on_c
     assert "1 exact and 0 near" in page and "the same words" in page and "Remove 1 example" in page
     assert "1 exact and 0 near" in as_researcher.get(f"{base}/curate").content.decode()
     preview = as_researcher.get(f"{base}/derive", {"job": url.rpartition("/")[2]}).content.decode()
-    assert "What would go" in preview
+    assert "What would go" in preview and "by “Find duplicates”" in preview and "Length ratio" not in preview
+    assert re.search(r'aria-current="page">Curate<', preview)
     with django_capture_on_commit_callbacks(execute=True):
         derived = as_researcher.post(f"{base}/derive?job={url.rpartition('/')[2]}", {"note": ""}).url
     assert "Open version 2" in as_researcher.get(derived).content.decode()

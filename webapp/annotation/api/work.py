@@ -8,7 +8,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.core.problems import Invalid
-from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown
+from webapp.core.templatetags.text import MAX_CHARACTERS, line, markdown, preview
 
 from .. import access
 from ..services import keys
@@ -24,6 +24,7 @@ class Keys(Schema):
 class Texts(Schema):
     texts: list[str] = Field(max_length=64, description="Markdown with formulas between dollar signs")
     inline: bool = Field(False, description="As what stands within a line: a criterion, a reason")
+    preview: bool = Field(False, description="How each begins, as one line for a list; goes before `inline`")
 
 
 class Formatted(Schema):
@@ -42,5 +43,5 @@ def render(request: HttpRequest, payload: Texts) -> object:
     require(request)
     if sum(map(len, payload.texts)) > 2 * MAX_CHARACTERS:
         raise Invalid("Too much text at once.", {"texts": f"more than {2 * MAX_CHARACTERS:,} characters"})
-    draw = line if payload.inline else markdown
+    draw = preview if payload.preview else line if payload.inline else markdown
     return {"html": [str(draw(text)) for text in payload.texts]}

@@ -1,4 +1,5 @@
-"""`{{ text|markdown }}` and, within a line, `{{ text|line }}`: text by models and strangers as safe HTML."""
+"""`{{ text|markdown }}`, within a line `{{ text|line }}`, in lists `{{ text|preview }}`: text by models and strangers as
+safe HTML."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -27,6 +28,9 @@ TAGS = {
     *("em", "strong", "s", "a", "table", "thead", "tbody", "tr", "th", "td", "span", "div"),
 }
 INLINE = {"br", "code", "em", "strong", "s", "a", "span"}
+# one that is whole, and one that a cut has left without its end: a lone dollar may be a price
+FORMULA = pattern(r"\$\$.+?\$\$|\$(?! )[^$]+\$|\\\(.+?\\\)|\\\[.+?\\\]")
+BROKEN = pattern(r"\$\$|\$(?=[^$]*[\\^_{])|\\[(\[]")
 MARKED = pattern(r"[*_`~$\\<>&\n]|\]\(")  # without any of it, a line is what it looks like
 ATTRIBUTES = {"*": {"dir"}, "a": {"href", "title"}, "ol": {"start"}, "span": {"class"}, "div": {"class"}}
 
@@ -124,10 +128,35 @@ def line(text: str | None) -> SafeString:
     return _clean(parser, parser.parseInline(text.strip()), INLINE)
 
 
+@register.filter
+def preview(text: str | None, most: int = 300) -> SafeString:
+    """How a text begins, as a line that leads nowhere: for lists. It is cut at `most` characters, and before a formula
+    rather than in it. Whoever shows it gives its place `dir="auto"`."""
+    if not text:
+        return mark_safe("")  # noqa: S308  empty
+    words = " ".join(text[: 2 * most].split())
+    start = _whole(words[:most])
+    if len(start) < len(words) or len(text) > 2 * most:
+        start = f"{start.rstrip()}…"
+    if start.count("```") % 2:
+        start += "```"
+    if not MARKED.search(start):
+        return mark_safe(escape(start))  # noqa: S308  escaped
+    parser = _parser()
+    return _clean(parser, parser.parseInline(start), INLINE - {"a"})
+
+
+def _whole(text: str) -> str:
+    """Without a formula at the end that has lost its own end, unless nothing else would be left."""
+    last = max((found.end() for found in FORMULA.finditer(text)), default=0)
+    broken = BROKEN.search(text, last)
+    return text[: broken.start()] if broken and broken.start() else text
+
+
 def _clean(parser: MarkdownIt, tokens: Sequence[Token], tags: set[str]) -> SafeString:
     _apart(tokens)
     html = parser.renderer.render(tokens, parser.options, {})
-    if tags is INLINE:
+    if tags <= INLINE:
         html = html.replace('<span class="math display"', '<span class="math"')  # the text itself has no quotes left
     clean = nh3.clean(
         html,

@@ -86,7 +86,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
     context = {
         "dataset": version.dataset,
         "version": version,
-        "tab": "explore",
+        "tab": "curate" if job else "explore",
         "words": [text for _, text in words(filters)],
         "keep": keep,
         "job": job,

@@ -1,6 +1,8 @@
 // fetch with the CSRF header, and the server's error body turned into an Error with `id`, `code`, `fields` and the whole `body`.
 
-export const csrfToken = () => document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+/** The cookie's, where there is one: signing in again in another tab changes it, and the page's own would be refused. */
+export const csrfToken = () =>
+  document.cookie.match(/(?:^|; )csrftoken=(\w+)/)?.[1] ?? document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
 export class ServerError extends Error {
   constructor(message, { status = 0, code = "", id = "", fields = [], body = null } = {}) {

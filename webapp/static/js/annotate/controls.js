@@ -59,12 +59,16 @@ export function listen({ keymap, sheet, focusTask, busy }) {
   }
 }
 
-/** `drafts` is a Map; `unsent()` whether a submission lives only in this page; `back()` when the network is there again. */
-export function watch({ drafts, unsent, back }) {
+/** `drafts` is a Map; `unsent()` whether a submission lives only in this page; `back()` when the network is there again,
+ *  `returned()` when the person is. */
+export function watch({ drafts, unsent, back, returned }) {
   const each = (run) => drafts.forEach(run);
   addEventListener("pagehide", () => each((draft) => draft.leave()));
   document.addEventListener("visibilitychange", () => document.hidden && each((draft) => draft.flush()));
-  addEventListener("focus", () => each((draft) => draft.failures && draft.retry()));
+  addEventListener("focus", () => {
+    each((draft) => draft.waits && draft.retry());
+    returned();
+  });
   addEventListener("online", () => {
     each((draft) => draft.retry());
     back();

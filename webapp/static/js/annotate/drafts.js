@@ -80,7 +80,7 @@ export class Draft {
   async save() {
     const sent = copyOf(this.content);
     this.tell("saving");
-    this.stuck = false;
+    this.stuck = "";
     try {
       const told = await json(`/api/v1/assignments/${this.id}/draft`, { method: "PUT", body: this.body(sent) });
       this.revision = told.revision;
@@ -120,8 +120,8 @@ export class Draft {
       this.failures += 1;
       return this.tell(error.status === 0 ? "offline" : "retrying", { error });
     }
-    this.stuck = true;
-    this.tell({ 401: "signed_out", 403: "signed_out", 404: "gone", 409: "gone", 410: "gone" }[error.status] ?? "refused", { error });
+    this.stuck = { 401: "signed_out", 403: "signed_out", 404: "gone", 409: "gone", 410: "gone" }[error.status] ?? "refused";
+    this.tell(this.stuck, { error });
   }
 
   /** After a conflict: mine goes over theirs, knowingly. */
@@ -138,6 +138,11 @@ export class Draft {
     remember(nameFor(this.user, this.id) + PAGE, null);
     this.tell("saved", { at: null });
     return draft;
+  }
+
+  /** Whether it waits for the network, or for its author to sign in, and not for another content. */
+  get waits() {
+    return this.failures > 0 || this.stuck === "signed_out";
   }
 
   /** Now, because the network or the person is back. */

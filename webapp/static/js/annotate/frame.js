@@ -2,7 +2,8 @@
 // the frame asks for its widget, its value and its problems:
 //
 //   mount(root, { view, settings, draft, onChange, assignment, say, paint }) -> { value(), problems(), focus(), destroy(), locate?(path) }
-//   keys: [{ action, key, label, run(widget), when?(settings) }]     describe?(content, settings) -> words     after?(root, result)
+//   keys: [{ action, key, label, run(widget), when?(settings, view) }]     describe?(content, settings) -> words     after?(root, result)
+//   compare?(mine, theirs) -> words: how a model's answer stands to one's own
 import { json } from "../http.js";
 import { toast } from "../toast.js";
 import { Clock, idle } from "./clock.js";
@@ -17,7 +18,7 @@ import { Outbox } from "./outbox.js";
 import { PromptPane } from "./prompt.js";
 import { Problems } from "./problems.js";
 import { Quarrels } from "./quarrels.js";
-import { rest } from "./rest.js";
+import { rest, stopped } from "./rest.js";
 import { Sidebar } from "./sidebar.js";
 import { SaveState } from "./status.js";
 import { HOLD, Tasks } from "./tasks.js";
@@ -53,7 +54,8 @@ let busy = false;
 function counts() {
   const waiting = outbox.entries.length;
   main.dataset.waiting = waiting;
-  save.wait(outbox.stalled ? waiting : 0);
+  save.wait(outbox.stalled ? waiting : 0, outbox.signedOut);
+  if (outbox.signedOut) quarrels.signedOut();
   sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known });
 }
 
@@ -64,7 +66,7 @@ function show(assignment, { reopened = false } = {}) {
   hold(false);
   const draft = drafts.get(assignment.id) ?? begin(assignment);
   current = { assignment, draft, widget: null, touched: Boolean(draft.content), reopened };
-  notes.clear();
+  notes.clear("after");
   problems.clear();
   prompt.draw(assignment.view);
   const left = draft.dirty ? null : leftover(setup.user, assignment);
@@ -112,7 +114,7 @@ function mount(content) {
     },
   });
   current.widget = widget;
-  const entries = kind.keys.filter((entry) => !entry.when || entry.when(setup.settings));
+  const entries = kind.keys.filter((entry) => !entry.when || entry.when(setup.settings, current.assignment.view));
   keymap.define("task", entries.map((entry) => ({ ...entry, run: () => entry.run(widget) })));
 }
 
@@ -169,7 +171,7 @@ async function claim() {
 function pause(why) {
   hold(false);
   prompt.clear();
-  notes.clear();
+  notes.clear("after");
   keymap.define("task", []);
   main.dataset.state = "rest";
   told("idle");
@@ -195,7 +197,10 @@ async function renew() {
   const shown = current?.assignment;
   if (!shown) return;
   const told = await json(`/api/v1/assignments/${shown.id}/renew`, { method: "POST" }).catch(() => null); // renews all in hand
-  if (told?.state === "returned" && current?.assignment === shown) quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
+  if (told?.state !== "returned" || current?.assignment !== shown) return;
+  const { reason } = await tasks.claim().catch(() => ({}));
+  if (stopped(reason)) stop(reason);
+  else quarrels.gone({ message: "Your time for it ran out, and others have taken its seats." });
 }
 
 // ---- submitting, skipping, coming back ----
@@ -216,6 +221,7 @@ async function submit(event) {
   hold(true);
   draft.close();
   tasks.drop(assignment.id);
+  notes.blank("after");
   submitted.push(assignment.id);
   sidebar.submitted(seconds);
   const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
@@ -277,23 +283,30 @@ function stay(result) {
 
 function delivered(entry, result) {
   drafts.delete(entry.id);
+  notes.drop("signed_out");
   tasks.take(result.queue);
   sidebar.delivered();
-  if (entry.kind === "submit" && result.after?.suggestion)
-    notes.show("after", {
-      title: "The task before",
-      body: `You: ${describe(entry.body.content)}. A model: ${describe(result.after.suggestion)}.`,
-      actions: [["Open it again", () => reopen(entry.id)]],
-      dismiss: true,
-    });
+  before(entry, result.after?.suggestion);
   if (main.dataset.state === "rest" && tasks.held[0]) show(tasks.held[0]);
+}
+
+/** What a model said of the task before, where people see it afterwards: it stays while they are at the next one. */
+function before(entry, suggestion) {
+  notes.drop("after");
+  if (!suggestion) return;
+  const mine = entry.body.content;
+  const theirs = kind.compare?.(mine, suggestion) ?? `A model: ${describe(suggestion)}`;
+  const actions = [["Open it again", () => reopen(entry.id)]];
+  notes.show("after", { title: "The task before", body: `You: ${describe(mine)}. ${theirs}.`, actions, dismiss: true });
 }
 
 /** The server will not have it as it is: the task comes back with the words why, and nothing of it lost. */
 async function refused(entry, error) {
   drafts.delete(entry.id);
+  notes.drop("after");
   if (entry.kind === "skip") return toast(`The task could not be skipped: ${error.message}`, { tone: "bad", id: error.id });
   submitted.splice(submitted.indexOf(entry.id), 1);
+  if (stopped(error.code)) return stop(error.code);
   const fresh = await json(`/api/v1/assignments/${entry.id}`).catch(() => asSent(entry));
   if (!["claimed", undefined].includes(fresh.state)) return toast(`Your answer was not taken: ${error.message}`, { tone: "bad", id: error.id });
   tasks.put(fresh);
@@ -311,6 +324,14 @@ async function refused(entry, error) {
   problems.show(fields.map((field) => ({ ...field, element: at(field) })));
 }
 
+/** Nobody can submit what they still have in hand, so none of it is shown; drafts stay where they are. */
+function stop(reason) {
+  tasks.held = [];
+  leaveCurrent();
+  by("work-foot").hidden = true;
+  pause({ reason });
+}
+
 async function skip() {
   if (!current || busy) return;
   const { assignment, draft } = current;
@@ -320,6 +341,7 @@ async function skip() {
   hold(true);
   draft.close();
   tasks.drop(assignment.id);
+  notes.blank("after");
   outbox.send({ kind: "skip", id: assignment.id, body: { reason, hold: HOLD } });
   await advance();
 }
@@ -363,6 +385,7 @@ const asSent = ({ view, body }) => ({ ...view, draft: body.content, draft_revisi
 
 function comeBack(assignment, unsent) {
   forgetDraft(assignment.id);
+  notes.drop("after");
   tasks.put(assignment);
   show(assignment, { reopened: !unsent });
   if (unsent) current.draft.change(assignment.draft);
@@ -392,6 +415,7 @@ listen({ keymap, sheet, focusTask, busy: () => busy });
 watch({
   drafts,
   unsent: () => outbox.unkept,
+  returned: () => outbox.stalled && outbox.retry(),
   back() {
     if (main.dataset.state === "rest" && !outbox.entries.length) advance();
   },

@@ -56,7 +56,7 @@ export class KeySheet {
       event.stopPropagation();
       if (!key && event.key !== "Escape") return; // a modifier on its way down, or a key that is not ours
       this.stop();
-      if (event.key === "Escape") return this.draw();
+      if (event.key === "Escape") return this.redraw(entry);
       this.set(entry, key);
     };
     document.addEventListener("keydown", press, true);
@@ -68,11 +68,17 @@ export class KeySheet {
     const other = this.keymap.entries().find((each) => each !== entry && this.keymap.keyOf(each.action) === key);
     if (other) {
       this.problem.textContent = `${shown(key)} is “${other.label}” already. Give that one another key first.`;
-      return this.draw();
+      return this.redraw(entry);
     }
     const own = { ...this.keymap.own, [entry.action]: key };
     if (key === (this.keymap.project[entry.action] ?? entry.key)) delete own[entry.action];
     await this.save(own);
+    this.redraw(entry);
+  }
+
+  /** Whoever changes keys without a mouse keeps the place. */
+  redraw(entry) {
+    this.draw();
     this.list.querySelector(`[aria-label^="${CSS.escape(entry.label)}"]`)?.focus();
   }
 

@@ -30,7 +30,13 @@ export class Notes {
     for (const note of [...this.root.children]) if (subjects.includes(note.dataset.subject)) note.remove();
   }
 
-  clear() {
-    this.root.replaceChildren();
+  /** All but those on the `kept` subjects. */
+  clear(...kept) {
+    for (const note of [...this.root.children]) if (!kept.includes(note.dataset.subject)) note.remove();
+  }
+
+  /** Its words go, its place stays: another one on the subject is on its way, and nothing below moves twice. */
+  blank(subject) {
+    for (const note of this.root.children) if (note.dataset.subject === subject) note.style.visibility = "hidden";
   }
 }

@@ -26,6 +26,11 @@ export class Outbox {
     return this.failures > 0 && this.entries.length > 0;
   }
 
+  /** Whether it waits for the person to sign in. */
+  get signedOut() {
+    return this.stalled && this.refusal;
+  }
+
   /** Queues and sends. Resolves to the server's answer, or to null where it has to wait for the network or was refused. */
   send(entry, draft = null) {
     this.unkept = !remember(this.name, [...this.entries.filter((each) => each.id !== entry.id), { ...entry, at: Date.now() }]);
@@ -84,7 +89,7 @@ export class Outbox {
         this.done(entry, result);
       } catch (error) {
         this.sending = null;
-        if (this.again(error)) return this.wait();
+        if (this.again(error)) return this.wait(error);
         keep(this.user, entry.id, entry.body.content ?? null, entry.body.revision ?? 0, entry.body.seconds ?? 0);
         if (!entry.body.content) forget(this.user, entry.id);
         this.remove(entry.id);
@@ -98,8 +103,9 @@ export class Outbox {
     return error.status === undefined || [0, 401, 403, 429].includes(error.status) || error.status >= 500;
   }
 
-  wait() {
+  wait(error) {
     this.failures += 1;
+    this.refusal = [401, 403].includes(error.status);
     for (const id of [...this.waiting.keys()]) this.settle(id, null); // nobody has to wait at the screen
     this.changed();
     clearTimeout(this.timer);

@@ -1,7 +1,7 @@
 // Guidelines and progress beside the task: open or not is remembered.
 import { json } from "../http.js";
 import { renderMath } from "../math.js";
-import { line } from "./text.js";
+import { preview } from "./text.js";
 import { duration } from "../times.js";
 import { el, recall, remember } from "./dom.js";
 
@@ -92,7 +92,7 @@ export class Sidebar {
 
   entry(item) {
     const when = item.submitted_at ? el("time", { dateTime: item.submitted_at, data: { ago: "" } }) : null;
-    const words = el("div", {}, line(el("p.truncate.small"), item.excerpt || `Task ${item.task}`), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
+    const words = el("div", {}, preview(el("p.truncate.small"), item.excerpt || `Task ${item.task}`), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
     const again = item.state === "submitted" ? el("button.btn.small", { type: "button", onclick: () => this.reopen(item.id) }, "Reopen") : null;
     return el("li", {}, words, again);
   }

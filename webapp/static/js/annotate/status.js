@@ -28,9 +28,9 @@ export class SaveState {
     this.draw();
   }
 
-  /** How many submissions wait for the network. */
-  wait(count) {
-    this.waiting = count;
+  /** How many submissions wait for the network, or for their author to sign in. */
+  wait(count, signedOut = false) {
+    Object.assign(this, { waiting: count, signedOut });
     this.draw();
   }
 
@@ -38,7 +38,7 @@ export class SaveState {
     const [shape, words] = STATES[this.state];
     let text = this.state === "saved" ? `Saved ${ago(this.at)}` : words;
     if (this.unkept) text = `${words}; this browser's storage is full`;
-    if (this.waiting) text = `${this.waiting} ${this.waiting === 1 ? "submission waits" : "submissions wait"} to be sent`;
+    if (this.waiting) text = `${this.signedOut ? "Signed out; " : ""}${this.waiting} ${this.waiting === 1 ? "submission waits" : "submissions wait"} to be sent`;
     const key = `${this.state}:${text}`;
     if (key === this.drawn) return;
     this.drawn = key;

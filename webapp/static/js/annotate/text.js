@@ -7,17 +7,19 @@ import { el, recall, remember } from "./dom.js";
 import { fetchMath, renderMath } from "../math.js";
 
 const panels = new Set();
-const pages = new Map(); // text -> promise of its HTML; lines likewise, for what stands within a line
+const pages = new Map(); // text -> promise of its HTML; likewise for what stands within a line, and for how a text begins
 const lines = new Map();
-const shown = new WeakMap(); // element of a line -> its text
+const previews = new Map();
+const shown = new WeakMap(); // element of a line -> its text, and the map that has its HTML
 const MAX_KEPT = 200;
 // what formatting would change; a text without any of it stays one piece, as it was written
 const MARKED = /[*_`#|~$\\<>]|\]\(|^\s*(?:[-+]|\d+[.)])\s|^(?: {4}|\t)\s*\S/m;
 const MOST_TEXTS = 64;
+const MOST_PREVIEWED = 600; // UTF-16 units: what the server looks at
 const MOST_CHARACTERS = 200_000; // of one text, or of several together; a longer one stays as it was written
 const drawable = (text) => text.length <= MOST_CHARACTERS && MARKED.test(text);
 let formatted = recall("formatted", true);
-const batches = new Map(); // of pages, of lines: the request that is being filled
+const batches = new Map(); // of each of these maps: the request that is being filled
 let missed = false; // said once, not for each text while the network is away
 
 const points = (text) => (/[\ud800-\udfff]/.test(text) ? [...text].length : text.length);
@@ -60,9 +62,12 @@ function htmlOf(text, kept = pages) {
   return kept.get(text);
 }
 
+/** Shows how `text` begins, for a list of one line each. */
+export const preview = (element, text) => line(element, text.slice(0, MOST_PREVIEWED), previews);
+
 /** Shows a short text, such as a criterion, in `element` as the formatted view has it; `element` keeps its words meanwhile. */
-export function line(element, text) {
-  shown.set(element, text);
+export function line(element, text, kept = lines) {
+  shown.set(element, { text, kept });
   element.dataset.line = "";
   element.dir = "auto";
   element.textContent = text;
@@ -71,14 +76,14 @@ export function line(element, text) {
 }
 
 async function drawLine(element) {
-  const text = shown.get(element);
+  const { text, kept } = shown.get(element);
   if (!formatted || !drawable(text)) {
     element.textContent = text;
     return;
   }
   try {
-    const html = await htmlOf(text, lines);
-    if (!formatted || shown.get(element) !== text) return;
+    const html = await htmlOf(text, kept);
+    if (!formatted || shown.get(element).text !== text) return;
     element.innerHTML = html; // through the server's allow-list
     renderMath(element);
   } catch {
@@ -100,7 +105,7 @@ function opened(kept) {
   const mine = { texts: [], size: 0 };
   mine.answer = Promise.resolve().then(() => {
     if (batches.get(kept) === mine) batches.delete(kept);
-    return json("/api/v1/render", { body: { texts: mine.texts, inline: kept === lines } });
+    return json("/api/v1/render", { body: { texts: mine.texts, inline: kept === lines, preview: kept === previews } });
   });
   return mine;
 }

@@ -215,3 +215,13 @@ export function describe({ grades = [] }) {
   const counts = Object.entries(VERDICTS).map(([verdict, { words }]) => [grades.filter((grade) => grade.verdict === verdict).length, words.toLowerCase()]);
   return counts.filter(([count]) => count).map(([count, words]) => `${count} ${words}`).join(", ") || "nothing graded yet";
 }
+
+/** By criterion: how many of each kind there are tells nobody where to look again. */
+export function compare({ grades: mine = [] }, { grades: theirs = [] }) {
+  const said = new Map(theirs.map(({ criterion, verdict }) => [criterion, verdict]));
+  const both = mine.map((grade, index) => ({ ...grade, number: index + 1 })).filter(({ criterion }) => said.has(criterion));
+  const others = both.filter(({ criterion, verdict }) => said.get(criterion) !== verdict);
+  const words = others.map(({ criterion, number }) => `${number}: ${VERDICTS[said.get(criterion)].words.toLowerCase()}`);
+  if (words.length) return `A model says otherwise of criterion ${words.join(", ")}`;
+  return `A model: the same of ${both.length === mine.length ? "all" : "the"} ${both.length}`;
+}

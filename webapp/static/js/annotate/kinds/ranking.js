@@ -4,8 +4,9 @@ import { icon } from "../../icons.js";
 import { card } from "../cards.js";
 import { el } from "../dom.js";
 import { keyHint } from "../keymap.js";
+import { preview } from "../text.js";
 import { joined, placedBefore, rankOf, shifted, tieToggled, tierOf, without } from "./order.js";
-import { clamp, excerpt, keyed, makeCurrent, scrollKeys } from "./parts.js";
+import { clamp, keyed, makeCurrent, scrollKeys } from "./parts.js";
 
 const MAX_KEYED = 9;
 
@@ -161,7 +162,7 @@ class Ranking {
     const rank = el("span.order-rank.num", { ariaHidden: "true" });
     const hint = index < MAX_KEYED ? keyHint(`place_${index + 1}`) : null;
     const state = el("span.visually-hidden");
-    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), el("span.order-text.truncate", { dir: "auto" }, excerpt(text, 90)), state, hint);
+    const name = el("button.order-name", { type: "button", onclick: () => (this.best ? this.place(letter) : this.look(letter)) }, el("span.order-letter", {}, letter), preview(el("span.order-text.truncate"), text), state, hint);
     const tool = (classes, words, shape, act) => el(`button.btn.ghost.small.icon-only${classes}`, { type: "button", ariaLabel: `${words}: ${letter}`, title: words, onclick: act }, shape);
     const tools = this.best
       ? null
@@ -272,7 +273,7 @@ const inOrder = (settings) => settings.ranking !== "best";
 const digits = Array.from({ length: MAX_KEYED }, (_, index) => index + 1);
 
 export const keys = [
-  ...digits.map((number) => ({ action: `place_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: place it next, or choose it as best`, run: (widget) => widget.digit(number) })),
+  ...digits.map((number) => ({ action: `place_${number}`, key: String(number), label: `Response ${"ABCDEFGHI"[number - 1]}: place it next, or choose it as best`, when: (settings, view) => number <= view.responses.length, run: (widget) => widget.digit(number) })),
   { action: "row_down", key: "ArrowDown", label: "Look at the one below", run: (widget) => widget.move(1), repeats: true },
   { action: "row_up", key: "ArrowUp", label: "Look at the one above", run: (widget) => widget.move(-1), repeats: true },
   { action: "place", key: "Enter", label: "Place the current response, or choose it as best", run: (widget) => widget.place() },
