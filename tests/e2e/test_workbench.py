@@ -328,6 +328,13 @@ def test_who_may_not_submit_any_more_is_given_no_further_task(bench, project, wh
     assert Assignment.objects.get(task__rank=0).draft["reasons"][0]["text"] == "what I had begun"
 
 
+def test_a_paused_project_does_not_say_that_nothing_is_left(bench, project):
+    type(project).objects.filter(pk=project.pk).update(state="paused")
+    bench.page.reload()
+    expect(bench.page.get_by_role("heading", name="This project is paused")).to_be_visible()
+    expect(bench.page.locator("#work-count")).to_have_text("0 done")
+
+
 def test_who_is_signed_out_loses_nothing(bench):
     cookies = bench.page.context.cookies()
     bench.page.context.clear_cookies()

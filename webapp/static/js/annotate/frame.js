@@ -56,7 +56,7 @@ function counts() {
   main.dataset.waiting = waiting;
   save.wait(outbox.stalled ? waiting : 0, outbox.signedOut);
   if (outbox.signedOut) quarrels.signedOut();
-  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known });
+  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
 }
 
 // ---- showing a task ----

@@ -44,9 +44,10 @@ export class Sidebar {
     return true;
   }
 
-  counts({ done, left, known }) {
-    Object.assign(this, { done, left, known });
-    document.getElementById("work-count").textContent = this.known ? `${done} done · ${this.leftWords} left` : "";
+  counts({ done, left, known, halted }) {
+    Object.assign(this, { done, left, known: known && !halted });
+    const words = halted ? `${done} done` : `${done} done · ${this.leftWords} left`;
+    document.getElementById("work-count").textContent = known ? words : "";
     this.draw();
   }
 

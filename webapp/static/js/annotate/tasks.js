@@ -27,6 +27,11 @@ export class Tasks {
     this.changed();
   }
 
+  /** Whether the person or the project is held up: how much is left says nothing then. */
+  get halted() {
+    return Boolean(this.reason) && this.reason !== "none_left";
+  }
+
   /** Out of hand: submitted or skipped. */
   drop(id) {
     this.held = this.held.filter((item) => item.id !== id);
