@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from trainer.contracts import Example
 from trainer.loops.errors import RunFailed, StopRequested
 from trainer.rollouts import Reward
 from trainer.runners import AsyncPolicyLoop
+from trainer.scheduling import LearnerReady
 
 from .conftest import STEPS, async_config, small_config
 
@@ -171,9 +173,30 @@ def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(
     assert loop.step == 5
 
 
+def hold_back_while_the_learner_trains(loop: AsyncPolicyLoop) -> None:
+    """Workers bring something only while the learner waits for it: what is put off does not depend on who is faster."""
+    conductor: Any = loop._conductor
+    tell, batch, poll = conductor._tell, conductor._batch, conductor._fleet.poll
+    waits = False
+
+    def told(event: Any, **then: Any) -> None:
+        nonlocal waits
+        waits = waits or isinstance(event, LearnerReady)
+        tell(event, **then)
+
+    def taken(train: Any) -> Any:
+        nonlocal waits
+        waits = False
+        return batch(train)
+
+    conductor._tell, conductor._batch = told, taken
+    conductor._fleet.poll = lambda timeout_s: poll(timeout_s) if waits else time.sleep(0.001) or []
+
+
 def test_partial_rollouts_go_on_with_newer_weights(make_async: Make, tmp_path: Path) -> None:
     runner = {"policy": "april", "segment_tokens": 2, "oversample": 2.0, "max_staleness": 3}
     loop = make_async(async_config(runner, steps=6), tmp_path / "run")
+    hold_back_while_the_learner_trains(loop)
     seen: list[Any] = []
     gather = loop._gather
     loop._gather = lambda step: seen.extend(found := gather(step)) or found  # type: ignore[method-assign]
