@@ -48,7 +48,15 @@ def example_read(membership: Membership, example_id: int) -> Example:
 
 
 def import_read(membership: Membership, job_id: int) -> ImportJob:
-    jobs = ImportJob.objects.filter(workspace_id=may_read(membership).workspace_id)
+    return _import(may_read(membership), job_id)
+
+
+def import_write(membership: Membership, job_id: int) -> ImportJob:
+    return _import(may_write(membership), job_id)
+
+
+def _import(membership: Membership, job_id: int) -> ImportJob:
+    jobs = ImportJob.objects.filter(workspace_id=membership.workspace_id)
     return _found(jobs.select_related("version__dataset").filter(id=job_id).first(), "import")
 
 

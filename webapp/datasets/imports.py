@@ -31,6 +31,8 @@ from .taken import Taken, source
 
 logger = logging.getLogger(__name__)
 
+WAITING = (ImportJob.State.QUEUED, ImportJob.State.RUNNING)
+CANCELLED = "The import was cancelled. Nothing was imported."
 KEPT_PROBLEMS = 1_000
 SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a process takes to begin
 TELL_EVERY_S = 0.5
@@ -44,22 +46,23 @@ Pieces = Generator[Ready, None, None]
 def claimed(job_id: int) -> Iterator[ImportJob | None]:
     """The job, marked as running; None if it is over or someone else has it."""
     with locks.alone(locks.Work.IMPORT, job_id) as ours:
-        waiting = [ImportJob.State.QUEUED, ImportJob.State.RUNNING]
-        rows = ImportJob.objects.select_related("workspace").filter(id=job_id, state__in=waiting)
-        job = rows.first() if ours else None
-        if job:
-            job.state, job.error = ImportJob.State.RUNNING, ""
-            job.save(update_fields=["state", "error"])
-        yield job
+        rows = ImportJob.objects.filter(id=job_id, state__in=WAITING)
+        # in one statement: what was cancelled in this moment is not taken up
+        found = ours and rows.update(state=ImportJob.State.RUNNING, error="")
+        yield rows.select_related("workspace").get() if found else None
 
 
 class _Refused(Exception):
     """Nothing is imported, and this is why."""
 
 
+class _Cancelled(Exception):
+    """Someone asked for it while the import ran."""
+
+
 def run(job: ImportJob) -> None:
-    """Carries the job to finished or failed, from where an earlier worker left it. A refused file is a failed job with its
-    reasons, not an exception.
+    """Carries the job to its end, from where an earlier worker left it. A refused file is a failed job with its reasons,
+    not an exception.
 
     Raises what is no fault of the file (database away, disk error): the job stays running and is taken up again. What comes
     again at the same place ends it all the same, but for a database that is away: that comes back.
@@ -67,6 +70,8 @@ def run(job: ImportJob) -> None:
     with versions.alone(job.workspace_id, job.dataset_name):
         try:
             _carry(job)
+        except _Cancelled:
+            cancel(job)
         except FileNotFoundError:
             _fail(job, "The file is no longer there; start the import again.")
         except _Refused as refused:
@@ -114,6 +119,7 @@ def _said(error: Exception) -> str:
 
 
 def _carry(job: ImportJob) -> None:
+    _unless_cancelled(job)
     bundle = Bundle(Path(job.file_path), job.file_name)
     importer = REGISTRY[job.format]
     names = files_for(bundle, importer)
@@ -134,6 +140,13 @@ def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, size: int
     if size > SMALL:
         return elsewhere.ready(reader, before)
     return reader.ready(before and (lambda keys: partial(before, keys)))
+
+
+def _unless_cancelled(job: ImportJob, *, lock: bool = False) -> None:
+    """Raises _Cancelled; with `lock`, nobody cancels it any more until the transaction ends."""
+    rows = ImportJob.objects.select_for_update() if lock else ImportJob.objects
+    if rows.filter(pk=job.pk).values_list("cancel_asked", flat=True).get():
+        raise _Cancelled
 
 
 def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
@@ -162,7 +175,7 @@ def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
     job.bytes_total = bundle.size
     job.taken = taken.as_json()
-    job.save()
+    job.save(update_fields=[*PROGRESS, "rejected", "bytes_total"])
     return taken
 
 
@@ -199,6 +212,7 @@ def _take(job: ImportJob, taken: Taken, batches: Pieces, names: tuple[str, ...],
         if monotonic() - told > TELL_EVERY_S:
             told = monotonic()
             broadcast.send_now(_group(job), _message(job))
+            _unless_cancelled(job)
 
 
 def _take_batch(job: ImportJob, ready: Ready, names: tuple[str, ...], loader: Loader) -> None:
@@ -222,7 +236,7 @@ def _refuse(job: ImportJob, problem: RowProblem) -> None:
 
 @transaction.atomic
 def _conclude(job: ImportJob, loader: Loader) -> None:
-    """The whole version appears at once, or the import is refused. Raises _Refused."""
+    """The whole version appears at once, or the import is refused. Raises _Refused, _Cancelled."""
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
     if job.rejected_count and not job.keep_good:
@@ -232,6 +246,7 @@ def _conclude(job: ImportJob, loader: Loader) -> None:
     if not loader.good:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()
+    _unless_cancelled(job, lock=True)  # only now: finishing a large version takes a while, and who cancels would wait
     Dataset.every.filter(pk=version.dataset_id, ready=False).update(ready=True, heldout_share=heldout_share(job, None))
     _finish(job, version, unchanged=not new)
 
@@ -246,13 +261,23 @@ def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
 
 
 def _fail(job: ImportJob, error: str) -> None:
-    job.state, job.error, job.finished_at = ImportJob.State.FAILED, error, timezone.now()
+    with transaction.atomic():
+        _end_with_nothing(job, ImportJob.State.FAILED, error)
+        audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
+
+
+def cancel(job: ImportJob) -> None:
+    """Ends an import that nobody is at work on, or that is the caller's own."""
+    _end_with_nothing(job, ImportJob.State.CANCELLED, CANCELLED)
+
+
+def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> None:
+    job.state, job.error, job.finished_at = state, error, timezone.now()
     with transaction.atomic():
         if taken := Taken.of(job.taken):
             _discard(taken)
         job.taken = {}
         job.save()
-        audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
         tell(job)
         announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
 

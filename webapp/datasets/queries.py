@@ -174,6 +174,7 @@ def import_facts(job: ImportJob) -> dict[str, Any]:
     return {
         "id": job.pk,
         "state": job.state,
+        "cancel_asked": job.cancel_asked,
         "dataset": job.dataset_name,
         "file": job.file_name,
         "format": job.format,

@@ -176,11 +176,35 @@ def run_import(job_id: int) -> None:
             discard_upload(Path(job.file_path))
 
 
+def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
+    """A queued import ends at once, a running one as soon as its worker hears of it; neither leaves anything behind.
+
+    Asking twice changes nothing; Conflict where the import was over before it was asked.
+    """
+    State = ImportJob.State
+    with transaction.atomic():
+        job = ImportJob.objects.select_for_update(of=("self",)).select_related("workspace", "version").get(pk=job.pk)
+        if job.state in (State.FINISHED, State.FAILED):
+            raise Conflict(f"The import has {job.state} already.", code="no_such_move")
+        if job.state == State.CANCELLED or job.cancel_asked:
+            return job
+        if job.state == State.QUEUED:
+            imports.cancel(job)
+        else:
+            job.cancel_asked = True
+            job.save(update_fields=["cancel_asked"])
+            imports.tell(job)
+            enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up
+        audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
+    if job.state == State.CANCELLED:
+        discard_upload(Path(job.file_path))
+    return job
+
+
 def requeue_lost_imports() -> int:
     """Queues again what no worker has told of for a while; the claim keeps a live import from running twice."""
     quiet = timezone.now() - timedelta(seconds=QUIET_S)
-    waiting = [ImportJob.State.QUEUED, ImportJob.State.RUNNING]
-    lost = list(ImportJob.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
+    lost = list(ImportJob.objects.filter(state__in=imports.WAITING, seen_at__lt=quiet).values_list("id", flat=True))
     for job_id in lost:
         enqueue("workers.imports.run", job_id)
     ImportJob.objects.filter(id__in=lost).update(seen_at=timezone.now())

@@ -8,6 +8,7 @@ urlpatterns = [
     path("datasets/import", datasets.import_new, name="import_new"),
     path("datasets/import/preview", datasets.import_preview, name="import_preview"),
     path("imports/<int:job_id>", datasets.import_job, name="import_job"),
+    path("imports/<int:job_id>/cancel", datasets.import_cancel, name="import_cancel"),
     path("datasets/<int:dataset_id>", explore.dataset, name="dataset"),
     path("datasets/<int:dataset_id>/versions", versions.versions, name="dataset_versions"),
     path(VERSION, explore.dataset, name="dataset_version"),

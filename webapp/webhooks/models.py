@@ -14,7 +14,7 @@ EVENTS = {
     "task.completed": "The last answer that a task waited for came in, or it waits for no more since the overlap was lowered",
     "version.frozen": "A dataset version was frozen",
     "import.finished": "An import has made a version, or found that it was there already",
-    "import.failed": "An import was refused or broke off",
+    "import.failed": "An import was refused, was cancelled or broke off",
     "run.finished": "A run reached its end",
     "run.failed": "A run ended with an error",
 }

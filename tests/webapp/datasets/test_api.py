@@ -48,6 +48,17 @@ def test_a_refused_file_answers_with_its_lines(api, eager, django_capture_on_com
     assert job["rejected"] == [{"line": 2, "field": "prompt", "reason": "is missing"}]
 
 
+def test_an_import_that_waits_can_be_cancelled_and_one_that_is_over_cannot(api, importing):
+    queued = upload(api, [row("e1")]).json()  # no worker runs in this test
+    assert (queued["state"], queued["cancel_asked"]) == ("queued", False)
+    for _ in range(2):
+        found = api.post(f"/imports/{queued['id']}/cancel")
+        assert (found.status_code, found.json()["state"]) == (200, "cancelled")
+    assert api.get("/imports").json()["items"][0]["error"] == "The import was cancelled. Nothing was imported."
+    late = api.post(f"/imports/{importing([row()]).pk}/cancel")
+    assert (late.status_code, late.json()["error"]["code"]) == (409, "no_such_move")
+
+
 def test_wrong_requests_name_their_field(api):
     assert upload(api, [row()], format="nope").json()["error"]["fields"][0]["path"] == "format"
     assert upload(api, [row()], mapping="{").json()["error"]["fields"][0]["path"] == "mapping"

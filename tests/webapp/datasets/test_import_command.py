@@ -6,6 +6,9 @@ from io import StringIO
 import pytest
 from django.core.management import CommandError, call_command
 
+from webapp.datasets import loading, reading
+from webapp.datasets.models import DatasetVersion, Example, ImportJob
+
 from .conftest import row
 
 
@@ -32,6 +35,25 @@ def test_refused_lines_are_told_and_end_with_status_1(cast, tmp_path):
     assert [(p["file"], p["line"]) for p in told["rejected"]] == [("rows.jsonl", 2)]
     told, status = run(tmp_path / "rows.jsonl", keep_good=True)
     assert (status, told["counts"]["examples"], told["rejected_count"]) == (0, 1, 1)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_an_interrupted_import_leaves_nothing_and_is_not_taken_up(cast, tmp_path, monkeypatch):
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(9)))
+    monkeypatch.setattr(reading, "ROWS", 3)
+    take, calls = loading.Loader.take, []
+
+    def interrupted(self, ready):
+        calls.append(ready)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return take(self, ready)
+
+    monkeypatch.setattr(loading.Loader, "take", interrupted)
+    told, status = run(tmp_path / "rows.jsonl")
+    assert (status, told["error"]) == (1, "The import was cancelled. Nothing was imported.")
+    assert ImportJob.objects.get().state == "cancelled" and len(calls) == 3
+    assert not Example.objects.exists() and not DatasetVersion.every.exists()
 
 
 def test_a_refusal_before_the_import_begins_is_printed_like_any_other(cast, tmp_path):

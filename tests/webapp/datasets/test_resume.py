@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -17,24 +15,8 @@ from webapp.datasets.filters import parse
 from webapp.datasets.importers.base import Importer
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember
 
-from .conftest import ROOT, row
-
-ROWS, BATCH = 400, 20
-SLOW_WORKER = f"""
-import sys, time, django
-django.setup()
-from webapp.datasets import loading, reading, services
-reading.ROWS = {BATCH}
-take = loading.Loader.take
-loading.Loader.take = lambda *args: (time.sleep(0.1), take(*args))[1]
-services.run_import(int(sys.argv[1]))
-"""
-
-
-def lines(bad=(), rows=ROWS):
-    """Keys that come twice, and lines that are no rows, on both sides of wherever the worker dies."""
-    made = [json.dumps(row(f"e{i % (rows - 10)}", domain=f"d{i % 7}")) for i in range(rows)]
-    return "".join(("{oops" if i in bad else line) + "\n" for i, line in enumerate(made))
+from .conftest import row
+from .under_way import BATCH, ROWS, lines, queued, worker_on
 
 
 def listed(version):
@@ -48,27 +30,13 @@ def told(job):
 
 @pytest.fixture
 def killed(cast, tmp_path):
-    """An import whose worker, a process of its own, was killed after some of its batches."""
+    """An import whose worker was killed after some of its batches."""
 
     def run(content, **options):
-        path = tmp_path / "rows.jsonl"
-        path.write_text(content)
-        job = services.start_import(cast.researcher, path, name="killed", queue=False, **options)
-        settings = connection.settings_dict
-        place = f"{settings['USER']}:{settings['PASSWORD'] or ''}@{settings['HOST'] or ''}:{settings['PORT'] or ''}"
-        url = f"postgresql://{place}/{settings['NAME']}"
-        if settings["HOST"].startswith("/"):
-            url = f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
-        env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
-        worker = subprocess.Popen([sys.executable, "-c", SLOW_WORKER, str(job.pk)], env=env, cwd=ROOT)
-        until = time.monotonic() + 120
-        while time.monotonic() < until and worker.poll() is None:
-            job.refresh_from_db()
-            if job.rows_done >= 3 * BATCH:
-                break
-            time.sleep(0.02)
-        worker.send_signal(signal.SIGKILL)
-        assert worker.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
+        job = queued(cast, tmp_path / "rows.jsonl", content, **options)
+        with worker_on(job) as worker:
+            worker.send_signal(signal.SIGKILL)
+            assert worker.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
         time.sleep(0.2)  # until the server has noticed, and let go of the locks
         job.refresh_from_db()
         assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS

@@ -6,6 +6,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import OperationalError
 
+from tests.cast import browser
 from webapp.datasets import services
 from webapp.datasets.models import Dataset, Example, ImportJob
 from webapp.datasets.services import freeze
@@ -38,6 +39,21 @@ def test_an_upload_becomes_a_dataset(as_researcher, eager, django_capture_on_com
     assert b"Version 1" in as_researcher.get(answer.url).content
     assert not list((settings.VAR / "uploads").iterdir())
     assert Dataset.objects.get().name == "Pairs"
+
+
+def test_an_import_is_cancelled_from_its_card_by_those_who_may_import(as_researcher, cast):
+    as_researcher.post("/datasets/import", {"file": upload(), "name": "Pairs", "format": "auto"})
+    job = ImportJob.objects.get()
+    button = f'action="/imports/{job.pk}/cancel"'.encode()
+    pages = ("/datasets", f"/imports/{job.pk}")
+    assert all(button in as_researcher.get(page).content for page in pages)
+    as_reviewer = browser(cast.reviewer)
+    assert not any(button in as_reviewer.get(page).content for page in pages)
+    assert as_reviewer.post(f"/imports/{job.pk}/cancel").status_code == 403
+    assert as_researcher.post(f"/imports/{job.pk}/cancel", follow=True).redirect_chain == [(f"/imports/{job.pk}", 302)]
+    assert b"was cancelled" in as_researcher.get(f"/imports/{job.pk}").content
+    ImportJob.objects.update(state="finished")
+    assert b"has finished already" in as_researcher.post(f"/imports/{job.pk}/cancel", follow=True).content
 
 
 def test_an_empty_file_is_refused_at_its_field(as_researcher):

@@ -2,7 +2,7 @@
 
 import json
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import HttpRequest
 from ninja import File, Form, Router, Schema, Status
@@ -74,7 +74,8 @@ class ExampleOut(Schema):
 
 class ImportOut(Schema):
     id: int
-    state: str
+    state: Literal["queued", "running", "finished", "failed", "cancelled"]
+    cancel_asked: bool = Field(description="While it runs: it is about to end as cancelled")
     dataset: str
     file: str
     format: str
@@ -194,6 +195,13 @@ def list_imports(request: HttpRequest, cursor: str | None = None, limit: Limit =
 @router.get("/imports/{int:job_id}", response=ImportOut, summary="An import, with the first 1,000 refused lines")
 def get_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
     return _import(access.import_read(require(request), job_id))
+
+
+@router.post("/imports/{int:job_id}/cancel", response=ImportOut, summary="End an import; nothing of it stays")
+def cancel_import(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    """One that runs ends a moment later: follow `GET imports/{id}`. 409 where it is finished or failed."""
+    membership = require(request, Role.RESEARCHER)
+    return _import(services.cancel_import(membership, access.import_write(membership, job_id)))
 
 
 @router.get("/datasets/{int:dataset_id}", response=DatasetOut, summary="A dataset with its newest version")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
@@ -9,7 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.paging import page
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 
 from .. import access, queries, services
 from ..forms import ImportForm
@@ -109,3 +110,15 @@ def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = access.import_read(require(request), job_id)
     template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
     return render(request, template, {"job": job, "may_write": require(request).may(Role.RESEARCHER)})
+
+
+@member(access.WRITER)
+@require_POST
+def import_cancel(request: HttpRequest, job_id: int) -> HttpResponseBase:
+    membership = require(request)
+    job = access.import_write(membership, job_id)
+    try:
+        services.cancel_import(membership, job)
+    except Conflict as problem:
+        messages.info(request, problem.message)
+    return redirect("import_job", job_id)

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
+from django.db import connection
 
 from webapp.accounts.owners import acting_owner
 from webapp.core.commands import JsonCommand
@@ -30,9 +31,10 @@ class Command(JsonCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         if not options["file"].exists():
             raise CommandError(f"{options['file']}: there is no such file or folder.")
+        owner = acting_owner(options["workspace"])
         try:
             job = services.start_import(
-                acting_owner(options["workspace"]),
+                owner,
                 options["file"],
                 name=options["name"],
                 format=options["format"],
@@ -44,7 +46,12 @@ class Command(JsonCommand):
         except Invalid as problem:
             fields = "; ".join(f"{field}: {reason}" for field, reason in problem.fields.items())
             raise CommandError(f"{problem.message} {fields}") from problem
-        services.run_import(job.pk)
+        try:
+            services.run_import(job.pk)
+        except KeyboardInterrupt:
+            connection.close()  # whatever it was in the middle of; its locks go with it
+            services.cancel_import(owner, job)
+            services.run_import(job.pk)
         job = ImportJob.objects.select_related("version").get(pk=job.pk)
         self.stdout.write(printed(queries.import_report(job)))
         if job.state != ImportJob.State.FINISHED:

@@ -1,0 +1,65 @@
+"""An import in the middle, its worker a process of its own that takes its time."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.db import connection
+
+from webapp.datasets import services
+from webapp.datasets.models import ImportJob
+
+from .conftest import ROOT, row
+
+ROWS, BATCH = 400, 20
+SLOW_WORKER = f"""
+import sys, time, django
+django.setup()
+from webapp.datasets import loading, reading, services
+reading.ROWS = {BATCH}
+take = loading.Loader.take
+loading.Loader.take = lambda *args: (time.sleep(0.1), take(*args))[1]
+services.run_import(int(sys.argv[1]))
+"""
+
+
+def lines(bad=(), rows=ROWS):
+    """Keys that come twice, and lines that are no rows, on both sides of wherever the worker is."""
+    made = [json.dumps(row(f"e{i % (rows - 10)}", domain=f"d{i % 7}")) for i in range(rows)]
+    return "".join(("{oops" if i in bad else line) + "\n" for i, line in enumerate(made))
+
+
+def queued(cast, path, content, name="killed", **options) -> ImportJob:
+    path.write_text(content)
+    return services.start_import(cast.researcher, path, name=name, queue=False, **options)
+
+
+@contextmanager
+def worker_on(job: ImportJob) -> Iterator[subprocess.Popen]:
+    """Begins when some of the job's batches are stored; what is left of the process in the end is killed."""
+    env = {**os.environ, "DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
+    worker = subprocess.Popen([sys.executable, "-c", SLOW_WORKER, str(job.pk)], env=env, cwd=ROOT)
+    try:
+        until = time.monotonic() + 120
+        while time.monotonic() < until and worker.poll() is None:
+            job.refresh_from_db()
+            if job.rows_done >= 3 * BATCH:
+                break
+            time.sleep(0.02)
+        assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS
+        yield worker
+    finally:
+        worker.kill()
+        worker.wait()
+
+
+def _url() -> str:
+    settings = connection.settings_dict
+    place = f"{settings['USER']}:{settings['PASSWORD'] or ''}@{settings['HOST'] or ''}:{settings['PORT'] or ''}"
+    if settings["HOST"].startswith("/"):
+        return f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
+    return f"postgresql://{place}/{settings['NAME']}"
