@@ -4,7 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.cast import browser
-from tests.webapp.annotation.answers import annotators, answer, make_project, preference, rubric
+from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
 from webapp.annotation.models import Comment, Resolution
 from webapp.annotation.services import standing
 
@@ -69,6 +69,26 @@ def test_a_reviewer_reads_formulas_and_the_passage_that_a_reason_is_tied_to(open
     facts = page.locator(".sheet .item-facts").first
     expect(facts).to_contain_text("about A")
     expect(facts.locator("q")).to_have_text("$t = 5$")
+
+
+def test_a_ranking_is_worded_anew_from_the_one_that_stands(open_page, cast):
+    made = make_project(cast, kind="ranking", n=1)
+    task = made.tasks.get()
+    for person, order in zip(annotators(cast, made), (["r1", "r2"], ["r2", "r1"]), strict=True):
+        answer(task, person, ranking(*order))
+    standing.bring_up_to_date(made)
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    page.keyboard.press("2")
+    page.keyboard.press("e")
+    expect(page.locator("[data-edit]")).to_have_value("B > A")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("A = B")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-undecided]")).to_have_text("The row is decided")
+    page.keyboard.press("Control+Enter")
+    page.wait_for_url(f"**/projects/{made.pk}/review")  # it was the last one
+    assert Resolution.objects.get().content["tiers"] == [["r1", "r2"]]
 
 
 def test_decisions_that_are_not_saved_survive_a_reload_while_the_answers_stand(open_page, cast):

@@ -128,7 +128,7 @@ function valueOf(row, decision) {
 }
 
 function result(row, index, decision, view, current) {
-  if (view.editing === row.id) return row.type === "choice" ? editChoice(row, view) : editItem(row, decision, view);
+  if (view.editing === row.id) return row.type === "choice" ? editChoice(row, decision, view) : editItem(row, decision, view);
   const parts = [];
   if (!decision) parts.push(el("span", { class: "open-mark" }, icon("circle-dashed"), "to decide"));
   else if (decision.action === "drop") parts.push(el("span", { class: "dropped" }, icon("x"), row.type === "choice" ? labelOf(row, row.drop) : "dropped"));
@@ -158,13 +158,14 @@ function buttons(row, index, view) {
   return el("div", { class: "row gap-2 row-buttons" }, row.type === "item" ? button("keep", "Keep", "k") : null, merges ? button("merge", row.type === "item" ? "Merge" : "Majority", "m") : null, button("edit", row.type === "item" ? "Edit" : "Other", "e"), button("drop", row.type === "item" ? "Drop" : labelOf(row, row.drop), "d"));
 }
 
-function editChoice(row, view) {
+function editChoice(row, decision, view) {
+  const stands = decision && decision.action !== "drop" ? valueOf(row, decision) : row.most;
   const submit = (event) => {
     event.preventDefault();
     view.onEdit(row, event.target.elements.value.value.trim());
   };
   const field = row.free
-    ? el("input", { class: "input", name: "value", "data-edit": "", value: row.most ?? "", placeholder: "A > B = C", "aria-label": row.label })
+    ? el("input", { class: "input", name: "value", "data-edit": "", value: stands ?? "", placeholder: "A > B = C", "aria-label": row.label })
     : el("select", { class: "select", name: "value", "data-edit": "", "aria-label": row.label, onchange: (event) => event.target.form.requestSubmit() }, el("option", { value: "", disabled: true, selected: true }, "Choose…"), ...row.options.map((option) => el("option", { value: option.value }, option.label)));
   return el("form", { class: "row-edit row gap-2", onsubmit: submit, onkeydown: escape(row, view) }, field, row.free ? el("button", { class: "btn small" }, "Set") : null);
 }
