@@ -1,10 +1,11 @@
-"""Every page with axe-core, light and dark, and the ways that need no mouse."""
+"""Every page with axe-core, light and dark, how it fits, and the ways that need no mouse."""
 
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.look import faults
 from tests.e2e.seed import seed_run
 from tests.trainer.judges.inputs import INPUT
 from tests.webapp.annotation.conftest import make_version as make_pairs
@@ -149,7 +150,7 @@ def violations(page, address: str) -> list[str]:
     page.goto(address)
     page.wait_for_load_state("networkidle")
     page.evaluate(AXE.read_text())  # and not a script element, which the pages' policy would refuse
-    return [f"{address}: {found}" for found in page.evaluate(LOOK)]
+    return [f"{address}: {found}" for found in page.evaluate(LOOK) + faults(page)]
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
