@@ -37,7 +37,6 @@ def test_refused_lines_are_told_and_end_with_status_1(cast, tmp_path):
     assert (status, told["counts"]["examples"], told["rejected_count"]) == (0, 1, 1)
 
 
-@pytest.mark.django_db(transaction=True)
 def test_an_interrupted_import_leaves_nothing_and_is_not_taken_up(cast, tmp_path, monkeypatch):
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(9)))
     monkeypatch.setattr(reading, "ROWS", 3)

@@ -1,16 +1,16 @@
 """`manage.py import_dataset FILE --name NAME`: imports a file here and now, and prints one JSON object."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError, CommandParser
-from django.db import connection
 
 from webapp.accounts.owners import acting_owner
 from webapp.core.commands import JsonCommand
 from webapp.core.jsonlines import printed
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries, services
 from webapp.datasets.importers import REGISTRY
 from webapp.datasets.models import ImportJob
@@ -49,9 +49,9 @@ class Command(JsonCommand):
         try:
             services.run_import(job.pk)
         except KeyboardInterrupt:
-            connection.close()  # whatever it was in the middle of; its locks go with it
-            services.cancel_import(owner, job)
-            services.run_import(job.pk)
+            with suppress(Conflict):  # it was over in the same moment
+                services.cancel_import(owner, job)
+                services.run_import(job.pk)
         job = ImportJob.objects.select_related("version").get(pk=job.pk)
         self.stdout.write(printed(queries.import_report(job)))
         if job.state != ImportJob.State.FINISHED:
