@@ -169,6 +169,7 @@ def _discard(taken: Taken) -> None:
 
 @transaction.atomic
 def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
+    _unless_cancelled(job, lock=True)  # of what has stored something, its worker is to take it away
     dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
     version = loading.begin(dataset, _lineage(job, bundle, names), job.pk)
     taken = Taken(version.pk, source(bundle), _latest(dataset))
@@ -260,26 +261,30 @@ def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
     return dataset.heldout_share if dataset and dataset.heldout_share is not None else DEFAULT_HELDOUT_SHARE
 
 
+@transaction.atomic
 def _fail(job: ImportJob, error: str) -> None:
-    with transaction.atomic():
-        _end_with_nothing(job, ImportJob.State.FAILED, error)
+    if _end_with_nothing(job, ImportJob.State.FAILED, error):
         audit.record(job.workspace, job.created_by, "import.failed", job, error=error)
 
 
 def cancel(job: ImportJob) -> None:
-    """Ends an import that nobody is at work on, or that is the caller's own."""
+    """Ends an import that has stored nothing, or that the caller carries out."""
     _end_with_nothing(job, ImportJob.State.CANCELLED, CANCELLED)
 
 
-def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> None:
-    job.state, job.error, job.finished_at = state, error, timezone.now()
+def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> bool:
+    """Whether it had not ended before."""
     with transaction.atomic():
+        if not ImportJob.objects.select_for_update().filter(pk=job.pk, state__in=WAITING).values_list("pk").first():
+            return False
+        job.state, job.error, job.finished_at = state, error, timezone.now()
         if taken := Taken.of(job.taken):
             _discard(taken)
         job.taken = {}
         job.save()
         tell(job)
         announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
+    return True
 
 
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:

@@ -297,7 +297,7 @@ class ImportJob(models.Model):
     heldout_share = models.FloatField(null=True, blank=True)
     keep_good = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
-    cancel_asked = models.BooleanField(default=False)  # while it runs: whoever carries it out is to end it
+    cancel_asked = models.BooleanField(default=False)  # whoever carries it out is to end it
     bytes_total = models.BigIntegerField(default=0)
     bytes_done = models.BigIntegerField(default=0)
     rows_done = models.PositiveIntegerField(default=0)

@@ -177,7 +177,7 @@ def run_import(job_id: int) -> None:
 
 
 def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
-    """A queued import ends at once, a running one as soon as its worker hears of it; neither leaves anything behind.
+    """An import that has stored nothing ends at once, another as soon as its worker hears of it; nothing of it stays.
 
     Asking twice changes nothing; Conflict where the import was over before it was asked.
     """
@@ -188,10 +188,10 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
             raise Conflict(f"The import has {job.state} already.", code="no_such_move")
         if job.state == State.CANCELLED or job.cancel_asked:
             return job
-        if job.state == State.QUEUED:
+        job.cancel_asked = True
+        if not job.taken:  # queued, or waiting until another import into its dataset is over
             imports.cancel(job)
         else:
-            job.cancel_asked = True
             job.save(update_fields=["cancel_asked"])
             imports.tell(job)
             enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up

@@ -3,6 +3,7 @@
 import json
 import signal
 import time
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from tests.webapp.webhooks.told import listen
 from tests.webapp.webhooks.told import told as announced
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
-from webapp.datasets import imports, loading, services
+from webapp.datasets import imports, loading, services, versions
 from webapp.datasets.models import Dataset, DatasetVersion, Example, ImportJob, VersionMember, WordHits
 
 from .conftest import row
@@ -87,6 +88,22 @@ def test_a_queued_import_ends_at_once_and_is_not_taken_up(cast, uploaded):
     assert not Path(job.file_path).exists()
     services.run_import(job.pk)
     assert services.requeue_lost_imports() == 0 and nothing_left()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_one_that_waits_for_another_import_into_its_dataset_ends_at_once(cast, tmp_path, uploaded):
+    listen(cast.owner)
+    job = uploaded("".join(json.dumps(row(f"e{i}")) + "\n" for i in range(5)))
+    with ExitStack() as other:
+        other.enter_context(versions.alone(job.workspace_id, "demo"))
+        with worker_on(job, begun=False) as worker:
+            assert services.cancel_import(cast.researcher, job).state == State.CANCELLED
+            other.close()
+            assert worker.wait(60) == 0
+    job.refresh_from_db()
+    assert (job.state, job.error) == (State.CANCELLED, imports.CANCELLED)
+    assert not Path(job.file_path).exists() and nothing_left()
+    assert [event for event, _ in announced()] == ["import.failed"]
 
 
 def test_asking_twice_changes_nothing_and_too_late_is_said(cast, uploaded, importing):

@@ -39,18 +39,20 @@ def queued(cast, path, content, name="killed", **options) -> ImportJob:
 
 
 @contextmanager
-def worker_on(job: ImportJob) -> Iterator[subprocess.Popen]:
-    """Begins when some of the job's batches are stored; what is left of the process in the end is killed."""
+def worker_on(job: ImportJob, begun: bool = True) -> Iterator[subprocess.Popen]:
+    """Begins when some of the job's batches are stored, or with `begun=False` once the worker has the job. What is left of
+    the process in the end is killed.
+    """
     env = {**os.environ, "DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
     worker = subprocess.Popen([sys.executable, "-c", SLOW_WORKER, str(job.pk)], env=env, cwd=ROOT)
     try:
         until = time.monotonic() + 120
         while time.monotonic() < until and worker.poll() is None:
             job.refresh_from_db()
-            if job.rows_done >= 3 * BATCH:
+            if job.rows_done >= 3 * BATCH or (not begun and job.state == ImportJob.State.RUNNING):
                 break
             time.sleep(0.02)
-        assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS
+        assert job.state == ImportJob.State.RUNNING and 3 * BATCH * begun <= job.rows_done < ROWS
         yield worker
     finally:
         worker.kill()
