@@ -159,6 +159,8 @@ def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
         return taken
     with transaction.atomic():
         _discard(taken)
+        job.taken = {}
+        job.save(update_fields=["taken"])
     return None
 
 
@@ -169,10 +171,10 @@ def _discard(taken: Taken) -> None:
 
 @transaction.atomic
 def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
-    _unless_cancelled(job, lock=True)  # of what has stored something, its worker is to take it away
     dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
     version = loading.begin(dataset, _lineage(job, bundle, names), job.pk)
     taken = Taken(version.pk, source(bundle), _latest(dataset))
+    _unless_cancelled(job, lock=True)  # from here on there is something that its worker must take away
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
     job.bytes_total = bundle.size
     job.taken = taken.as_json()

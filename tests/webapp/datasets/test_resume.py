@@ -125,6 +125,25 @@ def test_a_file_that_changed_meanwhile_is_read_from_its_start(stopped, converted
     assert Example.objects.count() == 6
 
 
+@pytest.mark.parametrize("how", ["the file goes", "it is cancelled"])
+def test_one_that_cannot_start_over_ends_and_leaves_nothing(how, cast, stopped, monkeypatch):
+    job = stopped([row(f"e{i}") for i in range(8)])
+    Path(job.file_path).write_text("\n")  # so what it had stored is of no use
+    begin = loading.begin
+
+    def too_late(*args):
+        if how == "the file goes":
+            raise FileNotFoundError
+        services.cancel_import(cast.researcher, job)
+        return begin(*args)
+
+    monkeypatch.setattr(loading, "begin", too_late)
+    services.run_import(job.pk)
+    job.refresh_from_db()
+    assert job.state == ("failed" if how == "the file goes" else "cancelled"), job.error
+    assert not Example.objects.exists() and not DatasetVersion.every.exists() and not Dataset.every.exists()
+
+
 def test_a_version_made_meanwhile_keeps_its_sides(stopped, importing, converted):
     job = stopped([row(f"e{i}", split="train") for i in range(8)], name="both", file_name="first.jsonl")
     other = importing([row("e0", split="heldout")], name="both", file_name="second.jsonl")
