@@ -18,7 +18,7 @@ from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
 from webapp.annotation.api import routers as annotation
 from webapp.core.openapi import DescribedAPI
-from webapp.core.problems import Problem
+from webapp.core.problems import UNNAMED, Problem, told
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
@@ -68,12 +68,8 @@ def error(
     fields: list[dict[str, str]] | None = None,
     extra: dict[str, object] | None = None,
 ) -> HttpResponse:
-    """The one shape of every error: a code for programs, a message for people, the fields at fault, an id to quote.
-
-    `extra` stands beside it: what a program needs to get out of the situation, such as the draft that is stored now.
-    """
-    body = {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}
-    return api.create_response(request, {"error": body, **(extra or {})}, status=status)
+    """`extra` stands beside it: what a program needs to get out of the situation, such as the draft that is stored now."""
+    return api.create_response(request, told(request, code, message, fields) | (extra or {}), status=status)
 
 
 @api.exception_handler(ValidationError)
@@ -118,7 +114,7 @@ def _http(request: HttpRequest, exc: HttpError) -> HttpResponse:
 
 @api.exception_handler(PermissionDenied)
 def _denied(request: HttpRequest, exc: PermissionDenied) -> HttpResponse:
-    return error(request, 403, "forbidden", str(exc) or "Not allowed.")
+    return error(request, 403, "forbidden", str(exc) or UNNAMED[403][1])
 
 
 @api.exception_handler(Http404)
@@ -144,7 +140,7 @@ def _unstorable(request: HttpRequest, exc: Exception) -> HttpResponse:
 
 def _away(request: HttpRequest, exc: Exception) -> HttpResponse:
     logger.error("the database does not answer: %s", exc)
-    response = error(request, 503, "unavailable", "The database is away; trying again helps.")
+    response = error(request, 503, *UNNAMED[503])
     response["Retry-After"] = str(RETRY_AFTER_S)
     return response
 
@@ -164,7 +160,7 @@ def _value(request: HttpRequest, exc: ValueError) -> HttpResponse:
 @api.exception_handler(Exception)
 def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
     logger.exception("error %s in %s %s", getattr(request, "id", ""), request.method, request.path, exc_info=exc)
-    return error(request, 500, "internal", "Something broke on our side. Quote the id when you report it.")
+    return error(request, 500, *UNNAMED[500])
 
 
 _catch(_unstorable, DataError)

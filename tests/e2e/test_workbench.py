@@ -335,9 +335,15 @@ def test_a_paused_project_does_not_say_that_nothing_is_left(bench, project):
     expect(bench.page.locator("#work-count")).to_have_text("0 done")
 
 
-def test_who_is_signed_out_loses_nothing(bench):
+def sign_out(bench) -> list:
+    """As when the session ends meanwhile; the cookies that sign in again."""
     cookies = bench.page.context.cookies()
     bench.page.context.clear_cookies()
+    return cookies
+
+
+def test_who_is_signed_out_loses_nothing(bench):
+    cookies = sign_out(bench)
     bench.press("2", "r")
     bench.type("written after the session ended")
     bench.says("Signed out, kept in this browser")
@@ -355,8 +361,7 @@ def sign_in_elsewhere(bench, cookies) -> None:
 
 
 def test_who_signs_in_again_in_another_tab_goes_on_without_loading_the_page(bench):
-    cookies = bench.page.context.cookies()
-    bench.page.context.clear_cookies()
+    cookies = sign_out(bench)
     bench.press("2", "r")
     bench.type("still here")
     bench.says("Signed out, kept in this browser")
@@ -367,8 +372,7 @@ def test_who_signs_in_again_in_another_tab_goes_on_without_loading_the_page(benc
 
 
 def test_a_submission_that_waits_for_signing_in_says_so_and_goes_out_then(bench):
-    cookies = bench.page.context.cookies()
-    bench.page.context.clear_cookies()
+    cookies = sign_out(bench)
     answer(bench, "2", "clearer")
     bench.on_task(1)
     bench.says("Signed out; 1 submission waits to be sent")

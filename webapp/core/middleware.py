@@ -8,14 +8,7 @@ from secrets import token_hex
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 
-FOREIGN = {  # what went wrong before a request reached the API: code, message
-    400: ("bad_request", "The request cannot be read."),
-    403: ("forbidden", "Not allowed."),
-    404: ("not_found", "There is no such address, or it is not yours to see."),
-    405: ("method_not_allowed", "This address does not take that method; the header Allow names those it takes."),
-    500: ("internal", "Something broke on our side. Quote the id when you report it."),
-    503: ("unavailable", "The database is away; trying again helps."),
-}
+from .problems import UNNAMED, told
 
 current_request_id: ContextVar[str] = ContextVar("current_request_id", default="-")
 
@@ -63,9 +56,8 @@ class ApiErrorsMiddleware:
 
 def _in_api_shape(request: HttpRequest, response: HttpResponse) -> None:
     """In place, so that headers such as `Allow` and `Retry-After` stay."""
-    code, message = FOREIGN.get(response.status_code, ("error", response.reason_phrase))
-    body: dict[str, object] = {"code": code, "message": message, "fields": [], "id": getattr(request, "id", "")}
-    response.content = json.dumps({"error": body}).encode()
+    code, message = UNNAMED.get(response.status_code, ("error", response.reason_phrase))
+    response.content = json.dumps(told(request, code, message)).encode()
     response["Content-Type"] = "application/json; charset=utf-8"
     response["Content-Length"] = str(len(response.content))
 

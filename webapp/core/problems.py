@@ -1,6 +1,24 @@
 """What services raise when a request cannot be carried out; pages and the API each show it in their own way."""
 
 from dataclasses import dataclass, field
+from typing import Any
+
+from django.http import HttpRequest
+
+UNNAMED = {  # code and message of an error that has none of its own, by status
+    400: ("bad_request", "The request cannot be read."),
+    403: ("forbidden", "Not allowed."),
+    404: ("not_found", "There is no such address, or it is not yours to see."),
+    405: ("method_not_allowed", "This address does not take that method; the header Allow names those it takes."),
+    500: ("internal", "Something broke on our side. Quote the id when you report it."),
+    503: ("unavailable", "The database is away; trying again helps."),
+}
+
+
+def told(request: HttpRequest, code: str, message: str, fields: list[dict[str, str]] | None = None) -> dict[str, Any]:
+    """The one shape of every error of the API: a code for programs, a message for people, the fields at fault, and an id
+    to quote."""
+    return {"error": {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}}
 
 
 @dataclass

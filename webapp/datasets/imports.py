@@ -274,18 +274,18 @@ def cancel(job: ImportJob) -> None:
     _end_with_nothing(job, ImportJob.State.CANCELLED, CANCELLED)
 
 
+@transaction.atomic
 def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> bool:
     """Whether it had not ended before."""
-    with transaction.atomic():
-        if not ImportJob.objects.select_for_update().filter(pk=job.pk, state__in=WAITING).values_list("pk").first():
-            return False
-        job.state, job.error, job.finished_at = state, error, timezone.now()
-        if taken := Taken.of(job.taken):
-            _discard(taken)
-        job.taken = {}
-        job.save()
-        tell(job)
-        announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
+    if not ImportJob.objects.select_for_update().filter(pk=job.pk, state__in=WAITING).values_list("pk").first():
+        return False
+    job.state, job.error, job.finished_at = state, error, timezone.now()
+    if taken := Taken.of(job.taken):
+        _discard(taken)
+    job.taken = {}
+    job.save()
+    tell(job)
+    announce(job.workspace_id, "import.failed", {"import": job.pk, "name": job.dataset_name, "error": error})
     return True
 
 

@@ -1,17 +1,14 @@
 """Work over whole projects goes on when its worker died, without anybody opening a page, and is done once."""
 
-import os
-import signal
 import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from tests.cast import ApiClient
+from tests.workers import kill, worker
 from trainer.rewards.alignment import WORDS
 from webapp.annotation.models import AgreementReport, Job, Resolution, TaskReview
 from webapp.annotation.services import jobs, matching, publish, review, standing, upkeep
@@ -74,19 +71,9 @@ def project(cast):
 
 
 def kill_a_worker_of(job: Job) -> None:
-    settings = connection.settings_dict
-    place = f"{settings['USER']}:{settings['PASSWORD'] or ''}@{settings['HOST'] or ''}:{settings['PORT'] or ''}"
-    url = f"postgresql://{place}/{settings['NAME']}"
-    if settings["HOST"].startswith("/"):
-        url = f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
-    env = {**os.environ, "DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
-    code = WORKER.format(stuck=STUCK[job.kind])
-    worker = subprocess.Popen([sys.executable, "-c", code, str(job.pk)], env=env, cwd=ROOT, stdout=subprocess.PIPE)
-    with worker:
-        assert worker.stdout.readline() == b"half\n"
-        worker.send_signal(signal.SIGKILL)
-    with locks.alone(locks.Work.PROJECT_JOB, job.pk, wait=True):  # once the server has noticed
-        job.refresh_from_db()
+    with worker(WORKER.format(stuck=STUCK[job.kind]), job, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"half\n"
+        kill(process, job, locks.Work.PROJECT_JOB)
     assert job.state == Job.State.RUNNING
 
 

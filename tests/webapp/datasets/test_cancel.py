@@ -1,9 +1,9 @@
 """An import that is cancelled leaves nothing behind, whoever is at work on it and whenever it is asked."""
 
 import json
-import signal
 import time
 from contextlib import ExitStack
+from io import BytesIO
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,8 @@ from django.db import connection
 from tests.at_once import at_once
 from tests.webapp.webhooks.told import listen
 from tests.webapp.webhooks.told import told as announced
+from tests.workers import kill
+from webapp.core import locks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict
 from webapp.datasets import imports, loading, services, versions
@@ -36,18 +38,10 @@ def uploaded(cast):
     """A queued import of an upload, as the page and the API begin it."""
 
     def run(content: str, **options) -> ImportJob:
-        path = services.store_upload("rows.jsonl", _Text(content))
+        path = services.store_upload("rows.jsonl", BytesIO(content.encode()))
         return services.start_import(cast.researcher, path, name="demo", queue=False, **options)
 
     return run
-
-
-class _Text:
-    def __init__(self, content: str) -> None:
-        self.parts = [content.encode()]
-
-    def read(self, size: int, /) -> bytes:
-        return self.parts.pop() if self.parts else b""
 
 
 @pytest.mark.django_db(transaction=True)
@@ -71,9 +65,7 @@ def test_a_running_import_ends_within_moments_and_takes_away_what_it_stored(cast
 def test_what_a_dead_worker_stored_is_taken_away_by_the_next(cast, tmp_path):
     job = queued(cast, tmp_path / "rows.jsonl", lines())
     with worker_on(job) as worker:
-        worker.send_signal(signal.SIGKILL)
-        worker.wait()
-    time.sleep(0.2)  # until the server has noticed, and let go of the locks
+        kill(worker, job, locks.Work.IMPORT)
     services.cancel_import(cast.researcher, job)
     assert Example.objects.exists()
     services.run_import(job.pk)  # what it has queued

@@ -2,14 +2,14 @@
 
 import json
 import os
-import signal
-import time
 import zipfile
 from pathlib import Path
 
 import pytest
 from django.db import DataError, OperationalError, connection
 
+from tests.workers import kill
+from webapp.core import locks
 from webapp.datasets import explore, loading, queries, reading, services, words
 from webapp.datasets.filters import parse
 from webapp.datasets.importers.base import Importer
@@ -35,10 +35,7 @@ def killed(cast, tmp_path):
     def run(content, **options):
         job = queued(cast, tmp_path / "rows.jsonl", content, **options)
         with worker_on(job) as worker:
-            worker.send_signal(signal.SIGKILL)
-            assert worker.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
-        time.sleep(0.2)  # until the server has noticed, and let go of the locks
-        job.refresh_from_db()
+            kill(worker, job, locks.Work.IMPORT)
         assert job.state == ImportJob.State.RUNNING and 3 * BATCH <= job.rows_done < ROWS
         return job
 

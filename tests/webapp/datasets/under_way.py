@@ -1,19 +1,16 @@
 """An import in the middle, its worker a process of its own that takes its time."""
 
 import json
-import os
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from django.db import connection
-
+from tests.workers import worker
 from webapp.datasets import services
 from webapp.datasets.models import ImportJob
 
-from .conftest import ROOT, row
+from .conftest import row
 
 ROWS, BATCH = 400, 20
 SLOW_WORKER = f"""
@@ -43,25 +40,16 @@ def worker_on(job: ImportJob, begun: bool = True) -> Iterator[subprocess.Popen]:
     """Begins when some of the job's batches are stored, or with `begun=False` once the worker has the job. What is left of
     the process in the end is killed.
     """
-    env = {**os.environ, "DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
-    worker = subprocess.Popen([sys.executable, "-c", SLOW_WORKER, str(job.pk)], env=env, cwd=ROOT)
+    process = worker(SLOW_WORKER, job)
     try:
         until = time.monotonic() + 120
-        while time.monotonic() < until and worker.poll() is None:
+        while time.monotonic() < until and process.poll() is None:
             job.refresh_from_db()
             if job.rows_done >= 3 * BATCH or (not begun and job.state == ImportJob.State.RUNNING):
                 break
             time.sleep(0.02)
         assert job.state == ImportJob.State.RUNNING and 3 * BATCH * begun <= job.rows_done < ROWS
-        yield worker
+        yield process
     finally:
-        worker.kill()
-        worker.wait()
-
-
-def _url() -> str:
-    settings = connection.settings_dict
-    place = f"{settings['USER']}:{settings['PASSWORD'] or ''}@{settings['HOST'] or ''}:{settings['PORT'] or ''}"
-    if settings["HOST"].startswith("/"):
-        return f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
-    return f"postgresql://{place}/{settings['NAME']}"
+        process.kill()
+        process.wait()

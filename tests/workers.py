@@ -1,0 +1,37 @@
+"""Workers in processes of their own, on the database of the test: what it means to be killed."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.db import connection
+from django.db.models import Model
+
+from webapp.core import locks
+
+ROOT = Path(__file__).parents[1]
+
+
+def worker(code: str, job: Model, **options: Any) -> subprocess.Popen:
+    """Runs `code` with the job's id as its argument."""
+    env = {**os.environ, "DATABASE_URL": _url(), "DJANGO_SETTINGS_MODULE": "webapp.settings", "PYTHONPATH": str(ROOT)}
+    return subprocess.Popen([sys.executable, "-c", code, str(job.pk)], env=env, cwd=ROOT, **options)
+
+
+def kill(process: subprocess.Popen, job: Model, work: locks.Work) -> None:
+    """Returns once the server has noticed; the job is read again."""
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, "the worker ended before it could be killed"
+    with locks.alone(work, job.pk, wait=True):
+        job.refresh_from_db()
+
+
+def _url() -> str:
+    settings = connection.settings_dict
+    place = f"{settings['USER']}:{settings['PASSWORD'] or ''}@{settings['HOST'] or ''}:{settings['PORT'] or ''}"
+    if settings["HOST"].startswith("/"):
+        return f"postgresql://{settings['USER']}@/{settings['NAME']}?host={settings['HOST']}"
+    return f"postgresql://{place}/{settings['NAME']}"
