@@ -32,3 +32,33 @@ def test_a_file_is_shown_before_it_has_a_name_then_imported_and_read_page_by_pag
     expect(shown).to_have_count(70)
     page.get_by_role("link", name="Train on it").click()
     expect(page.locator("#f-dataset option:checked")).to_contain_text("Questions")
+
+
+def test_a_waiting_import_is_cancelled_also_by_a_press_during_which_its_card_is_drawn_anew(
+    open_page, as_researcher, tmp_path
+):
+    file = tmp_path / "questions.jsonl"
+    file.write_text('{"prompt": "Why?", "chosen": "So.", "rejected": "No."}\n')
+    page = open_page(as_researcher)
+    page.goto("/datasets/import")
+    page.set_input_files("#id_file", file)
+    page.fill("#id_name", "Questions")
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.wait_for_url("**/imports/*")
+    other = page.context.new_page()
+    other.goto(page.url)
+    page.bring_to_front()
+    page.get_by_role("button", name="Cancel").hover()
+    page.mouse.down()
+    with page.expect_response("**/imports/*"):
+        pass
+    page.wait_for_timeout(500)  # until it is drawn
+    page.mouse.up()
+    expect(page.get_by_text("The import was cancelled. Nothing was imported.")).to_be_visible()
+    other.bring_to_front()
+    expect(other.get_by_text("The import was cancelled. Nothing was imported.")).to_be_visible()
+    asked = []
+    other.on("request", lambda request: asked.append(request.url))
+    other.wait_for_timeout(4_500)
+    assert not asked  # it is over
+    assert ImportJob.objects.get().state == ImportJob.State.CANCELLED
