@@ -1,40 +1,22 @@
 """Recipes and their schemas. Importable without torch: the web form, the API and the trainer share them."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import ValidationError
 
+from . import policy
 from .errors import ConfigInvalid, FieldProblem
 from .policy import PolicyConfig
 from .policy_objective import CHOICES
+from .recipe import Recipe, RecipeConfig
 
-__all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "resolve"]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a run can do. `needs` names what an example of the dataset must have."""
-
-    name: str
-    title: str
-    summary: str
-    schema: type[PolicyConfig]
-    needs: tuple[str, ...]
+__all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "RecipeConfig", "resolve"]
 
 
-RECIPES: dict[str, Recipe] = {
-    "policy": Recipe(
-        name="policy",
-        title="Policy from rubrics",
-        summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
-        schema=PolicyConfig,
-        needs=("rubric",),
-    ),
-}
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (policy.RECIPE,)}
 
 
-def resolve(recipe: str, raw: dict[str, Any]) -> PolicyConfig:
+def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
     """The complete config of a run, defaults filled in. Raises ConfigInvalid with every problem, by field."""
     if recipe not in RECIPES:
         raise ConfigInvalid([FieldProblem("recipe", f"unknown recipe {recipe!r}; known: {', '.join(RECIPES)}")])

@@ -1,29 +1,17 @@
 """Recipe `policy`: reinforcement learning from rubrics and verifiers (METHODS 6 and 7)."""
 
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
 from . import policy_objective
 from .errors import FieldProblem
 from .fields import Section, knob
+from .metrics import COMMON
 from .policy_objective import Grpo, Objective
+from .recipe import Amount, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from .runner import Runner
 from .sampler import Sampler
-
-
-class Lora(Section):
-    """Low-rank adapters on every linear layer. Off: all weights are trained."""
-
-    rank: int = knob(16, "Rank of the adapters", ge=1, le=512)
-    alpha: float = knob(32.0, "Scale of the adapters; their output is multiplied by alpha / rank", gt=0)
-
-
-class Model(Section):
-    name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1)
-    dtype: Literal["float32", "bfloat16"] = knob(
-        "float32", "Precision of the model; what is trained is kept in float32 in either case"
-    )
-    lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
+from .sections import Evaluation, Optim
 
 
 class Data(Section):
@@ -68,32 +56,11 @@ class RewardComponent(Section):
     soft_tokens: int = knob(48, "Soft limit, with `overlong`", unit="tokens", ge=1, advanced=True)
 
 
-class Optim(Section):
-    optimizer: Literal["adamw", "muon"] = knob(
-        "adamw", "`muon`: Muon for the matrices of the layers, AdamW for embeddings, head and norms"
-    )
-    lr: float = knob(2e-4, "Peak learning rate", gt=0, le=1)
-    schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
-    warmup_steps: int = knob(0, "Steps of linear warm-up", unit="steps", ge=0)
+class PolicyOptim(Optim):
     minibatch_size: int | None = knob(
         None, "Responses per optimiser update; empty: the whole step in one update", unit="responses", ge=1
     )
     epochs_per_step: int = knob(1, "Passes over each step's responses", ge=1, le=16, advanced=True)
-    weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
-    beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
-    beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
-    momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True)
-    grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
-    micro_batch_tokens: int = knob(
-        1024,
-        "Tokens per forward pass: more feeds a GPU better, less needs less memory",
-        unit="tokens",
-        ge=64,
-        advanced=True,
-    )
-    recompute_activations: bool = knob(
-        False, "Compute each layer again in the backward pass instead of keeping its activations", advanced=True
-    )
     processes: int = knob(
         1,
         "Processes that train one model together, each with a share of its weights; as many as there are GPUs",
@@ -104,36 +71,23 @@ class Optim(Section):
     )
 
 
-class Evaluation(Section):
-    every: int = knob(
-        10, "Steps between evaluations on the held-out split; 0: only before and after", unit="steps", ge=0
-    )
-    max_examples: int = knob(40, "Held-out prompts used, the first in the dataset's order", ge=0)
+class PolicyEvaluation(Evaluation):
     samples: int = knob(1, "Responses per held-out prompt; more than one needs a temperature above 0", ge=1, le=1000)
     temperature: float = knob(0.0, "0 decodes greedily", ge=0, le=5)
 
 
-class Checkpoint(Section):
-    every: int = knob(10, "Steps between checkpoints; the last step is always kept", unit="steps", ge=1)
-    keep: int = knob(2, "Newest checkpoints kept", ge=1)
-
-
-class PolicyConfig(Section):
+class PolicyConfig(RecipeConfig):
     """Sample, score with the rubric, update the policy; evaluate without the scaffold."""
 
-    steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
-    seed: int = knob(0, "Fixes data order, sampling and initial adapters", ge=0, lt=2**31)
-    model: Model = Model()
     data: Data = Data()
     rollout: Rollout = Rollout()
     sampler: Sampler = Sampler()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
     rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
     objective: Objective = Grpo()
-    optim: Optim = Optim()
+    optim: PolicyOptim = PolicyOptim()
     runner: Runner = Runner()
-    evaluation: Evaluation = Evaluation()
-    checkpoint: Checkpoint = Checkpoint()
+    evaluation: PolicyEvaluation = PolicyEvaluation()
 
     @property
     def batch_size(self) -> int:
@@ -141,7 +95,7 @@ class PolicyConfig(Section):
         return self.rollout.prompts_per_step * self.rollout.group_size
 
     def problems(self) -> Iterator[FieldProblem]:
-        """Combinations of single valid values that cannot work together."""
+        yield from super().problems()
         yield from self._batch_problems()
         yield from self._group_problems()
         names = [component.name for component in self.rewards]
@@ -166,8 +120,37 @@ class PolicyConfig(Section):
                 "the scaffold falls with a prompt's place in the data, which quotas leave; set scaffold.step to 'constant' "
                 "or use no scaffold",
             )
-        if self.optim.warmup_steps > self.steps:
-            yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
+
+    def memory_knobs(self) -> str:
+        return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"
+
+    def _sampling_knobs(self) -> str:
+        rollout, sampler = self.rollout, self.sampler
+        knobs = [
+            f"sampler.max_batch (now {sampler.max_batch})",
+            f"rollout.max_new_tokens (now {rollout.max_new_tokens})",
+        ]
+        if sampler.kind != "local":
+            knobs.append(f"sampler.kv_cache_gb (now {sampler.kv_cache_gb:g})")
+        if self.runner.kind == "async":
+            knobs.append(f"runner.workers (now {self.runner.workers}), each of which holds a copy of the model")
+        return f"lower {' or '.join(knobs)}"
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        p, g = whole_number(raw, "rollout", "prompts_per_step"), whole_number(raw, "rollout", "group_size")
+        steps, longest = whole_number(raw, "steps"), whole_number(raw, "rollout", "max_new_tokens")
+        mini, epochs = whole_number(raw, "optim", "minibatch_size"), whole_number(raw, "optim", "epochs_per_step")
+        batch = p * g if p and g else None
+        updates = -(-batch // mini) * epochs if batch and mini and epochs else epochs
+        total = batch * steps if batch and steps else None
+        tokens = total * longest if total and longest else None
+        return [
+            Amount("Responses per step", batch, f"{p or '–'} prompts × {g or '–'} responses"),
+            Amount("Updates per step", updates, "mini-batches × epochs"),
+            Amount("Responses in all", total, f"over {steps or '–'} steps"),
+            Amount("Tokens at most", tokens, f"{longest or '–'} per response"),
+        ]
 
     def _batch_problems(self) -> Iterator[FieldProblem]:
         size = self.optim.minibatch_size
@@ -192,3 +175,28 @@ class PolicyConfig(Section):
             )
         if scaffold and (why := policy_objective.scaffold_problem(self.objective, scaffold.ratio_mode)):
             yield FieldProblem("scaffold.ratio_mode", why)
+
+
+RECIPE = Recipe(
+    name="policy",
+    title="Policy from rubrics",
+    summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
+    schema=PolicyConfig,
+    needs=(Need("rubrics", "prompts with a rubric"),),
+    slots=(
+        Slot("base", "model.name"),
+        Slot("teacher", "objective.teacher", when=("name", ("distill",))),
+    ),
+    headline="eval/rubric_score",
+    stats=("eval/rubric_score", "reward/mean"),
+    metrics=COMMON,
+    samples="rollout",
+    outputs=(Output("policy", "Policy"),),
+    icon="trending-up",
+    paper="Zhou et al., 2025, Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning",
+    example={
+        "steps": 3,
+        "rollout": {"prompts_per_step": 2, "group_size": 2, "max_new_tokens": 8},
+        "evaluation": {"every": 0, "max_examples": 2},
+    },
+)

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from trainer.config.policy import Optim
+from trainer.config.sections import Optim
 
 from .sharding import share_of, whole
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
-from trainer.config.memory import is_shortage, what_to_lower
+from trainer.config.memory import is_shortage
 from trainer.inference.sampling import EngineLost
 from trainer.monitors import RunMonitor
 
@@ -63,7 +63,7 @@ def explain(error: BaseException, config: PolicyConfig) -> str:
     """What a person can do about it; for memory, what to lower."""
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or is_shortage(text):
-        return f"Out of memory. What helps: {what_to_lower(config)}."
+        return f"Out of memory. What helps: {config.memory_knobs()}."
     if isinstance(error, EngineLost):
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
     known = isinstance(error, RunFailed | ValueError | OSError)

@@ -13,7 +13,6 @@ from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, Ray
 from torch import Tensor
 
 from trainer.config import PolicyConfig
-from trainer.config.memory import what_to_lower
 from trainer.loops.errors import RunFailed
 from trainer.loops.learner import Sequence_
 from trainer.loops.update import NotFinite, Updater, UpdateReport
@@ -191,7 +190,7 @@ class ShardedLearner:
             if isinstance(reason, RayActorError | OutOfMemoryError):
                 return RunFailed(
                     f"{who} was lost, so the others were ended. Resume goes on from the last checkpoint. If memory ran "
-                    f"out, what helps is: {what_to_lower(self._config)}."
+                    f"out, what helps is: {self._config.memory_knobs()}."
                 )
             if isinstance(reason, GetTimeoutError) and "timed out" in str(error).lower():
                 return RunFailed(

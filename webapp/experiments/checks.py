@@ -52,16 +52,16 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems.append(FieldProblem("dataset", _missing(dataset)))
     elif recipe in RECIPES:
         problems += _data_problems(RECIPES[recipe], version, config.evaluation.max_examples if config else 0)
-    registered = teacher = None
+    models: dict[str, RegisteredModel | None] = {}
     if config:
-        registered = _model(membership, "model.name", config.model.name, problems)
-        if config.objective.name == "distill":
-            teacher = _model(membership, "objective.teacher", config.objective.teacher, problems)
+        for slot in RECIPES[recipe].filled(config):
+            models[slot.role] = _model(membership, slot.path, slot.name, problems)
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
-    if problems or config is None or version is None or registered is None:
+    base = models.get("base")
+    if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
-    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, registered, teacher)
+    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, models.get("teacher"))
 
 
 def _model(membership: Membership, field: str, name: str, problems: list[FieldProblem]) -> RegisteredModel | None:
@@ -97,14 +97,13 @@ def _missing(choice: DatasetChoice) -> str:
 def _data_problems(recipe: Recipe, version: DatasetVersion, heldout_wanted: int) -> list[FieldProblem]:
     members = VersionMember.objects.filter(version=version)
     train = members.exclude(example__split="heldout")
-    if "rubric" in recipe.needs:
-        usable, what = train.filter(example__criteria_count__gt=0), "training examples with a rubric"
-    else:
-        usable, what = train, "training examples"
+    rubrics = any(need.count == "rubrics" for need in recipe.needs)
+    usable = train.filter(example__criteria_count__gt=0) if rubrics else train
     found = []
     if not usable.exists():
+        what = "training " + (recipe.needs[0].words if recipe.needs else "examples")
         found.append(FieldProblem("dataset", f"{version} has no {what}, which {recipe.title!r} needs"))
-    elif "rubric" in recipe.needs and version.counts.get("verifiable_criteria") == 0:
+    elif rubrics and version.counts.get("verifiable_criteria") == 0:
         reason = (
             f"no criterion of {version} has a verifier, so no response could be scored; add verifiers to its rubrics"
         )

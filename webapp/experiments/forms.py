@@ -46,7 +46,8 @@ class RunForm:
         versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).order_by(
             "dataset__name", "-number"
         )
-        usable = {"counts__verifiable_criteria__gt": 0} if "rubric" in RECIPES[form.recipe].needs else {}
+        needed = {need.count for need in RECIPES[form.recipe].needs}
+        usable = {"counts__verifiable_criteria__gt": 0} if "rubrics" in needed else {}
         found = versions.filter(dataset__name=dataset).first() or versions.filter(**usable).first() or versions.first()
         form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
         if models and form.raw["model"]["name"] not in models:
@@ -120,7 +121,8 @@ class RunForm:
 
     @property
     def derived(self) -> list[dict[str, str]]:
-        return derived(self.raw)
+        amounts = RECIPES[self.recipe].schema.amounts(self.raw)
+        return [{"label": each.label, "value": _count(each.value), "how": each.how} for each in amounts]
 
     def check(self) -> bool:
         """Fills `problems`; True if a run could be launched as it stands."""
@@ -208,29 +210,6 @@ def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
     size = f" · {count:,} examples" if isinstance(count, int) else ""
     return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}"
-
-
-def derived(raw: dict[str, Any]) -> list[dict[str, str]]:
-    """What the numbers of a policy config amount to; a dash where a number is missing or not one."""
-    p, g = _whole(raw, "rollout", "prompts_per_step"), _whole(raw, "rollout", "group_size")
-    steps, longest = _whole(raw, "steps"), _whole(raw, "rollout", "max_new_tokens")
-    mini, epochs = _whole(raw, "optim", "minibatch_size"), _whole(raw, "optim", "epochs_per_step")
-    batch = p * g if p and g else None
-    updates = -(-batch // mini) * epochs if batch and mini and epochs else epochs
-    total = batch * steps if batch and steps else None
-    tokens = total * longest if total and longest else None
-    return [
-        {"label": "Responses per step", "value": _count(batch), "how": f"{p or '–'} prompts × {g or '–'} responses"},
-        {"label": "Updates per step", "value": _count(updates), "how": "mini-batches × epochs"},
-        {"label": "Responses in all", "value": _count(total), "how": f"over {_count(steps)} steps"},
-        {"label": "Tokens at most", "value": _count(tokens), "how": f"{_count(longest)} per response"},
-    ]
-
-
-def _whole(raw: Any, *path: str) -> int | None:
-    for part in path:
-        raw = raw.get(part) if isinstance(raw, dict) else None
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
 
 
 def _count(value: int | None) -> str:

@@ -16,7 +16,6 @@ from django.db.models import F
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve
-from trainer.config.memory import what_to_lower
 from webapp.core.addresses import internal_url
 from webapp.core.tasks import enqueue
 
@@ -202,7 +201,7 @@ def _death(run: Run, job: Job) -> str:
         return end
     killed = f"{end}: it was killed, which is what the system does when memory runs out"
     try:
-        return f"{killed}. What helps: {what_to_lower(resolve(run.recipe, run.config))}"
+        return f"{killed}. What helps: {resolve(run.recipe, run.config).memory_knobs()}"
     except ConfigInvalid:  # launched by an older version: its knobs may have other names now
         return killed
 

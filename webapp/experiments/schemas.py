@@ -243,11 +243,18 @@ class CompareOut(Schema):
     keys: list[str]
 
 
+class RecipeNeedOut(Schema):
+    count: str = Field(description="A key of a dataset version's counts")
+    words: str
+
+
 class RecipeOut(Schema):
     name: str
     title: str
     summary: str
-    needs: list[str]
+    paper: str
+    needs: list[RecipeNeedOut]
+    headline: str = Field(description="The metric that says how good the result is")
 
 
 class RecipeList(Schema):

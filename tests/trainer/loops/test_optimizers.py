@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer import checkpoints
-from trainer.config.policy import Optim
+from trainer.config.sections import Optim
 from trainer.loops.masters import Masters
 from trainer.loops.optimizers import Optimizers
 

@@ -6,7 +6,7 @@ from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.config.policy_objective import CHOICES
 from webapp.core.formtree import Tree
 from webapp.core.problems import Conflict
-from webapp.experiments.forms import RunForm, derived
+from webapp.experiments.forms import RunForm
 from webapp.experiments.models import Run
 from webapp.experiments.pages import config_rows
 from webapp.inference import services as models
@@ -102,12 +102,14 @@ def test_broken_json_is_a_message_and_the_text_stays(cast, version, model, text)
     assert form.group.errors >= 0  # even a config of the wrong shape can be drawn
 
 
-def test_derived_numbers_follow_the_config_and_admit_what_they_do_not_know(tree):
-    values = [item["value"] for item in derived(resolve("policy", {}).model_dump(mode="json"))]
-    assert values == ["32", "1", "1,280", "81,920"]
+def test_derived_numbers_follow_the_config_and_admit_what_they_do_not_know(cast, tree):
+    def derived(raw):
+        return [item["value"] for item in RunForm(cast.researcher, raw=raw).derived]
+
+    assert derived(tree.defaults()) == ["32", "1", "1,280", "81,920"]
     raw = tree.defaults() | {"optim": {"minibatch_size": 8, "epochs_per_step": 2}}
-    assert derived(raw)[1]["value"] == "8"
-    assert derived({"rollout": {"group_size": "many"}})[0]["value"] == "–"
+    assert derived(raw)[1] == "8"
+    assert derived({"rollout": {"group_size": "many"}})[0] == "–"
 
 
 def test_launching_goes_to_the_run_and_the_same_form_launches_once(as_researcher, version, model, tree):

@@ -1,0 +1,215 @@
+"""What a recipe declares: everything that form, API, pages, command line and trainer must know of it. Torch-free.
+
+A recipe is a module of this package (its schema and its declaration) and a module of `trainer.loops` (its stage). One line
+in `trainer.config.RECIPES` and one in `trainer.loops.registry` make it known; nothing else is written per recipe.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pydantic import ConfigDict
+
+from .errors import FieldProblem
+from .fields import Section, knob
+from .sections import Checkpoint, Evaluation, Model, Optim
+
+Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
+"""Which viewer the Samples tab of a run uses."""
+SlotKind = Literal["model", "judge"]
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a dataset version must have. `count` is a key of the version's training counts, `words` name it in the plural.
+
+    `left_out` are counts of what looks usable and is not ("ties"): they are told before the launch. One of the needs
+    that share an `either` is enough.
+    """
+
+    count: str
+    words: str
+    left_out: tuple[tuple[str, str], ...] = ()
+    either: str = ""
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A row that the config names: a model of the registry or a judge version.
+
+    `path` is the dotted place of its name in the config; `*` stands for every item of a list. The slot is empty where
+    the section is switched off, or where the field `when[0]` beside it is not one of `when[1]`.
+    """
+
+    role: str
+    path: str
+    kind: SlotKind = "model"
+    when: tuple[str, tuple[str, ...]] | None = None
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The one home of a metric's meaning. `key` may end in `*`, which stands for names that the config gives.
+
+    Metrics with the same `chart` share one; `title` then names the series. `band` is the key of the standard deviation or
+    error that is drawn around it (`band_times` of it). `optional`: not every run of the recipe emits it.
+    """
+
+    key: str
+    title: str
+    help: str
+    group: str
+    chart: str = ""
+    unit: str = ""
+    better: Literal["", "higher", "lower"] = ""
+    band: str = ""
+    band_times: float = 1.0
+    share: bool = False
+    """Drawn as per cent."""
+    optional: bool = False
+
+    def holds(self, key: str) -> bool:
+        """Whether an emitted key is this metric."""
+        return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a finished run leaves in the registry."""
+
+    role: Literal["policy", "reward_model", "judge", "rubric_writer"]
+    title: str
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A number that follows from the config, shown beside the form; None where it cannot be told yet."""
+
+    label: str
+    value: int | None
+    how: str
+
+
+@dataclass(frozen=True)
+class ResolvedSlot:
+    """A filled slot: `path` is the place in this very config, `name` what stands there."""
+
+    role: str
+    path: str
+    kind: SlotKind
+    name: str
+
+
+_LAST = ("optim", "runner", "evaluation", "checkpoint")
+
+
+def _as_drawn(schema: dict[str, Any]) -> None:
+    """A form begins with what a recipe is about, not with what its base class declares first."""
+    fields = schema.get("properties", {})
+    schema["properties"] = {
+        name: fields[name] for name in sorted(fields, key=lambda name: _LAST.index(name) if name in _LAST else -1)
+    }
+
+
+class RecipeConfig(Section):
+    """What the config of every recipe has. A recipe adds its own fields and may narrow these."""
+
+    model_config = ConfigDict(json_schema_extra=_as_drawn)
+
+    steps: int = knob(40, "Optimisation steps of the run", unit="steps", ge=1, le=10_000_000)
+    seed: int = knob(0, "Fixes data order, sampling and initial weights of what is added", ge=0, lt=2**31)
+    model: Model = Model()
+    optim: Optim = Optim()
+    evaluation: Evaluation = Evaluation()
+    checkpoint: Checkpoint = Checkpoint()
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """Combinations of single valid values that cannot work together. Overriding methods yield from this one."""
+        if self.optim.warmup_steps > self.steps:
+            yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
+
+    def memory_knobs(self) -> str:
+        """What to lower when memory runs out, in words that go on behind a colon, cheapest first."""
+        return ", ".join(self._update_knobs())
+
+    def _update_knobs(self) -> list[str]:
+        knobs = [f"lower optim.micro_batch_tokens (now {self.optim.micro_batch_tokens})"]
+        if not self.optim.recompute_activations:
+            knobs.append("set optim.recompute_activations")
+        if self.model.dtype == "float32":
+            knobs.append("set model.dtype to bfloat16")
+        if self.model.lora is None:
+            knobs.append("train adapters (model.lora) instead of all weights")
+        return knobs
+
+    @classmethod
+    def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
+        """What the numbers of an unchecked config amount to: the box "This run" beside the form."""
+        return [Amount("Steps", whole_number(raw, "steps"), "updates of the weights")]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a run can do. `example` is a config that finishes within a minute on the tiny model; tests and docs run it.
+
+    `headline` is the key of the metric that says how good the result is; `stats` are the keys shown as numbers on top of
+    the run's page.
+    """
+
+    name: str
+    title: str
+    summary: str
+    schema: type[RecipeConfig]
+    needs: tuple[Need, ...]
+    slots: tuple[Slot, ...]
+    headline: str
+    metrics: tuple[Metric, ...]
+    outputs: tuple[Output, ...]
+    example: Mapping[str, Any]
+    stats: tuple[str, ...] = ()
+    samples: Samples = "rollout"
+    icon: str = "flask-conical"
+    paper: str = ""
+    """Where the method is published: authors, year, title."""
+    histograms: tuple[Metric, ...] = field(default=())
+
+    def metric(self, key: str) -> Metric | None:
+        """The declaration of an emitted key: an exact one before a pattern."""
+        found = [metric for metric in self.metrics if metric.holds(key)]
+        return min(found, key=lambda metric: metric.key.endswith("*"), default=None)
+
+    def filled(self, config: RecipeConfig) -> list[ResolvedSlot]:
+        """The slots that this config fills, in the order of declaration."""
+        return [found for slot in self.slots for found in _resolve(slot, config)]
+
+
+def whole_number(raw: Any, *path: str) -> int | None:
+    """A positive whole number in an unchecked config, or None."""
+    for part in path:
+        raw = raw.get(part) if isinstance(raw, Mapping) else None
+    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw > 0 else None
+
+
+def _resolve(slot: Slot, config: RecipeConfig) -> Iterator[ResolvedSlot]:
+    *sections, last = slot.path.split(".")
+    for path, owner in _owners(config, sections, []):
+        if slot.when and getattr(owner, slot.when[0], None) not in slot.when[1]:
+            continue
+        name = getattr(owner, last, None)
+        if name:
+            yield ResolvedSlot(slot.role, ".".join([*path, last]), slot.kind, str(name))
+
+
+def _owners(node: Any, sections: Sequence[str], path: list[str]) -> Iterator[tuple[list[str], Any]]:
+    """The sections that a path leads to; none where one of them is switched off."""
+    if node is None:
+        return
+    if not sections:
+        yield path, node
+        return
+    head, *rest = sections
+    if head == "*":
+        for place, item in enumerate(node):
+            yield from _owners(item, rest, [*path, str(place)])
+    else:
+        yield from _owners(getattr(node, head, None), rest, [*path, head])
