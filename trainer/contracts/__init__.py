@@ -21,6 +21,7 @@ from .events import (
     TokenSpan,
 )
 from .example import Example, Message, Preference, Reason, Response
+from .model_folder import ModelFacts, ModelFile, OutputRole
 from .rubric import Criterion, Rubric, VerifierSpec
 from .verdict import Verdict
 
@@ -38,6 +39,9 @@ __all__ = [
     "LogData",
     "Message",
     "MetricsData",
+    "ModelFacts",
+    "ModelFile",
+    "OutputRole",
     "Preference",
     "ProgressData",
     "Reason",

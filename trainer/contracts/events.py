@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from .base import Record
+from .model_folder import ModelFacts
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
@@ -114,13 +115,23 @@ class StateData(Record):
 
 
 class ArtifactData(Record):
-    """A file set the run leaves behind, such as a checkpoint; `path` is relative to the run's folder."""
+    """A file set the run leaves behind, such as a checkpoint; `path` is relative to the run's folder.
+
+    A `model` is a folder that becomes a row of the registry; `model` says what it is.
+    """
 
     kind: Literal["artifact"] = "artifact"
     role: Literal["checkpoint", "model", "offending_batch"]
     path: str = Field(min_length=1, max_length=500)
     bytes: int = Field(ge=0, lt=2**63)
     digest: str = Field(max_length=64)
+    model: ModelFacts | None = None
+
+    @model_validator(mode="after")
+    def _models_say_what_they_are(self) -> Self:
+        if (self.role == "model") != (self.model is not None):
+            raise ValueError("`model` goes with the role model, and only with it")
+        return self
 
 
 EventData = Annotated[

@@ -1,0 +1,38 @@
+"""What a folder with a trained model holds: the trainer writes it, the registry keeps it."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints
+
+from .base import Record
+
+OutputRole = Literal["policy", "reward_model", "judge", "rubric_writer"]
+FolderFormat = Literal["hf", "peft"]
+Head = Literal["lm", "scalar"]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
+_PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
+FileName = Annotated[str, StringConstraints(pattern=rf"^{_PART}(/{_PART})*$", max_length=200)]
+"""A path below the folder, with `/`: no part of it begins with a dot, so it cannot leave the folder."""
+
+
+class ModelFile(Record):
+    path: FileName
+    bytes: int = Field(ge=0, lt=2**63)
+    digest: Digest
+
+
+class ModelFacts(Record):
+    """A folder that stock transformers (`hf`) or peft (`peft`) loads.
+
+    `name` is that of the output within its run. `head` is `scalar` where the model gives one number per text instead of
+    tokens. `base` is what the run's config calls the model that the run began with, `base_digest` the digest of its
+    weights: an adapter fits no other. `base_digest` is empty where nobody took it.
+    """
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,59}$")
+    role: OutputRole
+    format: FolderFormat
+    head: Head = "lm"
+    base: str = Field(max_length=500)
+    base_digest: Digest | Literal[""] = ""
+    files: tuple[ModelFile, ...] = Field(min_length=1, max_length=2000)

@@ -1,0 +1,127 @@
+"""A trained model as a folder of its run: written whole or not at all, and described for the registry.
+
+No torch here: what fills the folder brings it.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from trainer.contracts import ArtifactData, ModelFacts, ModelFile, OutputRole
+from trainer.contracts.model_folder import FolderFormat, Head
+from trainer.model_card import card
+
+FOLDER = "outputs"
+CARD = "README.md"
+
+
+class OutputInvalid(ValueError):
+    """A folder that is no model; the message says what is missing."""
+
+
+@dataclass(frozen=True)
+class About:
+    """What is known of an output beside its weights. `base` is the config's name of the base model.
+
+    `step` is the last update it has seen. `data_digest` is that of the dataset version; `licence` that of the base model.
+    What is unknown stays empty, and the card says so.
+    """
+
+    name: str
+    role: OutputRole
+    recipe: str
+    step: int
+    base: str
+    base_digest: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    data_digest: str = ""
+    metrics: Mapping[str, float] = field(default_factory=dict)
+    licence: str = ""
+
+
+def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about: About) -> ArtifactData:
+    """Fills `outputs/<place>` of the run's folder and says what it holds. What was there before is replaced whole.
+
+    Raises OSError, with nothing left behind but what was there before, and OutputInvalid where `fill` wrote no model.
+    """
+    final = run_dir / FOLDER / place
+    partial = final.with_name(f".{place}.partial")
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir(parents=True)
+    try:
+        fill(partial)
+        facts = describe(partial, about)
+        (partial / CARD).write_text(card(about, facts.format, facts.head), encoding="utf-8")
+        facts = describe(partial, about)
+        _flush(partial, facts)
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(partial, final)
+        _flush_one(final.parent)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    path = final.relative_to(run_dir).as_posix()
+    return ArtifactData(
+        role="model",
+        path=path,
+        bytes=sum(file.bytes for file in facts.files),
+        digest=folder_digest(facts.files),
+        model=facts,
+    )
+
+
+def describe(folder: Path, about: About) -> ModelFacts:
+    """The folder's files with their digests, and what kind of model they are. Raises OutputInvalid."""
+    form, head = _kind(folder)
+    files = tuple(_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
+    return ModelFacts(
+        name=about.name,
+        role=about.role,
+        format=form,
+        head=head,
+        base=about.base,
+        base_digest=about.base_digest,
+        files=files,
+    )
+
+
+def folder_digest(files: tuple[ModelFile, ...]) -> str:
+    """SHA-256 over the lines `<digest>  <path>` in the order of the paths, as `sha256sum` prints them."""
+    lines = [f"{file.digest}  {file.path}\n" for file in sorted(files, key=lambda file: file.path)]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def _kind(folder: Path) -> tuple[FolderFormat, Head]:
+    if (folder / "adapter_config.json").is_file():
+        if not (folder / "adapter_model.safetensors").is_file():
+            raise OutputInvalid(f"{folder}: adapter_config.json without adapter_model.safetensors")
+        task = json.loads((folder / "adapter_config.json").read_text()).get("task_type")
+        return "peft", "scalar" if task == "SEQ_CLS" else "lm"
+    if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
+        raise OutputInvalid(f"{folder}: no model here: config.json and *.safetensors are needed")
+    architectures = json.loads((folder / "config.json").read_text()).get("architectures") or [""]
+    return "hf", "scalar" if str(architectures[0]).endswith("ForSequenceClassification") else "lm"
+
+
+def _file(folder: Path, path: Path) -> ModelFile:
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return ModelFile(path=path.relative_to(folder).as_posix(), bytes=path.stat().st_size, digest=digest)
+
+
+def _flush(folder: Path, facts: ModelFacts) -> None:
+    for file in facts.files:
+        _flush_one(folder / file.path)
+    _flush_one(folder)
+
+
+def _flush_one(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
