@@ -1,6 +1,7 @@
 """Effect sizes of paired scores (MaMs; METHODS 5). Axes: C cases, D bootstrap draws."""
 
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -22,13 +23,18 @@ def cohens_d(chosen_C: Sequence[float | None], rejected_C: Sequence[float | None
     n = len(difference_C)
     if n < 2:
         return undefined(f"{n} pair{'s' * (n != 1)} with both scores; a spread needs two", n, missing)
-    scale = float(np.abs(difference_C).max()) or 1.0  # d has no unit; sums of squares keep their digits
-    columns_CF = np.column_stack([np.ones(n), difference_C / scale, (difference_C / scale) ** 2])
-    return bootstrap_sums(columns_CF, _d, missing=missing, empty="every difference is the same, so it has no spread")
+    # d has no unit: scaled by a power of two, which is exact; sums of squares about the mean keep their digits
+    scale = 2.0 ** np.floor(np.log2(np.abs(difference_C).max() or 1.0))
+    mean = float((difference_C / scale).mean())
+    centred_C = difference_C / scale - mean
+    columns_CF = np.column_stack([np.ones(n), centred_C, centred_C**2])
+    same = "every difference is the same, so it has no spread"
+    return bootstrap_sums(columns_CF, partial(_d, mean), missing=missing, empty=same)
 
 
-def _d(sums_DF: Floats) -> Floats:
+def _d(mean: float, sums_DF: Floats) -> Floats:
+    """d from sums of differences about `mean`."""
     n_D, sum_D, squares_D = sums_DF.T
     variance_D = (squares_D - sum_D**2 / n_D) / (n_D - 1)
     varies_D = variance_D > _ROUNDING
-    return np.where(varies_D, sum_D / n_D / np.sqrt(np.where(varies_D, variance_D, 1.0)), np.nan)
+    return np.where(varies_D, (mean + sum_D / n_D) / np.sqrt(np.where(varies_D, variance_D, 1.0)), np.nan)

@@ -113,7 +113,9 @@ def outcome(label: int, verdict: int | None) -> float:
     return float(verdict is not None and np.sign(verdict) == np.sign(label))
 
 
-def hybrid(scores_HM: Floats, human_reasons: int, label: int, verdict: int | None) -> float | None:
+def hybrid(
+    scores_HM: Floats, human_reasons: int, label: int, verdict: int | None, threshold: float = HIT_THRESHOLD
+) -> float | None:
     """The reward `AP x outcome`: right, and for the right reasons. None without human reasons."""
-    precision = average_precision(scores_HM, human_reasons)
+    precision = average_precision(scores_HM, human_reasons, threshold)
     return None if precision is None else precision * outcome(label, verdict)

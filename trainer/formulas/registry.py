@@ -1,0 +1,16 @@
+"""Every formula of the command line, in the order in which it is listed. A new one is a function and a line here."""
+
+from . import judgement
+from .base import Compute, formula
+
+_FUNCTIONS: tuple[Compute, ...] = (
+    judgement.mams_reward,
+    judgement.rationale_ap,
+    judgement.rationale_hybrid,
+    judgement.remax_pairwise,
+    judgement.swap_consistent,
+    judgement.cohens_d,
+    judgement.likert_score,
+    judgement.pad_group,
+)
+FORMULAS = {each.name: each for each in map(formula, _FUNCTIONS)}
