@@ -1,0 +1,171 @@
+"""What training changes in a model: its adapters or all of its weights, their optimiser, both as named tensors."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.utils.checkpoint import checkpoint
+
+from trainer.config import RecipeConfig
+from trainer.inference.attention import use_grouped_attention
+from trainer.seeding import derive_seed
+
+from .masters import Masters
+from .optimizers import Optimizers
+from .sharding import Share, share_of, whole
+
+Task = Literal["CAUSAL_LM", "SEQ_CLS"]
+"""As peft names them: which head the model ends in."""
+
+
+class Trained:
+    """Owns the trained parameters and the optimiser, and saves both as named tensors; what is measured at the head is for
+    a subclass to say.
+
+    Where several processes hold the model (`share`), all of them call the same methods in the same order.
+    """
+
+    def __init__(self, model: Any, config: RecipeConfig, share: Share | None = None, task: Task = "CAUSAL_LM") -> None:
+        use_grouped_attention(model)
+        model.eval()  # no dropout: log-probabilities of one policy must not differ between two passes
+        self._config = config
+        self.share = share or Share()
+        self._peft = _with_adapters(model, config, task) if config.model.lora else None
+        self._model = self._peft.get_base_model() if self._peft else model
+        if config.optim.recompute_activations:
+            _recompute_activations(self._model)
+        self._spread()
+        named = (self._peft or model).named_parameters()
+        self._masters = Masters({name: parameter for name, parameter in named if parameter.requires_grad})
+        self.parameters = self._masters.parameters
+        self.optimizer = Optimizers(self.parameters, config.optim)
+
+    def _spread(self) -> None:
+        """Make the passes over the model, before the parameters are looked at: spreading replaces them."""
+
+    @property
+    def device(self) -> torch.device:
+        device: torch.device = self._model.device
+        return device
+
+    @property
+    def adapted(self) -> Any:
+        """The model with its adapters, as peft has it; None where all weights are trained."""
+        return self._peft
+
+    @property
+    def plain(self) -> Any:
+        """The model itself. With adapters, they are inside its layers."""
+        return self._model
+
+    def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters that training changes, whole, under the names and in the dtype of the plain model."""
+        dtype = getattr(torch, self._config.model.dtype)
+        with torch.no_grad():
+            if self._peft is None:
+                for name, parameter in self._model.named_parameters():
+                    yield name, whole(parameter.detach()).to(dtype)
+                return
+            for name, module in self._model.named_modules():
+                if hasattr(module, "lora_A"):
+                    a, b = (whole(part["default"].weight) for part in (module.lora_A, module.lora_B))
+                    merged = whole(module.base_layer.weight) + module.scaling["default"] * (b @ a)
+                    yield f"{name}.weight", merged.to(dtype)
+                elif hasattr(module, "modules_to_save"):
+                    for part, parameter in module.modules_to_save["default"].named_parameters():
+                        yield f"{name}.{part}", whole(parameter.detach()).to(dtype)
+
+    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The adapters alone, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
+        dtype = getattr(torch, self._config.model.dtype)
+        with torch.no_grad():
+            for name, module in self._model.named_modules():
+                if hasattr(module, "lora_A"):
+                    a, b = (whole(part["default"].weight) for part in (module.lora_A, module.lora_B))
+                    yield f"{name}.lora_A.weight", a.to(dtype)
+                    yield f"{name}.lora_B.weight", (module.scaling["default"] * b).to(dtype)
+
+    @contextmanager
+    def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
+        """Meanwhile the trained parameters have the values of `policy`; afterwards their own again."""
+        mine = self.policy()
+        self.fill(policy)
+        try:
+            yield
+        finally:
+            self.fill(mine)
+
+    def policy(self) -> dict[str, Tensor]:
+        """Copies of the trained parameters as they are now, whole."""
+        return {name: whole(parameter.detach()).clone() for name, parameter in self.parameters.items()}
+
+    def fill(self, policy: dict[str, Tensor]) -> None:
+        """Give the trained parameters these values."""
+        with torch.no_grad():
+            for name, parameter in self.parameters.items():
+                parameter.copy_(share_of(policy[name], parameter))
+        self._masters.publish()
+
+    def begin_update(self) -> None:
+        """Gradients of all passes from here on belong to one update."""
+        self._masters.drop_gradients()
+
+    def clip(self, largest: float) -> float:
+        """The norm of the gradient over all parameters, before it is cut down to `largest`."""
+        self._masters.complete_gradients()
+        return float(whole(torch.nn.utils.clip_grad_norm_(self.parameters.values(), largest)))
+
+    def end_update(self) -> None:
+        self.optimizer.step()
+        self._masters.publish()
+
+    def forget_moments(self) -> None:
+        """The optimiser as it was before its first step."""
+        self.optimizer.forget()
+
+    def set_lr(self, lr: float) -> None:
+        self.optimizer.set_lr(lr)
+
+    def state_tensors(self) -> dict[str, dict[str, Tensor]]:
+        """Everything a checkpoint needs, whole, by owner."""
+        policy = {name: whole(parameter.detach()) for name, parameter in self.parameters.items()}
+        return {"policy": policy, "optimizer": self.optimizer.state_tensors()}
+
+    def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+        """Raises ValueError when the checkpoint is of another model, another adapter rank or another optimiser."""
+        policy = tensors["policy"]
+        wrong = [n for n, p in self.parameters.items() if n not in policy or policy[n].shape != p.shape]
+        if wrong or len(policy) != len(self.parameters):
+            raise ValueError(f"the checkpoint does not fit this model: {(wrong or sorted(policy))[0]} differs")
+        self.fill(policy)
+        self.optimizer.load_state_tensors(tensors["optimizer"])
+
+    @property
+    def size(self) -> int:
+        """How many numbers are trained."""
+        return sum(parameter.numel() for parameter in self.parameters.values())
+
+    def close(self) -> None:
+        """Nothing to end: the model is in this process."""
+
+
+def _recompute_activations(model: Any) -> None:
+    """Keep only what goes into each layer; the backward pass runs the layer again. Layers have no dropout to repeat."""
+    for layer in model.model.layers:
+        layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
+
+
+def _with_adapters(model: Any, config: RecipeConfig, task: Task) -> Any:
+    from peft import LoraConfig, get_peft_model
+
+    lora = config.model.lora
+    assert lora is not None  # noqa: S101 - the caller asked for adapters
+    settings = LoraConfig(
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=0.0, target_modules="all-linear", task_type=task
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(derive_seed(config.seed, "adapters"))
+        return get_peft_model(model, settings)
