@@ -41,8 +41,6 @@ Count = Annotated[int, Field(ge=0, le=10**9)]
 Positive = Annotated[int, Field(ge=1, le=10**9)]
 Share = Annotated[float, Field(ge=0, le=1)]
 NotNegative = Annotated[float, Field(ge=0)]
-Numbers = Annotated[list[float], Field(min_length=1)]
-Rewards = Annotated[list[float | None], Field(min_length=1)]
 
 Compute = Callable[..., Any]
 
@@ -71,6 +69,11 @@ class Formula:
             return {"value": _plain(value)}
         except Undefined as undefined:
             return {"value": None, "why": str(undefined)}
+        except InputInvalid:
+            raise
+        except ValueError as error:  # the functions of the product begin their messages with the argument
+            field, _, message = str(error).partition(": ")
+            raise InputInvalid(field, message) from error
 
     def usage(self) -> str:
         """`name {a, b, [c]}`: the inputs, those in brackets may be left out."""

@@ -1,6 +1,6 @@
 """Every formula of the command line, in the order in which it is listed. A new one is a function and a line here."""
 
-from . import judgement
+from . import curricula, judgement
 from .base import Compute, formula
 
 _FUNCTIONS: tuple[Compute, ...] = (
@@ -12,5 +12,14 @@ _FUNCTIONS: tuple[Compute, ...] = (
     judgement.cohens_d,
     judgement.likert_score,
     judgement.pad_group,
+    curricula.toggle_budget,
+    curricula.toggle_reward,
+    curricula.wpsm,
+    curricula.ahrl,
+    curricula.budget,
+    curricula.kcenter,
+    curricula.sliding_ppl,
+    curricula.pass_at_k,
+    curricula.stale_keep,
 )
 FORMULAS = {each.name: each for each in map(formula, _FUNCTIONS)}

@@ -27,7 +27,7 @@ from .records import (
     WorkerJoined,
     WorkerLost,
 )
-from .rules import Quota, Rules
+from .rules import Quota, Rules, too_old
 from .scheduler import Scheduler
 from .source import Source
 
@@ -57,4 +57,5 @@ __all__ = [
     "WorkerJoined",
     "WorkerLost",
     "padded",
+    "too_old",
 ]

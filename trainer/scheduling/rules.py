@@ -10,6 +10,11 @@ from trainer.config.runner import by_largest_remainder
 PolicyName = Literal["sync", "april", "urb", "dora"]
 
 
+def too_old(oldest: int, current: int, tau: int) -> bool:
+    """Whether a response is dropped: the learner is more than `tau` versions past its oldest token (GLM-5, 2026)."""
+    return current - oldest > tau
+
+
 @dataclass(frozen=True)
 class Quota:
     """A domain's `share` of every batch, and how many times that share may be outstanding (LongCat-2601: more for

@@ -29,7 +29,7 @@ from .records import (
     WorkerJoined,
     WorkerLost,
 )
-from .rules import Rules
+from .rules import Rules, too_old
 from .source import Source
 
 
@@ -271,13 +271,12 @@ class Scheduler:
 
     def _expire(self) -> None:
         """Exclude what has become too old to be trained on."""
-        oldest_allowed = self.step - self._rules.max_staleness
+        tau = self._rules.max_staleness
         for group in list(self._groups.values()):
             for index, sample in enumerate(group.samples):
                 oldest = sample.oldest
-                if sample.state != "excluded" and oldest is not None and oldest < oldest_allowed:
-                    age = self.step - oldest
-                    reason = f"{age} steps old, {self._rules.max_staleness} are allowed"
+                if sample.state != "excluded" and oldest is not None and too_old(oldest, self.step, tau):
+                    reason = f"{self.step - oldest} steps old, {tau} are allowed"
                     self._exclude(SampleId(group.number, index), sample, reason)
 
     def _begin_again(self) -> None:
