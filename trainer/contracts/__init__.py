@@ -21,7 +21,7 @@ from .events import (
     TokenSpan,
 )
 from .example import Example, Message, Preference, Reason, Response
-from .model_folder import ModelFacts, ModelFile, OutputRole
+from .model_folder import ModelFacts, ModelFile, ModelSource, OutputRole
 from .rubric import Criterion, Rubric, VerifierSpec
 from .verdict import Verdict
 
@@ -41,6 +41,7 @@ __all__ = [
     "MetricsData",
     "ModelFacts",
     "ModelFile",
+    "ModelSource",
     "OutputRole",
     "Preference",
     "ProgressData",

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, Field, StringConstraints, model_validator
 
 from .base import Record
-from .model_folder import ModelFacts
+from .model_folder import ModelFacts, ModelSource
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
@@ -162,7 +162,10 @@ class IngestReply(Record):
 
 
 class RunAssignment(Record):
-    """What a starting job asks the server for: GET of the ingest endpoint with the run token."""
+    """What a starting job asks the server for: GET of the ingest endpoint with the run token.
+
+    `models` says for each role (`base`, `teacher`) what is loaded; `model_path` and `teacher_path` are their own folders.
+    """
 
     run_id: int
     name: str
@@ -173,6 +176,7 @@ class RunAssignment(Record):
     last_seq: int
     model_path: str
     teacher_path: str | None = None
+    models: dict[str, ModelSource] = Field(default_factory=dict)
     run_dir: str
     examples_url: str
     examples_digest: str

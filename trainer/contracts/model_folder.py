@@ -36,3 +36,11 @@ class ModelFacts(Record):
     base: str = Field(max_length=500)
     base_digest: Digest | Literal[""] = ""
     files: tuple[ModelFile, ...] = Field(min_length=1, max_length=2000)
+
+
+class ModelSource(Record):
+    """How a model is loaded: the directory or hub id of a whole model, then the folders of the adapters laid on it."""
+
+    path: str = Field(min_length=1)
+    adapters: tuple[str, ...] = ()
+    head: Head = "lm"

@@ -76,7 +76,7 @@ def runs(
 ) -> dict[str, Any]:
     membership = access.may_read(require(request))
     wanted = queries.filtered_runs(membership.workspace_id, experiment=experiment, state=state, recipe=recipe)
-    found = page(wanted, cursor, limit)
+    found = page(queries.with_outputs(wanted), cursor, limit)
     return {"items": [shapes.run(row) for row in found.items], "next": found.next}
 
 

@@ -10,6 +10,7 @@ from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion, VersionMember
 from webapp.inference.models import RegisteredModel
+from webapp.inference.queries import missing_folder
 
 from .commands import NO_VLLM, sampler_is_missing
 
@@ -70,6 +71,10 @@ def _model(membership: Membership, field: str, name: str, problems: list[FieldPr
         problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
     elif "model_type" in found.facts and (why := unsupported(found.facts["model_type"])):  # of the hub's, none is known
         problems.append(FieldProblem(field, why))
+    elif found.head != RegisteredModel.Head.LM:
+        problems.append(FieldProblem(field, f"{name!r} scores texts and cannot write any"))
+    elif gone := missing_folder(found):
+        problems.append(FieldProblem(field, f"the files of {name!r} are gone: there is no folder {gone}"))
     return found
 
 

@@ -25,7 +25,7 @@ from trainer.contracts import (
     StateData,
 )
 
-from . import broadcasts, bulk, tokens
+from . import broadcasts, bulk, outputs, tokens
 from .models import LogLine, Run
 from .states import OVER, State, move
 
@@ -109,6 +109,7 @@ def _store(run: Run, fresh: list[RunEvent]) -> None:
     bulk.upsert_points(run.id, gathered.steps.values())
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
+    outputs.register(run, gathered.artifacts.values())
     LogLine.objects.bulk_create(gathered.lines)
     for name, value in fields.items():
         setattr(run, name, value)

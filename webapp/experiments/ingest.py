@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, RunAssignment
 from webapp.core.openapi import sends
 from webapp.core.problems import Problem
+from webapp.inference.queries import source
 
 from . import events, queries, tokens
 from .models import Run
@@ -50,6 +51,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         last_seq=run.last_seq,
         model_path=run.model.path,
         teacher_path=run.teacher.path if run.teacher else None,
+        models={role: source(model) for role, model in (("base", run.model), ("teacher", run.teacher)) if model},
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         examples_digest=run.dataset_version.digest,

@@ -151,12 +151,19 @@ class LogLine(models.Model):
 
 
 class Artifact(models.Model):
+    """Files that a run has left in its folder. `registered` is the model of the registry that such files are; `model` is
+    what the run said of it (`trainer.contracts.ModelFacts`)."""
+
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts")
     step = models.PositiveIntegerField()
     role = models.CharField(max_length=16)
     path = models.CharField(max_length=500)
     bytes = models.BigIntegerField()
     digest = models.CharField(max_length=64)
+    model = models.JSONField(null=True, blank=True)
+    registered = models.OneToOneField(
+        "inference.RegisteredModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="artifact"
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

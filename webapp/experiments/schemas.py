@@ -33,6 +33,12 @@ class RunProgressOut(Schema):
     eta_s: float | None
 
 
+class RunOutputOut(Named):
+    role: str = Field(description="policy, reward_model, judge or rubric_writer")
+    format: str = Field(description="hf (a whole model) or peft (an adapter)")
+    step: int
+
+
 class RunOut(Schema):
     model_config = ConfigDict(
         json_schema_extra={
@@ -64,6 +70,7 @@ class RunOut(Schema):
                 "started_at": "2026-11-21T04:30:09Z",
                 "first_metric_at": "2026-11-21T04:30:41Z",
                 "ended_at": None,
+                "outputs": [],
             }
         }
     )
@@ -87,6 +94,7 @@ class RunOut(Schema):
     started_at: datetime | None
     first_metric_at: datetime | None
     ended_at: datetime | None
+    outputs: list[RunOutputOut] = Field(description="The models of the registry that the run has left behind")
 
 
 class RunList(Schema):

@@ -11,6 +11,8 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
+from webapp.inference import services as registry
+from webapp.inference.models import RegisteredModel
 
 from . import broadcasts, checks, tokens
 from .models import Experiment, Run
@@ -199,11 +201,24 @@ def rename(membership: Membership, run: Run, name: str) -> Run:
 
 
 def delete(membership: Membership, run: Run) -> None:
-    """Erases a run that is over, with all it recorded, and its folder. Raises Conflict while it may still write."""
+    """Erases a run that is over, with all it recorded, its folder and the models in it.
+
+    Raises Conflict while it may still write, or while something else rests on one of its models.
+    """
     with transaction.atomic():
         row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER).first()
         if row is None:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
+        for model in RegisteredModel.objects.filter(artifact__run=row):
+            _delete_output(membership, model)
         audit.record(membership, membership.user, "run.delete", run, name=str(run), number=run.number)
         row.delete()
         enqueue("workers.runs.remove_folder", run.id)
+
+
+def _delete_output(membership: Membership, model: RegisteredModel) -> None:
+    try:
+        registry.delete(membership, model)
+    except Conflict as problem:
+        reason = f"{model.name}, which this run has trained, is in use: another run, model or endpoint rests on it."
+        raise Conflict(reason, code="in_use") from problem

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from .models import Experiment, LogLine, Rollout, Run
+from .models import Artifact, Experiment, LogLine, Rollout, Run
 
 
 def _time(moment: datetime | None) -> str | None:
@@ -22,7 +22,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "state": row.state,
         "state_reason": row.state_reason,
         "progress": progress(row),
-        **({"config": row.config} if config else {}),
+        **({"config": row.config, "outputs": outputs(row)} if config else {}),
         "summary": row.summary,
         "dataset": {
             "id": version.dataset_id,
@@ -39,6 +39,18 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "first_metric_at": _time(row.first_metric_at),
         "ended_at": _time(row.ended_at),
     }
+
+
+def outputs(row: Run) -> list[dict[str, Any]]:
+    """The models of the registry that the run has left behind, oldest first. One query, unless `with_outputs` was asked."""
+    kept = getattr(row, "outputs_kept", None)
+    if kept is None:
+        kept = Artifact.objects.filter(run=row, registered__isnull=False).select_related("registered").order_by("id")
+    return [
+        {"id": model.id, "name": model.name, "role": model.role, "format": model.format, "step": artifact.step}
+        for artifact in kept
+        if (model := artifact.registered) is not None
+    ]
 
 
 def progress(row: Run) -> dict[str, Any]:

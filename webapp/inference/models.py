@@ -5,12 +5,30 @@ from django.db import models
 
 
 class RegisteredModel(models.Model):
-    """A local directory or hub id under a name. `path` is never shown to annotators."""
+    """A local directory, a hub id or what a run left behind, under a name. `path` is never shown to annotators.
+
+    `base` is what a trained model began with; an adapter (`format` peft) cannot be loaded without it. `digest` is that of
+    the folder's files (trainer.outputs.folder_digest) where a run has told it.
+    """
 
     class Source(models.TextChoices):
         LOCAL = "local", "Local directory"
         HUB = "hub", "Hub id"
         RUN = "run", "Produced by a run"
+
+    class Role(models.TextChoices):
+        POLICY = "policy", "Policy"
+        REWARD_MODEL = "reward_model", "Reward model"
+        JUDGE = "judge", "Judge"
+        RUBRIC_WRITER = "rubric_writer", "Rubric writer"
+
+    class Format(models.TextChoices):
+        HF = "hf", "Whole model"
+        PEFT = "peft", "Adapter"
+
+    class Head(models.TextChoices):
+        LM = "lm", "Writes text"
+        SCALAR = "scalar", "Scores text"
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="models")
     name = models.CharField(max_length=120)
@@ -18,6 +36,12 @@ class RegisteredModel(models.Model):
     path = models.CharField(max_length=500)
     description = models.TextField(blank=True)
     facts = models.JSONField(default=dict)  # architecture, parameters, licence: whatever is known
+    role = models.CharField(max_length=16, choices=Role.choices, blank=True)  # what a run has trained it to be
+    format = models.CharField(max_length=4, choices=Format.choices, default=Format.HF)
+    head = models.CharField(max_length=6, choices=Head.choices, default=Head.LM)
+    base = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="derived")
+    digest = models.CharField(max_length=64, blank=True)
+    archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -3,15 +3,47 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
+
+from trainer.contracts import ModelSource
 
 from .models import Endpoint, EndpointCheck, RecordedOutput, RegisteredModel
 
 
-def models(workspace_id: int) -> QuerySet[RegisteredModel]:
-    """The workspace's models, each with `run_count`, the number of runs that start from it."""
-    return RegisteredModel.objects.filter(workspace_id=workspace_id).annotate(run_count=Count("runs"))
+def models(workspace_id: int, *, archived: bool | None = None) -> QuerySet[RegisteredModel]:
+    """The workspace's models, each with `run_count`, the number of runs that start from it. `archived` None: all."""
+    rows = RegisteredModel.objects.filter(workspace_id=workspace_id)
+    if archived is not None:
+        rows = rows.filter(archived_at__isnull=not archived)
+    return rows.select_related("base", "artifact__run__experiment").annotate(run_count=Count("runs"))
+
+
+def usable(workspace_id: int, head: str = RegisteredModel.Head.LM) -> QuerySet[RegisteredModel]:
+    """What is offered where a model is chosen, newest first: not archived, and writing text or scoring it as asked."""
+    rows = RegisteredModel.objects.filter(workspace_id=workspace_id, archived_at__isnull=True, head=head)
+    return rows.order_by("-id")
+
+
+def source(model: RegisteredModel) -> ModelSource:
+    """What a process loads: the whole model at the bottom, then the adapters in the order they are laid on it."""
+    adapters: list[str] = []
+    bottom = model
+    while bottom.format == RegisteredModel.Format.PEFT and bottom.base is not None:
+        adapters.append(bottom.path)
+        bottom = bottom.base
+    return ModelSource(path=bottom.path, adapters=tuple(reversed(adapters)), head=model.head)
+
+
+def missing_folder(model: RegisteredModel) -> str:
+    """Which folder of a run's model, or of one it is laid on, is gone; empty where none is. Other sources are not asked."""
+    row: RegisteredModel | None = model
+    while row is not None:
+        if row.source == RegisteredModel.Source.RUN and not Path(row.path).is_dir():
+            return row.path
+        row = row.base if row.format == RegisteredModel.Format.PEFT else None
+    return ""
 
 
 def endpoints(workspace_id: int, *, archived: bool = False) -> QuerySet[Endpoint]:

@@ -8,6 +8,7 @@ from tests.cast import ApiClient
 from webapp.experiments.models import Run
 
 RUN_KEYS = {
+    "outputs",
     "id", "name", "number", "experiment", "recipe", "state", "state_reason", "progress", "config", "summary", "dataset",
     "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq",
 }  # fmt: skip

@@ -12,13 +12,16 @@ from .endpoints import (
     restore,
 )
 from .recorded import add_recorded
-from .registry import delete, register
+from .registry import MAX_NAME, add_output, archive_model, delete, register, rename_model, renew_output, restore_model
 from .sharing import EndpointShare
 
 __all__ = [
+    "MAX_NAME",
     "EndpointShare",
+    "add_output",
     "add_recorded",
     "archive",
+    "archive_model",
     "change_endpoint",
     "create_endpoint",
     "delete",
@@ -27,6 +30,9 @@ __all__ = [
     "mark_used",
     "note_troubles",
     "register",
+    "rename_model",
+    "renew_output",
     "restore",
+    "restore_model",
     "start_check",
 ]

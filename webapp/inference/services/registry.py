@@ -2,19 +2,25 @@
 
 import json
 import re
+from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
+from django.utils import timezone
 
-from webapp.accounts.models import Membership
+from trainer.contracts import ModelFacts
+from webapp.accounts.models import Membership, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 MAX_JSON_BYTES = 20_000_000
+MAX_NAME = 120
+_OF_ARCHITECTURE = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings")
 
 
 def register(membership: Membership, *, name: str, source: str, path: str, description: str = "") -> RegisteredModel:
@@ -72,8 +78,7 @@ def inspect(folder: Path) -> dict[str, Any]:
     ):
         reason = "its tokenizer has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)"
         raise Invalid("The directory cannot be used.", {"path": reason})
-    known = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings")
-    facts = {key: config[key] for key in known if isinstance(config.get(key), int | str)}
+    facts = {key: config[key] for key in _OF_ARCHITECTURE if isinstance(config.get(key), int | str)}
     architectures = config.get("architectures")
     if isinstance(architectures, list) and architectures:
         facts["architecture"] = str(architectures[0])
@@ -95,20 +100,83 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
     return found
 
 
+def add_output(
+    workspace: Workspace, wanted: str, *, path: str, facts: ModelFacts, digest: str, base: RegisteredModel
+) -> RegisteredModel:
+    """A row for what a run has left in `path`. Its name is `wanted`, or that with a number where others have it."""
+    fields = {"source": RegisteredModel.Source.RUN, "path": path, "base": base, **_told(facts, digest, base)}
+    for name in _free_names(wanted):
+        try:
+            with transaction.atomic():
+                model = RegisteredModel.objects.create(workspace=workspace, name=name, **fields)
+        except IntegrityError:
+            continue
+        audit.record(workspace, None, "model.registered", model, name=name, source=model.source, role=model.role)
+        return model
+    raise AssertionError("names never run out")
+
+
+def renew_output(model: RegisteredModel, *, facts: ModelFacts, digest: str) -> None:
+    """The run has written the folder anew: a resumed one ends a second time."""
+    RegisteredModel.objects.filter(pk=model.pk).update(**_told(facts, digest, model.base))
+
+
+def _told(facts: ModelFacts, digest: str, base: RegisteredModel | None) -> dict[str, Any]:
+    weights = sum(file.bytes for file in facts.files if file.path.endswith(".safetensors"))
+    inherited = {key: value for key, value in (base.facts if base else {}).items() if key in _OF_ARCHITECTURE}
+    told = {**inherited, "weight_bytes": weights, "bytes": sum(file.bytes for file in facts.files)}
+    return {"role": facts.role, "format": facts.format, "head": facts.head, "digest": digest, "facts": told}
+
+
+def _free_names(wanted: str) -> Iterator[str]:
+    yield wanted[:MAX_NAME]
+    for number in count(2):
+        ending = f"-{number}"
+        yield wanted[: MAX_NAME - len(ending)] + ending
+
+
+def rename_model(membership: Membership, model: RegisteredModel, name: str) -> None:
+    """Configs of runs that began with it keep the old name, and their rows keep the model. Raises Invalid at `name`."""
+    name = named(name, "model")
+    try:
+        with transaction.atomic():
+            RegisteredModel.objects.filter(pk=model.pk).update(name=name)
+            audit.record(membership, membership.user, "model.renamed", model, name=name, before=model.name)
+    except IntegrityError as error:
+        raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error
+    model.name = name
+
+
+@transaction.atomic
+def archive_model(membership: Membership, model: RegisteredModel) -> None:
+    """Nobody is offered it any more; its files and what refers to it stay."""
+    model.archived_at = timezone.now()
+    if RegisteredModel.objects.filter(pk=model.pk, archived_at=None).update(archived_at=model.archived_at):
+        audit.record(membership, membership.user, "model.archived", model, name=model.name)
+
+
+@transaction.atomic
+def restore_model(membership: Membership, model: RegisteredModel) -> None:
+    """Offers an archived model again."""
+    if RegisteredModel.objects.filter(pk=model.pk).exclude(archived_at=None).update(archived_at=None):
+        audit.record(membership, membership.user, "model.restored", model, name=model.name)
+    model.archived_at = None
+
+
 def delete(membership: Membership, model: RegisteredModel) -> None:
-    """Takes the model off the list; its files stay. Raises Conflict while runs or endpoints refer to it."""
+    """Takes the model off the list; its files stay. Raises Conflict while runs, endpoints or other models refer to it."""
     try:
         with transaction.atomic():
             audit.record(membership, membership.user, "model.deleted", model, name=model.name)
             model.delete()
     except ProtectedError as error:
-        reason = "Runs start from this model, or an endpoint answers with it, so it stays on the list."
+        reason = "Runs or other models start from this model, or an endpoint answers with it, so it stays on the list."
         raise Conflict(reason, code="in_use") from error
 
 
 def named(name: str, thing: str) -> str:
     """`name` without needless blanks. Raises Invalid at `name`."""
     name = " ".join(name.split())
-    if not name or len(name) > 120:
+    if not name or len(name) > MAX_NAME:
         raise Invalid(f"The {thing} needs a name.", {"name": "must have 1 to 120 characters"})
     return name

@@ -1,0 +1,56 @@
+"""What a run has trained, as rows of the registry; and what is still in its folder."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from django.conf import settings
+
+from trainer.config import RECIPES
+from trainer.contracts import ModelFacts
+from webapp.inference import services as registry
+
+from .bulk import ArtifactRow
+from .models import Artifact, Run
+
+
+def folder(run_id: int) -> Path:
+    return settings.VAR / "runs" / str(run_id)
+
+
+def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
+    """Every model among the artifacts gets a row of the registry, or renews the one it has. Under the lock of the run."""
+    told = {row.data.path: row for row in rows if row.data.model is not None}
+    if not told:
+        return
+    for artifact in Artifact.objects.filter(run=run, path__in=told).select_related("registered__base"):
+        facts = told[artifact.path].data.model
+        assert facts is not None  # noqa: S101  # chosen so above
+        if artifact.registered is not None:
+            registry.renew_output(artifact.registered, facts=facts, digest=artifact.digest)
+            continue
+        artifact.registered = registry.add_output(
+            run.experiment.workspace,
+            _name(run, artifact, facts),
+            path=str(folder(run.id) / artifact.path),
+            facts=facts,
+            digest=artifact.digest,
+            base=run.model,
+        )
+        artifact.save(update_fields=["registered"])
+
+
+def _name(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
+    """`<experiment>-run-<n>`; what is not the recipe's first output, or not of the run's end, says so behind it."""
+    recipe = RECIPES.get(run.recipe)
+    first = recipe.outputs[0].role if recipe and recipe.outputs else facts.role
+    ending = f"-run-{run.number}"
+    if facts.role != first:
+        ending += f"-{facts.name}"
+    if artifact.path != f"outputs/{facts.name}":
+        ending += f"-step-{artifact.step}"
+    return run.experiment.name[: registry.MAX_NAME - len(ending)] + ending
+
+
+def is_there(artifact: Artifact) -> bool:
+    """Whether the files still lie in the run's folder: of the checkpoints only the newest are kept."""
+    return (folder(artifact.run_id) / artifact.path).exists()
