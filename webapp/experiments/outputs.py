@@ -30,7 +30,8 @@ def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
             continue
         artifact.registered = registry.add_output(
             run.experiment.workspace,
-            _name(run, artifact, facts),
+            run.experiment.name,
+            _ending(run, artifact, facts),
             path=str(folder(run.id) / artifact.path),
             facts=facts,
             digest=artifact.digest,
@@ -39,16 +40,13 @@ def register(run: Run, rows: Iterable[ArtifactRow]) -> None:
         artifact.save(update_fields=["registered"])
 
 
-def _name(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
-    """`<experiment>-run-<n>`; what is not the recipe's first output, or not of the run's end, says so behind it."""
+def _ending(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
+    """`-run-<n>`; what is not the recipe's first output, or not of the run's end, says so behind it."""
     recipe = RECIPES.get(run.recipe)
     first = recipe.outputs[0].role if recipe and recipe.outputs else facts.role
-    ending = f"-run-{run.number}"
-    if facts.role != first:
-        ending += f"-{facts.name}"
-    if artifact.path != f"outputs/{facts.name}":
-        ending += f"-step-{artifact.step}"
-    return run.experiment.name[: registry.MAX_NAME - len(ending)] + ending
+    other = "" if facts.role == first else f"-{facts.name}"
+    earlier = "" if artifact.path == f"outputs/{facts.name}" else f"-step-{artifact.step}"
+    return f"-run-{run.number}{other}{earlier}"
 
 
 def is_there(artifact: Artifact) -> bool:

@@ -12,11 +12,10 @@ from .endpoints import (
     restore,
 )
 from .recorded import add_recorded
-from .registry import MAX_NAME, add_output, archive_model, delete, register, rename_model, renew_output, restore_model
+from .registry import add_output, archive_model, delete, register, rename_model, renew_output, restore_model
 from .sharing import EndpointShare
 
 __all__ = [
-    "MAX_NAME",
     "EndpointShare",
     "add_output",
     "add_recorded",

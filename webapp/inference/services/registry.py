@@ -101,11 +101,11 @@ def _json(folder: Path, name: str) -> dict[str, Any]:
 
 
 def add_output(
-    workspace: Workspace, wanted: str, *, path: str, facts: ModelFacts, digest: str, base: RegisteredModel
+    workspace: Workspace, stem: str, ending: str, *, path: str, facts: ModelFacts, digest: str, base: RegisteredModel
 ) -> RegisteredModel:
-    """A row for what a run has left in `path`. Its name is `wanted`, or that with a number where others have it."""
+    """A row for what a run has left in `path`. Its name is `stem`, cut to fit, `ending`, and a number where that is taken."""
     fields = {"source": RegisteredModel.Source.RUN, "path": path, "base": base, **_told(facts, digest, base)}
-    for name in _free_names(wanted):
+    for name in _free_names(stem, ending):
         try:
             with transaction.atomic():
                 model = RegisteredModel.objects.create(workspace=workspace, name=name, **fields)
@@ -128,11 +128,10 @@ def _told(facts: ModelFacts, digest: str, base: RegisteredModel | None) -> dict[
     return {"role": facts.role, "format": facts.format, "head": facts.head, "digest": digest, "facts": told}
 
 
-def _free_names(wanted: str) -> Iterator[str]:
-    yield wanted[:MAX_NAME]
-    for number in count(2):
-        ending = f"-{number}"
-        yield wanted[: MAX_NAME - len(ending)] + ending
+def _free_names(stem: str, ending: str) -> Iterator[str]:
+    for number in count(1):
+        last = ending if number == 1 else f"{ending}-{number}"
+        yield stem[: MAX_NAME - len(last)] + last
 
 
 def rename_model(membership: Membership, model: RegisteredModel, name: str) -> None:
