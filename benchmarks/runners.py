@@ -19,18 +19,17 @@ from typing import Any
 import torch
 
 from benchmarks.machine import describe
-from trainer.config import PolicyConfig, resolve
+from trainer.config import RECIPES, PolicyConfig, resolve
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, make_tiny
 from trainer.inference.sampling import SampleRequest
 from trainer.loops.data import prepare_prompts
-from trainer.loops.learner import Learner
-from trainer.loops.parts import Parts
-from trainer.loops.policy import PolicyLoop
+from trainer.loops.policy import PolicyStage
+from trainer.loops.session import Session
+from trainer.loops.stage import Job
 from trainer.monitors import RunMonitor, Spool
-from trainer.runners import AsyncPolicyLoop
-from trainer.runners.ray_fleet import RayFleet
+from trainer.runners.policy import make
 from trainer.simulator.config import Simulation
 from trainer.simulator.draws import Draws
 from trainer.simulator.simulate import simulate
@@ -43,16 +42,16 @@ WORKERS = 1
 class Timed:
     """The seconds that a loop spends updating and pushing, when its steps were done, and how long its responses were."""
 
-    def __init__(self, loop: PolicyLoop) -> None:
+    def __init__(self, stage: PolicyStage) -> None:
         self.update_s: list[float] = []
         self.push_s: list[float] = []
         self.done_at: list[float] = []
         self.lengths: list[int] = []
-        self._wrap(loop, "_update", self.update_s, self._note_lengths)
-        self._wrap(loop, "_push_weights", self.push_s, lambda *_: self.done_at.append(time.perf_counter()))
+        self._wrap(stage.updater, "run", self.update_s, self._note_lengths)
+        self._wrap(stage.collector, "updated", self.push_s, lambda *_: self.done_at.append(time.perf_counter()))
 
-    def _wrap(self, loop: PolicyLoop, name: str, seconds: list[float], after: Any) -> None:
-        call = getattr(loop, name)
+    def _wrap(self, owner: Any, name: str, seconds: list[float], after: Any) -> None:
+        call = getattr(owner, name)
 
         def timed(*arguments: Any) -> Any:
             started = time.perf_counter()
@@ -61,9 +60,9 @@ class Timed:
             after(*arguments)
             return result
 
-        setattr(loop, name, timed)
+        setattr(owner, name, timed)
 
-    def _note_lengths(self, step: int, trajectories: Sequence[Any], advantages: Any) -> None:
+    def _note_lengths(self, trajectories: Sequence[Any], *_: Any) -> None:
         self.lengths += [len(trajectory.tokens) for trajectory in trajectories]
 
     @property
@@ -125,14 +124,16 @@ def config(steps: int, asynchronous: bool) -> PolicyConfig:
 
 
 def run(config: PolicyConfig, model: Path, out: Path) -> Timed:
-    tokenizer = load_tokenizer(model)
-    prompts = prepare_prompts(_examples(), tokenizer, 512, 0)
-    sampler, learner = LocalSampler(load_model(model), tokenizer), Learner(load_model(model), config)
-    parts = Parts(config, prompts, tokenizer, sampler, learner, RunMonitor(Spool(out / "events.jsonl")), out)
-    asynchronous = config.runner.kind == "async"
-    loop = AsyncPolicyLoop(parts, RayFleet(config, model)) if asynchronous else PolicyLoop(parts)
-    timed = Timed(loop)
-    loop.run()
+    out.mkdir()
+    examples = out / "examples.jsonl"
+    examples.write_text("".join(f"{example.canonical()}\n" for example in _examples()))
+    job = Job(RECIPES["policy"], config, examples, {"base": model}, out, RunMonitor(Spool(out / "events.jsonl")))
+    stage = make(job)
+    timed = Timed(stage)
+    try:
+        Session(job, stage).run()
+    finally:
+        stage.close()
     return timed
 
 

@@ -8,21 +8,30 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from trainer.config import ConfigInvalid, PolicyConfig, resolve
+from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve
 
 
 def run(arguments: list[str]) -> int:
     """A run without a server: metrics on the console, events in OUT/events.jsonl. 0: finished or stopped; 1: failed."""
     parser = argparse.ArgumentParser(prog="python -m trainer run", description=run.__doc__)
+    parser.add_argument("--recipe", choices=RECIPES, default="policy", help="what the run does (default: policy)")
     parser.add_argument("--config", type=Path, required=True, help="JSON; what is left out has its default")
     parser.add_argument("--data", type=Path, required=True, help="examples, JSON Lines")
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
-    parser.add_argument("--teacher", type=Path, help="directory of the teacher, for objective distill")
+    parser.add_argument(
+        "--slot",
+        type=_slot,
+        action="append",
+        default=[],
+        metavar="ROLE=DIR",
+        help="directory of another model that the config names, by its role; may be repeated",
+    )
+    parser.add_argument("--teacher", type=Path, help="the same as --slot teacher=DIR")
     parser.add_argument("--out", type=Path, required=True, help="where events and checkpoints go")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
     parser.add_argument("--verbose", action="store_true", help="print progress too")
     options = parser.parse_args(arguments)
-    config = _config(options.config)
+    config = _config(options.recipe, options.config)
     if not options.data.is_file():
         parser.error(f"{options.data}: no such file")
     if not options.resume and (options.out / "events.jsonl").exists():
@@ -78,27 +87,35 @@ def sampler_server(arguments: list[str]) -> int:
     return int(module.serve(wanted, options.host, options.port))
 
 
-def _run(config: PolicyConfig, options: argparse.Namespace) -> int:
-    from trainer.loops.run import run_policy
+def _run(config: RecipeConfig, options: argparse.Namespace) -> int:
+    from trainer.loops.run import run_recipe
+    from trainer.loops.stage import Job
     from trainer.monitors import Console, RunMonitor, Spool
-    from trainer.runners import learners_for, loop_for
 
     monitor = RunMonitor(Spool(options.out / "events.jsonl"), console=Console(verbose=options.verbose))
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: monitor.request_stop())
-    loop_of, learners = loop_for(config, options.model), learners_for(config, options.model)
-    ended_well = run_policy(
-        config, options.data, options.model, options.out, monitor, options.resume, options.teacher, loop_of, learners
-    )
+    models = {**dict(options.slot), "base": options.model}
+    if options.teacher:
+        models["teacher"] = options.teacher
+    job = Job(RECIPES[options.recipe], config, options.data, models, options.out, monitor)
+    ended_well = run_recipe(job, options.resume)
     monitor.close()
     return 0 if ended_well else 1
 
 
-def _config(path: Path) -> PolicyConfig:
+def _slot(text: str) -> tuple[str, Path]:
+    role, separator, folder = text.partition("=")
+    if not separator or not role or not folder:
+        raise argparse.ArgumentTypeError(f"{text!r} is not ROLE=DIR")
+    return role, Path(folder)
+
+
+def _config(recipe: str, path: Path) -> RecipeConfig:
     """Exits with status 2 and every problem at its field."""
     try:
         raw: dict[str, Any] = json.loads(path.read_text())
-        return resolve("policy", raw)
+        return resolve(recipe, raw)
     except OSError as error:
         raise SystemExit(f"{path}: {os.strerror(error.errno or 0)}") from error
     except json.JSONDecodeError as error:

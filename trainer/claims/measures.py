@@ -16,14 +16,14 @@ _ROUNDING = 1e-9
 _CHUNK = 64
 
 
-def of_policy(loop: Any, correct: float) -> dict[str, float | None]:
+def of_policy(stage: Any, correct: float) -> dict[str, float | None]:
     """Measures of 16 responses to each held-out prompt, without scaffold, at the temperature of training.
 
     `score` mean rubric score; `pass@k`, where a score of `correct` passes; `best@n` expected best score; `novelty` median
     of rho and `novel>B` responses above a bound; `self_bleu_diversity`, `embedding_diversity`; `entropy` in nats per token
     of the policy's own responses; `length` in tokens. Undefined is None.
     """
-    trajectories = _respond(loop)
+    trajectories = _respond(stage)
     by_prompt: dict[int, list[Any]] = defaultdict(list)
     for trajectory in trajectories:
         by_prompt[trajectory.plan.group].append(trajectory)
@@ -41,7 +41,7 @@ def of_policy(loop: Any, correct: float) -> dict[str, float | None]:
     powers = [2**i for i in range(SAMPLES.bit_length())]
     found |= {f"pass@{k}": estimate.value for k, estimate in measures.pass_at_k_curve(counts, powers).items()}
     found |= {f"best@{n}": estimate.value for n, estimate in measures.best_of_n_curve(scores, powers).items()}
-    return found | _likelihoods(loop, trajectories)
+    return found | _likelihoods(stage, trajectories)
 
 
 def of_curves(events: Path) -> dict[str, Any]:
@@ -59,21 +59,21 @@ def of_curves(events: Path) -> dict[str, Any]:
     return found
 
 
-def _respond(loop: Any) -> list[Any]:
+def _respond(stage: Any) -> list[Any]:
     from trainer.loops.evaluation import evaluate
 
-    config, parts = loop.parts.config, loop.parts
+    config, parts = stage.parts.config, stage.parts
     asked = {"samples": SAMPLES, "temperature": config.rollout.temperature}
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=asked)})
-    with loop.newest_weights():
-        return evaluate(replace(parts, config=config), loop.reward, loop.step, lambda done, total: None).trajectories
+    with stage.collector.newest_weights():
+        return evaluate(replace(parts, config=config), stage.reward, lambda done, total: None).trajectories
 
 
-def _likelihoods(loop: Any, trajectories: Sequence[Any]) -> dict[str, float | None]:
+def _likelihoods(stage: Any, trajectories: Sequence[Any]) -> dict[str, float | None]:
     """Entropy, and novelty: how much likelier the responses have become than under the untrained model."""
     import torch
 
-    learner, temperature = loop.parts.learner, loop.parts.config.rollout.temperature
+    learner, temperature = stage.parts.learner, stage.parts.config.rollout.temperature
     now: list[list[float]] = []
     before: list[list[float]] = []
     entropies: list[float] = []

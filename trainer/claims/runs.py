@@ -89,23 +89,25 @@ def perform(jobs: Sequence[Job], processes: int, tell: Callable[[str], None]) ->
 
 def run(job: Job) -> str:
     """One run to its result, from its last checkpoint if it has one. What went wrong, or nothing."""
-    from trainer.config import resolve
-    from trainer.loops.policy import PolicyLoop
-    from trainer.loops.run import run_policy
+    from trainer.config import RECIPES, resolve
+    from trainer.loops.run import run_recipe
+    from trainer.loops.stage import Job as RunJob
     from trainer.monitors import RunMonitor, Spool
+    from trainer.runners.policy import make
 
     from .measures import of_curves, of_policy
 
     no_bars()
     config, events = resolve("policy", job.config), job.folder / "events.jsonl"
-    made: list[PolicyLoop] = []
+    monitor = RunMonitor(Spool(events))
+    run_job = RunJob(RECIPES["policy"], config, job.data, {"base": job.model}, job.folder, monitor)
+    made: list[Any] = []
 
-    def loop_of(parts: Any) -> PolicyLoop:
-        made.append(PolicyLoop(parts))
+    def keep(run_job: RunJob) -> Any:
+        made.append(make(run_job))
         return made[0]
 
-    monitor = RunMonitor(Spool(events))
-    ended_well = run_policy(config, job.data, job.model, job.folder, monitor, resume=True, loop_of=loop_of)
+    ended_well = run_recipe(run_job, True, keep)
     monitor.close()
     if not ended_well:
         return _last_reason(events)

@@ -23,7 +23,6 @@ class Evaluation:
 def evaluate(
     parts: Parts,
     reward: Callable[[Rubric, SampleResult], Reward],
-    step: int,
     progress: Callable[[int, int], None],
 ) -> Evaluation:
     """`evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted."""

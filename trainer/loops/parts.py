@@ -1,12 +1,14 @@
-"""What a loop works with."""
+"""What the policy recipe works with."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
+from trainer.contracts import Rubric
 from trainer.inference.sampling import Sampler
-from trainer.monitors import RunMonitor
 
 from .data import PromptSets
 from .learner import Learner, Teacher
@@ -22,8 +24,12 @@ class Parts:
     tokenizer: Any
     sampler: Sampler
     learner: Learner
-    monitor: RunMonitor
     run_dir: Path
     teacher: Teacher | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""
+
+    @cached_property
+    def rubrics(self) -> Mapping[str, Rubric]:
+        """By the key of the example."""
+        return {prompt.example.key: prompt.rubric for prompt in [*self.prompts.train, *self.prompts.heldout]}

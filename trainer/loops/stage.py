@@ -93,8 +93,8 @@ class Stage(Protocol):
 
     def state(self) -> State: ...
 
-    def restore(self, state: State) -> None:
-        """Raises ValueError where the state is of another model, rank or optimiser."""
+    def restore(self, step: int, state: State) -> None:
+        """As it was after step `step`. Raises ValueError where the state is of another model, rank or optimiser."""
         ...
 
     def outputs(self) -> Iterator[ModelOutput]: ...

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import httpx
 
-from trainer.config import ConfigInvalid, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import RunAssignment
 from trainer.inference.models import ModelInvalid, model_directory
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
@@ -65,16 +65,17 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
     try:
         config = resolve(assignment.recipe, dict(assignment.config))
         examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)
-        model = model_directory(assignment.model_path)
-        teacher = model_directory(assignment.teacher_path) if assignment.teacher_path else None
+        models = {"base": model_directory(assignment.model_path)}
+        if assignment.teacher_path:
+            models["teacher"] = model_directory(assignment.teacher_path)
     except (ConfigInvalid, JobError, ModelInvalid, OSError) as error:
         monitor.state("failed", str(error))
         return False
-    from trainer.loops.run import run_policy
-    from trainer.runners import learners_for, loop_for
+    from trainer.loops.run import run_recipe
+    from trainer.loops.stage import Job
 
-    loop_of, learners = loop_for(config, model), learners_for(config, model)
-    return run_policy(config, examples, model, run_dir, monitor, assignment.resume, teacher, loop_of, learners)
+    job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor)
+    return run_recipe(job, assignment.resume)
 
 
 def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Path) -> Path:

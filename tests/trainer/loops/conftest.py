@@ -1,6 +1,6 @@
 """Parts of a run on the tiny model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,8 @@ import pytest
 
 from trainer.config import PolicyConfig, resolve
 from trainer.contracts import Example, RunEvent
+
+from ..running import job_of
 
 SMALL: dict[str, Any] = {
     "steps": 4,
@@ -35,23 +37,44 @@ def metrics_of(run_dir: Path) -> dict[tuple[int, str], float]:
     return {place: value for place, value in found.items() if not place[1].startswith("perf/")}
 
 
+def sampled(session: Any) -> list[Any]:
+    """The scored responses of step 1; their metrics are told."""
+    from trainer.loops.session import StepTell
+
+    tell = StepTell(session, 1)
+    collected = session.stage.collector.collect(1, tell)
+    session.stage._note(collected, tell)
+    return collected.trajectories
+
+
 @pytest.fixture
-def make_loop(tiny_dir: Path, examples: list[Example], tmp_path: Path) -> Callable[..., Any]:
-    """A loop whose parts can be replaced before it runs."""
+def make_loop(
+    tiny_dir: Path, examples: list[Example], examples_file: Path, tmp_path: Path
+) -> Iterator[Callable[..., Any]]:
+    """A session whose stage's parts can be replaced before it runs."""
     from trainer.inference.local import LocalSampler
     from trainer.inference.models import load_model, load_tokenizer
     from trainer.loops.data import prepare_prompts
     from trainer.loops.learner import Learner
     from trainer.loops.parts import Parts
-    from trainer.loops.policy import PolicyLoop
+    from trainer.loops.policy import PolicyStage
+    from trainer.loops.session import Session
     from trainer.monitors import RunMonitor, Spool
 
-    def make(config: PolicyConfig, run_dir: Path = tmp_path / "run") -> PolicyLoop:
+    made: list[Session] = []
+
+    def make(config: PolicyConfig, run_dir: Path = tmp_path / "run", collector: Any = None) -> Session:
         tokenizer = load_tokenizer(tiny_dir)
         prompts = prepare_prompts(examples, tokenizer, 512, 10)
         learner = Learner(load_model(tiny_dir), config)
         sampler = LocalSampler(load_model(tiny_dir), tokenizer)
         monitor = RunMonitor(Spool(run_dir / "events.jsonl"))
-        return PolicyLoop(Parts(config, prompts, tokenizer, sampler, learner, monitor, run_dir))
+        job = job_of(config, examples_file, tiny_dir, run_dir, monitor)
+        parts = Parts(config, prompts, tokenizer, sampler, learner, run_dir)
+        stage = PolicyStage(parts, collector(job)) if collector else PolicyStage(parts)
+        made.append(Session(job, stage))
+        return made[-1]
 
-    return make
+    yield make
+    for session in made:
+        session.stage.close()

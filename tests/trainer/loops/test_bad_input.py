@@ -11,10 +11,9 @@ import pytest
 
 from trainer import checkpoints
 from trainer.config import PolicyConfig
-from trainer.loops.run import run_policy
-from trainer.monitors import RunMonitor, Spool
 from trainer.rewards import composition
 
+from ..running import run
 from .conftest import events_of, metrics_of, small_config
 
 BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 0}, "scaffold": None}
@@ -22,7 +21,7 @@ BRIEF: dict[str, Any] = {"steps": 2, "evaluation": {"every": 0}, "scaffold": Non
 
 def outcome(config: PolicyConfig, data: Path, model: Path, out: Path, resume: bool = False) -> tuple[str, str]:
     """The state in which a run ends, and the reason that its page shows."""
-    run_policy(config, data, model, out, RunMonitor(Spool(out / "events.jsonl")), resume)
+    run(config, data, model, out, resume)
     return [(e.data.state, e.data.reason) for e in events_of(out) if e.data.kind == "state"][-1]
 
 
@@ -59,7 +58,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused_and_kept(
     before = checkpoints.steps(out / "checkpoints")
     config = small_config(**BRIEF | {"steps": 3, "model": changed})
     state, reason = outcome(config, examples_file, tiny_dir, out, resume=True)
-    assert state == "failed" and "the checkpoint does not fit this model" in reason
+    assert state == "failed" and "another run's: model.lora" in reason
     assert checkpoints.steps(out / "checkpoints") == before
 
 
@@ -72,7 +71,7 @@ def test_a_checkpoint_of_a_model_of_another_shape_is_refused(
     wide = LlamaConfig.from_pretrained(broken_model, hidden_size=128)
     LlamaForCausalLM(wide).save_pretrained(broken_model)
     state, reason = outcome(small_config(**BRIEF | {"steps": 3}), examples_file, broken_model, out, resume=True)
-    assert state == "failed" and "the checkpoint does not fit this model" in reason
+    assert state == "failed" and "the model 'base' is another" in reason
 
 
 @pytest.fixture

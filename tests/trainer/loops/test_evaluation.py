@@ -18,7 +18,7 @@ SCORES = {(0, 0): 1.0, (0, 1): 0.0, (1, 0): 0.75, (1, 1): None}  # (prompt, resp
 
 def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[int, int], float | None]) -> Evaluation:
     config = small_config(evaluation={"samples": samples, "temperature": 1.0, "every": 2})
-    parts = make_loop(config).parts
+    parts = make_loop(config).stage.parts
     parts.prompts.heldout[2:] = []
     order = iter([scores[group, sample] for group in range(2) for sample in range(samples)])
 
@@ -26,7 +26,7 @@ def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[in
         score = next(order)
         return Reward(total=score, score=score, clipped=score, excluded="" if score is not None else "no verdict")
 
-    return evaluate(parts, reward, 0, lambda done, total: None)
+    return evaluate(parts, reward, lambda done, total: None)
 
 
 def test_every_prompt_gets_its_responses_each_with_its_own_draw(make_loop: Callable[..., Any]) -> None:

@@ -31,15 +31,15 @@ def watched(make_loop: Callable[..., Any]) -> Callable[..., tuple[Any, list[tupl
     def make(**changes: Any) -> tuple[Any, list[tuple[str, int, str]]]:
         loop = make_loop(small_config(**(LAGGING | changes)))
         asked: list[tuple[str, int, str]] = []
-        sample = loop.parts.sampler.sample
+        sample = loop.stage.parts.sampler.sample
 
         def note(requests: Any, progress: Any = None) -> Any:
             results = sample(requests, progress)
             purpose = "evaluation" if requests[0].temperature == 0 else "training"
-            asked.append((purpose, results[0].version, weights_of(loop.parts.sampler)))
+            asked.append((purpose, results[0].version, weights_of(loop.stage.parts.sampler)))
             return results
 
-        loop.parts.sampler.sample = note
+        loop.stage.parts.sampler.sample = note
         return loop, asked
 
     return make
@@ -79,13 +79,13 @@ def test_a_resumed_run_samples_with_the_lagging_weights_again(make_loop: Callabl
 def test_the_optimiser_is_forgotten_at_a_push_if_asked(watched: Any) -> None:
     loop, _ = watched(runner={"push_every": 3, "reset_optimizer": True}, steps=6)
     kept = []
-    one_step = loop._one_step
+    one_step = loop.advance
 
-    def note(step: int) -> None:
-        one_step(step)
-        kept.append(bool(loop.parts.learner.optimizer.state_tensors()))
+    def note() -> None:
+        one_step()
+        kept.append(bool(loop.stage.parts.learner.optimizer.state_tensors()))
 
-    loop._one_step = note
+    loop.advance = note
     loop.run()
     assert kept == [True, True, False, True, True, False]
 
@@ -95,13 +95,13 @@ def test_the_ratio_of_oapl_is_to_the_lagging_sampler(make_loop: Callable[..., An
         small_config(**LAGGING | {"steps": 2, "optim": {"lr": 1e-2}, "objective": {"name": "oapl", "beta2": 1.0}})
     )
     reports = []
-    run = loop._updater.run
+    run = loop.stage.updater.run
 
     def note(*arguments: Any) -> Any:
         reports.append(run(*arguments))
         return reports[-1]
 
-    loop._updater.run = note
+    loop.stage.updater.run = note
     loop.run()
     far = [max(float((ratio - 1).abs().max()) for ratio in report.ratio.values()) for report in reports]
     assert far[0] < 1e-3 < far[1]

@@ -11,12 +11,11 @@ import torch
 from trainer.config.policy_objective import CHOICES
 from trainer.inference.models import load_model
 from trainer.loops.learner import Teacher
-from trainer.loops.run import run_policy
 from trainer.loops.update import Updater
-from trainer.monitors import RunMonitor, Spool
 from trainer.objectives import REGISTRY
 
-from .conftest import events_of, metrics_of, small_config
+from ..running import run
+from .conftest import events_of, metrics_of, sampled, small_config
 
 SEEN_BY_BOTH = {"ratio_mode": "scaffolded"}
 WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}}
@@ -50,11 +49,11 @@ def updated(make_loop: Callable[..., Any], teacher: Teacher) -> Callable[..., An
             **WIDE, objective=objective, scaffold=SEEN_BY_BOTH, optim={"lr": 1e-2, "grad_clip": 1e6, **optim}
         )
         loop = make_loop(config)
-        trajectories = loop._collect(1, loop._plan(1))
+        trajectories = sampled(loop)
         if not step:
-            loop.parts.learner.optimizer.step = lambda: None
+            loop.stage.parts.learner.optimizer.step = lambda: None
         advantages_B = torch.tensor([1.0, -1.0, 0.0] * (len(trajectories) // 3))
-        updater = Updater(loop.parts.learner, config, teacher if config.objective.name == "distill" else None)
+        updater = Updater(loop.stage.parts.learner, config, teacher if config.objective.name == "distill" else None)
         return loop, updater.run(trajectories, advantages_B), trajectories
 
     return update
@@ -64,7 +63,7 @@ def updated(make_loop: Callable[..., Any], teacher: Teacher) -> Callable[..., An
 def test_micro_batches_give_the_gradient_of_one_batch(updated: Any, variant: str) -> None:
     def gradient(**optim: Any) -> dict[str, torch.Tensor]:
         loop, _, _ = updated(VARIANTS[variant], step=False, **optim)
-        return {name: p.grad.clone() for name, p in loop.parts.learner.parameters.items()}
+        return {name: p.grad.clone() for name, p in loop.stage.parts.learner.parameters.items()}
 
     whole, cut = gradient(), gradient(micro_batch_tokens=64)
     largest = max(float(value.abs().max()) for value in whole.values())
@@ -96,11 +95,11 @@ def test_tokens_on_which_the_sampler_disagrees_are_silenced_and_counted(
 ) -> None:
     config = small_config(objective={"name": "icepop"}, scaffold=None, optim={"lr": 1e-3})
     loop = make_loop(config)
-    trajectories = loop._collect(1, loop._plan(1))
+    trajectories = sampled(loop)
     for trajectory in trajectories:  # a sampler that thought every other token three times as likely
         doubtful = tuple(p + (math.log(3.0) if i % 2 else 0.0) for i, p in enumerate(trajectory.logprobs))
         object.__setattr__(trajectory, "logprobs", doubtful)
-    report = loop._updater.run(trajectories, torch.tensor([1.0, -1.0] * 4))
+    report = loop.stage.updater.run(trajectories, torch.tensor([1.0, -1.0] * 4))
     for b, trajectory in enumerate(trajectories):
         assert report.weight[b].tolist() == [0.0 if i % 2 else 1.0 for i in range(len(trajectory.tokens))]
     share, _ = report.extra["pop_share"][0]
@@ -118,7 +117,7 @@ def test_grpo_reports_what_it_always_did(updated: Any) -> None:
 
 def test_rewards_that_are_missing_exclude_nothing_from_distillation(make_loop: Callable[..., Any]) -> None:
     config = small_config(objective=VARIANTS["distill"], scaffold=None)
-    updater = Updater(make_loop(config).parts.learner, config)
+    updater = Updater(make_loop(config).stage.parts.learner, config)
     assert updater.advantages(torch.tensor([1.0, float("nan")]), torch.tensor([0, 0])).tolist() == [0.0, 0.0]
 
 
@@ -134,16 +133,16 @@ def test_remax_subtracts_what_the_greedy_response_is_worth(make_loop: Callable[.
     config = small_config(objective={"name": "grpo", "advantage": "remax"})
     loop = make_loop(config)
     asked: list[Any] = []
-    sample = loop.parts.sampler.sample
+    sample = loop.stage.parts.sampler.sample
 
     def remember(requests: Any, progress: Any = None) -> Any:
         asked.append(requests)
         return sample(requests, progress)
 
-    loop.parts.sampler.sample = remember
-    trajectories = loop._collect(1, loop._plan(1))
-    advantages_B = loop._advantages(trajectories)
-    sampled, greedy = asked
+    loop.stage.parts.sampler.sample = remember
+    trajectories = sampled(loop)
+    advantages_B = loop.stage.advantages(trajectories)
+    drawn, greedy = asked
     assert [r.temperature for r in greedy] == [0.0, 0.0]
     assert [r.prompt_tokens for r in greedy] == [trajectories[0].plan.prompt_tokens, trajectories[4].plan.prompt_tokens]
     worth = [t.reward.total - float(a) for t, a in zip(trajectories, advantages_B, strict=True)]
@@ -173,7 +172,7 @@ def test_the_policy_learns_what_is_rewarded(name: str, examples_file: Path, tiny
         checkpoint={"every": 15},
     )
     out = tmp_path / "run"
-    assert run_policy(config, examples_file, tiny_dir, out, RunMonitor(Spool(out / "events.jsonl")), resume=False)
+    assert run(config, examples_file, tiny_dir, out)
     rewards = [value for (_, key), value in metrics_of(out).items() if key == "reward/mean"]
     assert sum(rewards[-4:]) / 4 > sum(rewards[:2]) / 2 + 0.3
 
@@ -191,7 +190,7 @@ def test_distillation_comes_closer_to_its_teacher(
         checkpoint={"every": 16},
     )
     loop = make_loop(config)
-    loop._updater._teacher = teacher
+    loop.stage.updater._teacher = teacher
     loop.run()
     kl = [value for (_, key), value in metrics_of(tmp_path / "run").items() if key == "policy/kl_teacher"]
     assert sum(kl[-4:]) < 0.7 * sum(kl[:4])
@@ -216,8 +215,7 @@ def test_a_teacher_that_cannot_teach_is_refused_before_anything_is_sampled(
         monkeypatch.setattr(models, "load_tokenizer", other_words)
     out = tmp_path / "run"
     config = small_config(objective=VARIANTS["distill"], scaffold=None)
-    monitor = RunMonitor(Spool(out / "events.jsonl"))
-    assert not run_policy(config, examples_file, tiny_dir, out, monitor, False, tiny_dir if given else None)
+    assert not run(config, examples_file, tiny_dir, out, **({"teacher": tiny_dir} if given else {}))
     last = [event.data for event in events_of(out) if event.data.kind == "state"][-1]
     assert ("another tokenizer" if given else "--teacher") in last.reason
 

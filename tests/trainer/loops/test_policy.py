@@ -13,14 +13,13 @@ import pytest
 import torch
 
 from trainer import checkpoints
-from trainer.config import PolicyConfig
 from trainer.inference.checksum import digest_of
 from trainer.loops.errors import AttemptAbandoned, RunFailed, StopRequested
-from trainer.loops.policy import learning_rate
-from trainer.loops.run import explain, run_policy
-from trainer.monitors import RunMonitor, Spool
+from trainer.loops.run import explain
+from trainer.loops.stage import learning_rate
 
-from .conftest import SMALL, events_of, metrics_of, small_config
+from ..running import run
+from .conftest import SMALL, events_of, metrics_of, sampled, small_config
 
 EVERY_STEP = {
     "reward/mean", "reward/std", "reward/rubric", "rollout/length", "rollout/truncated_share", "rollout/excluded",
@@ -28,11 +27,6 @@ EVERY_STEP = {
     "policy/ratio_masked", "policy/clip_share", "policy/loss", "policy/grad_norm", "perf/rollout_tokens_per_s",
     "perf/train_tokens_per_s", "perf/pack_waste", "perf/shared_share", "perf/step_s", "optim/lr", "criterion/must_contain",
 }  # fmt: skip
-
-
-def run(config: PolicyConfig, data: Path, model: Path, out: Path, resume: bool = False) -> bool:
-    monitor = RunMonitor(Spool(out / "events.jsonl"))
-    return run_policy(config, data, model, out, monitor, resume)
 
 
 def states(out: Path) -> list[tuple[str, str]]:
@@ -65,7 +59,7 @@ def test_rollout_metrics_leave_before_the_update(examples_file: Path, tiny_dir: 
 
 
 def test_the_scaffold_is_shown_to_the_first_of_a_group_and_not_to_the_last(make_loop: Callable[..., Any]) -> None:
-    plans = make_loop(small_config())._plan(1)
+    plans = make_loop(small_config()).stage.planner.plan(1)
     assert [plan.scaffold_shown for plan in plans] == [3, 2, 1, 0, 3, 2, 1, 0]
     assert plans[3].sampled_prompt_tokens == plans[3].prompt_tokens
     assert len(plans[0].sampled_prompt_tokens) > len(plans[0].prompt_tokens)
@@ -135,14 +129,14 @@ def test_a_killed_run_resumes_to_the_same_metrics(
 
 def test_a_stop_during_sampling_repeats_that_step_later(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     loop = make_loop(small_config(steps=3))
-    sample = loop.parts.sampler.sample
+    sample = loop.stage.parts.sampler.sample
 
     def stop_in_the_second_step(requests: Any, progress: Any = None) -> Any:
         if loop.step == 1:
-            loop.parts.monitor.request_stop()
+            loop.job.monitor.request_stop()
         return sample(requests, progress)
 
-    loop.parts.sampler.sample = stop_in_the_second_step
+    loop.stage.parts.sampler.sample = stop_in_the_second_step
     with pytest.raises(StopRequested):
         loop.run()
     assert loop.step == 1
@@ -158,14 +152,14 @@ def test_a_stop_between_sampling_and_update_repeats_that_step_later(
     step: int, make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
     loop = make_loop(small_config(steps=3))
-    weigh = loop._advantages
+    weigh = loop.stage.advantages
 
     def stop_once_sampled(trajectories: Any) -> Any:
         if loop.step == step:
-            loop.parts.monitor.request_stop()
+            loop.job.monitor.request_stop()
         return weigh(trajectories)
 
-    loop._advantages = stop_once_sampled
+    loop.stage.advantages = stop_once_sampled
     with pytest.raises(StopRequested):
         loop.run()
     again, straight = make_loop(small_config(steps=3)), make_loop(small_config(steps=3), tmp_path / "straight")
@@ -177,14 +171,14 @@ def test_a_stop_between_sampling_and_update_repeats_that_step_later(
 
 def test_an_evaluation_that_was_stopped_is_made_up_for(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     loop = make_loop(small_config(steps=3))
-    sample = loop.parts.sampler.sample
+    sample = loop.stage.parts.sampler.sample
 
     def stop_in_the_evaluation(requests: Any, progress: Any = None) -> Any:
         if loop.step == 2 and requests[0].temperature == 0:
-            loop.parts.monitor.request_stop()
+            loop.job.monitor.request_stop()
         return sample(requests, progress)
 
-    loop.parts.sampler.sample = stop_in_the_evaluation
+    loop.stage.parts.sampler.sample = stop_in_the_evaluation
     with pytest.raises(StopRequested):
         loop.run()
     assert (2, "eval/rubric_score") not in metrics_of(tmp_path / "run")
@@ -203,7 +197,7 @@ def test_an_abandoned_attempt_writes_nothing_more(make_loop: Callable[..., Any],
         def notify(self) -> None:
             pass
 
-    loop.parts.monitor._sink = Gone()
+    loop.job.monitor._sink = Gone()
     with pytest.raises(AttemptAbandoned):
         loop.run()
     assert not (tmp_path / "run" / "checkpoints").exists()
@@ -222,16 +216,16 @@ def test_divergence_keeps_the_batch_and_the_last_good_checkpoint(
 ) -> None:
     """The update of the third step spoils the weights, which then sample the fourth."""
     loop = make_loop(small_config(checkpoint={"every": every, "keep": 2}))
-    update = loop._updater.run
+    update = loop.stage.updater.run
 
     def spoil(*arguments: Any) -> Any:
         report = update(*arguments)
         if loop.step == 2:
             with torch.no_grad():
-                next(iter(loop.parts.learner.parameters.values()))[0, 0] = torch.nan
+                next(iter(loop.stage.parts.learner.parameters.values()))[0, 0] = torch.nan
         return report
 
-    loop._updater.run = spoil
+    loop.stage.updater.run = spoil
     with pytest.raises(
         RunFailed,
         match=rf"a log-probability is not a finite number at step 4, .*; {said}\..*Lower optim.lr \(now 0.001\)",
@@ -247,7 +241,7 @@ def test_a_model_whose_probabilities_are_not_numbers_is_found_out_before_it_is_t
     make_loop: Callable[..., Any],
 ) -> None:
     loop = make_loop(small_config())
-    for model in (loop.parts.learner._model, loop.parts.sampler._model):
+    for model in (loop.stage.parts.learner._model, loop.stage.parts.sampler._model):
         with torch.no_grad():
             model.model.norm.weight.mul_(torch.nan)
     with pytest.raises(RunFailed, match="probabilities that are not numbers before the first update"):
@@ -256,8 +250,8 @@ def test_a_model_whose_probabilities_are_not_numbers_is_found_out_before_it_is_t
 
 def test_a_sampler_with_other_weights_is_found_out(make_loop: Callable[..., Any]) -> None:
     loop = make_loop(small_config())
-    loop.parts.sampler.load_weights = lambda weights, version: digest_of(dict(weights))
-    weight = loop.parts.sampler._model.model.layers[0].mlp.down_proj.weight
+    loop.stage.parts.sampler.load_weights = lambda weights, version: digest_of(dict(weights))
+    weight = loop.stage.parts.sampler._model.model.layers[0].mlp.down_proj.weight
     with torch.no_grad():
         weight.mul_(3.0)
     with pytest.raises(RunFailed, match="sampler and trainer disagree"):
@@ -266,7 +260,7 @@ def test_a_sampler_with_other_weights_is_found_out(make_loop: Callable[..., Any]
 
 def test_a_push_that_does_not_arrive_ends_the_run(make_loop: Callable[..., Any]) -> None:
     loop = make_loop(small_config())
-    sampler = loop.parts.sampler
+    sampler = loop.stage.parts.sampler
     load = sampler.load_weights
 
     def stick(weights: Any, version: int) -> str:
@@ -276,7 +270,7 @@ def test_a_push_that_does_not_arrive_ends_the_run(make_loop: Callable[..., Any])
     sampler.load_weights = stick
     with pytest.raises(RunFailed, match="weights of step 2 did not reach the sampler"):
         loop.run()
-    assert loop.step == 2
+    assert loop.step == 1
 
 
 def test_the_engine_check_knows_the_nucleus(make_loop: Callable[..., Any]) -> None:
@@ -288,11 +282,11 @@ def test_examples_without_a_judge_for_them_are_excluded_and_counted(
     make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
     loop = make_loop(small_config(steps=1, evaluation={"every": 0}))
-    key, rubric = next(iter(loop._rubrics.items()))
-    for key, rubric in loop._rubrics.items():
+    key, rubric = next(iter(loop.stage.parts.rubrics.items()))
+    for key, rubric in loop.stage.parts.rubrics.items():
         first = rubric.criteria[0].model_copy(update={"verifier": None})
-        loop._rubrics[key] = rubric.model_copy(update={"criteria": (first, *rubric.criteria[1:])})
-    trajectories = loop._collect(1, loop._plan(1))
+        loop.stage.parts.rubrics[key] = rubric.model_copy(update={"criteria": (first, *rubric.criteria[1:])})
+    trajectories = sampled(loop)
     assert {t.reward.excluded for t in trajectories} == {"rubric: no verdict for uses-e"}
     values = metrics_of(tmp_path / "run")
     assert values[1, "rollout/excluded"] == 8.0

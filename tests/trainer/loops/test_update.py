@@ -13,7 +13,7 @@ from trainer.loops.reports import packing_metrics, update_metrics
 from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
-from .conftest import small_config
+from .conftest import sampled, small_config
 
 WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}}
 
@@ -22,7 +22,7 @@ WIDE = {"rollout": {"prompts_per_step": 3, "group_size": 4, "max_new_tokens": 8}
 def collected(make_loop: Callable[..., Any]) -> Callable[[PolicyConfig], tuple[Any, list[Trajectory], torch.Tensor]]:
     def collect(config: PolicyConfig) -> tuple[Any, list[Trajectory], torch.Tensor]:
         loop = make_loop(config)
-        trajectories = loop._collect(1, loop._plan(1))
+        trajectories = sampled(loop)
         # Fixed rather than from rewards: a tiny model may score alike throughout, and nothing would move.
         return loop, trajectories, torch.tensor([1.0, -1.0] * (len(trajectories) // 2))
 
@@ -33,9 +33,9 @@ def gradient_of(collected: Any, **optim: Any) -> dict[str, torch.Tensor]:
     """The gradient of the first update, before clipping could hide a wrong scale."""
     config = small_config(**WIDE, optim={"lr": 1e-3, "grad_clip": 1e6, **optim})
     loop, trajectories, advantages_B = collected(config)
-    loop.parts.learner.optimizer.step = lambda: None
-    Updater(loop.parts.learner, config).run(trajectories, advantages_B)
-    return {name: p.grad.clone() for name, p in loop.parts.learner.parameters.items()}
+    loop.stage.parts.learner.optimizer.step = lambda: None
+    Updater(loop.stage.parts.learner, config).run(trajectories, advantages_B)
+    return {name: p.grad.clone() for name, p in loop.stage.parts.learner.parameters.items()}
 
 
 def test_micro_batches_give_the_gradient_of_one_batch(collected: Any) -> None:
@@ -49,7 +49,7 @@ def test_the_gradient_is_that_of_the_written_out_loss(collected: Any) -> None:
     """On policy GRPO's gradient is that of -mean_i A_i mean_t log pi: computed here by plain forward passes."""
     config = small_config(**WIDE, optim={"lr": 1e-3, "grad_clip": 1e6})
     loop, trajectories, advantages_B = collected(config)
-    learner = loop.parts.learner
+    learner = loop.stage.parts.learner
     learner.optimizer.step = lambda: None
     Updater(learner, config).run(trajectories, advantages_B)
     ours = {name: p.grad.clone() for name, p in learner.parameters.items()}
@@ -69,26 +69,26 @@ def test_the_gradient_is_that_of_the_written_out_loss(collected: Any) -> None:
 
 def test_full_training_has_gradients_for_all_weights(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config(model={"lora": None}))
-    before = {name: p.detach().clone() for name, p in loop.parts.learner.parameters.items()}
-    loop._updater.run(trajectories, advantages_B)
+    before = {name: p.detach().clone() for name, p in loop.stage.parts.learner.parameters.items()}
+    loop.stage.updater.run(trajectories, advantages_B)
     assert "model.embed_tokens.weight" in before
-    for name, parameter in loop.parts.learner.parameters.items():
+    for name, parameter in loop.stage.parts.learner.parameters.items():
         assert not torch.equal(before[name], parameter), name
 
 
 def test_on_policy_the_ratio_is_one_and_afterwards_it_is_not(collected: Any) -> None:
     config = small_config(optim={"lr": 1e-2, "minibatch_size": 4, "epochs_per_step": 2})
     loop, trajectories, advantages_B = collected(config)
-    once = Updater(loop.parts.learner, small_config(optim={"lr": 1e-2})).run(trajectories, advantages_B)
+    once = Updater(loop.stage.parts.learner, small_config(optim={"lr": 1e-2})).run(trajectories, advantages_B)
     assert all(torch.allclose(ratio, torch.ones_like(ratio)) for ratio in once.ratio.values())
-    again = Updater(loop.parts.learner, config).run(trajectories, advantages_B)
+    again = Updater(loop.stage.parts.learner, config).run(trajectories, advantages_B)
     assert max(float((ratio - 1).abs().max()) for ratio in again.ratio.values()) > 1e-3
 
 
 def test_excluded_responses_take_no_part(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
     advantages_B[1] = torch.nan
-    report = loop._updater.run(trajectories, advantages_B)
+    report = loop.stage.updater.run(trajectories, advantages_B)
     assert sorted(report.ratio) == [0, 2, 3, 4, 5, 6, 7]
 
 
@@ -96,44 +96,44 @@ def test_the_loss_shown_is_the_mean_over_the_updates(collected: Any) -> None:
     config = small_config(**WIDE, optim={"lr": 1e-9, "minibatch_size": 4})
     loop, trajectories, advantages_B = collected(config)
     advantages_B = torch.tensor([1.0, 1.0, 1.0, 1.0, -1.0, -1.0, -1.0, -1.0, 0.5, 0.5, 0.5, 0.5])
-    report = Updater(loop.parts.learner, config).run(trajectories, advantages_B)
+    report = Updater(loop.stage.parts.learner, config).run(trajectories, advantages_B)
     assert report.losses == pytest.approx([-1.0, 1.0, -0.5], abs=1e-4)  # on policy: minus the mean advantage
     assert update_metrics(report)[0]["policy/loss"] == pytest.approx(-0.5 / 3, abs=1e-4)
 
 
 def test_a_step_whose_responses_are_all_excluded_has_no_loss_rather_than_zero(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
-    report = loop._updater.run(trajectories, torch.full_like(advantages_B, torch.nan))
+    report = loop.stage.updater.run(trajectories, torch.full_like(advantages_B, torch.nan))
     values, histograms = update_metrics(report)
     assert all(math.isnan(value) for value in values.values()) and not histograms
 
 
 def test_a_step_without_signal_changes_nothing_but_is_reported(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
-    before = [p.detach().clone() for p in loop.parts.learner.parameters.values()]
-    report = loop._updater.run(trajectories, torch.zeros_like(advantages_B))
+    before = [p.detach().clone() for p in loop.stage.parts.learner.parameters.values()]
+    report = loop.stage.updater.run(trajectories, torch.zeros_like(advantages_B))
     assert report.grad_norms == [0.0, 0.0]
     assert len(report.entropy) == 8
-    assert all(torch.equal(a, b) for a, b in zip(before, loop.parts.learner.parameters.values(), strict=True))
+    assert all(torch.equal(a, b) for a, b in zip(before, loop.stage.parts.learner.parameters.values(), strict=True))
 
 
 def test_a_loss_that_is_not_a_number_stops_before_the_weights(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
-    broken = next(iter(loop.parts.learner.parameters.values()))
+    broken = next(iter(loop.stage.parts.learner.parameters.values()))
     with torch.no_grad():
         broken[0, 0] = torch.nan
-    others = [p.detach().clone() for p in list(loop.parts.learner.parameters.values())[1:]]
+    others = [p.detach().clone() for p in list(loop.stage.parts.learner.parameters.values())[1:]]
     with pytest.raises(NotFinite, match="is not a finite number") as caught:
-        loop._updater.run(trajectories, advantages_B)
+        loop.stage.updater.run(trajectories, advantages_B)
     assert caught.value.rows
-    after = list(loop.parts.learner.parameters.values())[1:]
+    after = list(loop.stage.parts.learner.parameters.values())[1:]
     assert all(torch.equal(a, b) for a, b in zip(others, after, strict=True))
 
 
 def test_the_sampler_record_is_the_old_policy_in_corrected_mode(collected: Any) -> None:
     config = small_config(scaffold={"ratio_mode": "corrected"}, optim={"lr": 1e-3})
     loop, trajectories, advantages_B = collected(config)
-    report = loop._updater.run(trajectories, advantages_B)
+    report = loop.stage.updater.run(trajectories, advantages_B)
     shown = [b for b, t in enumerate(trajectories) if t.plan.scaffold and b in report.ratio]
     bare = [b for b, t in enumerate(trajectories) if not t.plan.scaffold and b in report.ratio]
     assert all(torch.allclose(report.ratio[b], torch.ones_like(report.ratio[b]), atol=1e-4) for b in bare)
@@ -144,15 +144,15 @@ def test_in_scaffolded_mode_the_prompt_is_the_one_that_was_sampled_from(collecte
     config = small_config(scaffold={"ratio_mode": "scaffolded"}, optim={"lr": 1e-3})
     loop, trajectories, advantages_B = collected(config)
     seen = []
-    score = loop.parts.learner.score
-    loop.parts.learner.score = lambda sequences, *a, **k: (seen.extend(sequences), score(sequences, *a, **k))[1]
-    loop._updater.run(trajectories, advantages_B)
+    score = loop.stage.parts.learner.score
+    loop.stage.parts.learner.score = lambda sequences, *a, **k: (seen.extend(sequences), score(sequences, *a, **k))[1]
+    loop.stage.updater.run(trajectories, advantages_B)
     assert {prompt for prompt, _ in seen} >= {t.plan.sampled_prompt_tokens for t in trajectories[:2]}
 
 
 def test_entropy_and_log_probability_agree_with_the_full_distribution(collected: Any) -> None:
     loop, trajectories, _ = collected(small_config())
-    learner, trajectory = loop.parts.learner, trajectories[0]
+    learner, trajectory = loop.stage.parts.learner, trajectories[0]
     (scored,) = learner.score([(trajectory.plan.prompt_tokens, trajectory.tokens)], 0.7)
     tokens = torch.tensor(trajectory.tokens)
     mask = torch.ones(1, 1, *[len(trajectory.plan.prompt_tokens) + len(tokens) - 1] * 2, dtype=torch.bool).tril()
@@ -168,7 +168,7 @@ def test_offending_rows_name_responses_of_the_step(collected: Any) -> None:
     infinite = [replace(t, logprobs=t.logprobs) for t in trajectories]
     advantages_B[5] = torch.inf
     with pytest.raises(NotFinite) as caught:
-        loop._updater.run(infinite, advantages_B)
+        loop.stage.updater.run(infinite, advantages_B)
     assert 5 in caught.value.rows
 
 
@@ -180,7 +180,7 @@ def test_waste_is_what_the_passes_left_empty_and_shared_is_what_was_computed_onc
 
 def test_the_passes_of_a_group_compute_its_prompt_once(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config(scaffold=None, optim={"lr": 1e-3}))
-    report = loop._updater.run(trajectories, advantages_B)
+    report = loop.stage.updater.run(trajectories, advantages_B)
     prompts = {t.plan.prompt_tokens for t in trajectories}
     lengths = [len(t.tokens) - 1 for t in trajectories]
     assert report.tokens == sum(len(t.plan.prompt_tokens) for t in trajectories) + sum(lengths)

@@ -9,13 +9,19 @@ import pytest
 from tests.trainer.loops.conftest import make_loop, small_config
 from trainer.config import PolicyConfig
 from trainer.contracts import Example
-from trainer.runners import AsyncPolicyLoop
+from trainer.loops.session import Session
+from trainer.runners.collecting import AsyncCollector
 
 from .fake import FakeFleet
 
 __all__ = ["make_loop"]
 
 STEPS = {"steps": 5, "scaffold": None}
+
+
+def from_fleet(fleet: Any, job: Any) -> Any:
+    """A collector that has its responses from the workers of `fleet`."""
+    return lambda parts, planner, reward: AsyncCollector(parts, planner, reward, fleet, job.monitor.log)
 
 
 def async_config(runner: dict[str, Any] | None = None, **changes: Any) -> PolicyConfig:
@@ -25,8 +31,8 @@ def async_config(runner: dict[str, Any] | None = None, **changes: Any) -> Policy
 @pytest.fixture
 def make_async(
     make_loop: Callable[..., Any], tiny_dir: Path, examples: list[Example], tmp_path: Path
-) -> Callable[..., AsyncPolicyLoop]:
-    def make(config: PolicyConfig, run_dir: Path = tmp_path / "async", **faults: Any) -> AsyncPolicyLoop:
-        return AsyncPolicyLoop(make_loop(config, run_dir).parts, FakeFleet(config, tiny_dir, **faults))
+) -> Callable[..., Session]:
+    def make(config: PolicyConfig, run_dir: Path = tmp_path / "async", **faults: Any) -> Session:
+        return make_loop(config, run_dir, lambda job: from_fleet(FakeFleet(config, tiny_dir, **faults), job))
 
     return make

@@ -14,13 +14,13 @@ from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer import checkpoints
 from trainer.contracts import Example
 from trainer.loops.errors import RunFailed, StopRequested
+from trainer.loops.session import Session, StepTell
 from trainer.rollouts import Reward
-from trainer.runners import AsyncPolicyLoop
 from trainer.scheduling import LearnerReady
 
 from .conftest import STEPS, async_config, small_config
 
-Make = Callable[..., AsyncPolicyLoop]
+Make = Callable[..., Session]
 AHEAD = {"ahead": 3, "max_staleness": 2}
 
 
@@ -98,32 +98,32 @@ def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
     """Who finishes first decides what these train on, but every group of the data is trained on once, or still to come."""
     taken: list[int] = []
 
-    def watched(seed: int) -> AsyncPolicyLoop:
+    def watched(seed: int) -> Session:
         loop = make_async(async_config(runner, steps=6), tmp_path / "run", seed=seed)
-        take = loop._conductor._responses.taken
+        take = loop.stage.collector._conductor._responses.taken
 
         def note(number: int, places: Any, group: int) -> Any:
             taken.append(number)
             return take(number, places, group)
 
-        loop._conductor._responses.taken = note  # type: ignore[method-assign]
+        loop.stage.collector._conductor._responses.taken = note
         return loop
 
     first = watched(seed=1)
-    one_step = first._one_step
+    one_step = first.advance
 
-    def killed(step: int) -> None:
-        if step == 4:
+    def killed() -> None:
+        if first.step == 3:
             raise KeyboardInterrupt
-        one_step(step)
+        one_step()
 
-    first._one_step = killed  # type: ignore[method-assign]
+    first.advance = killed
     with pytest.raises(KeyboardInterrupt):
         first.run()
     again = watched(seed=2)
     assert again.resume() and again.step == 3
     again.run()
-    schedule = again._conductor._scheduler
+    schedule = again.stage.collector._conductor._scheduler
     assert len(taken) == 12 and schedule.dropped == 0
     assert sorted([*taken, *schedule.groups]) == list(range(schedule.admitted))
 
@@ -131,14 +131,14 @@ def test_a_killed_run_loses_no_prompt_and_repeats_none_whatever_its_schedule(
 def test_a_stop_while_the_learner_waits_repeats_that_step_later(make_async: Make, tmp_path: Path) -> None:
     make_async(async_config(AHEAD), tmp_path / "straight").run()
     loop = make_async(async_config(AHEAD), tmp_path / "run")
-    weigh = loop._advantages
+    weigh = loop.stage.advantages
 
     def stop_in_the_third_step(trajectories: Any) -> Any:
         if loop.step == 2:
-            loop.parts.monitor.request_stop()
+            loop.job.monitor.request_stop()
         return weigh(trajectories)
 
-    loop._advantages = stop_in_the_third_step  # type: ignore[method-assign]
+    loop.stage.advantages = stop_in_the_third_step
     with pytest.raises(StopRequested):
         loop.run()
     again = make_async(async_config(AHEAD), tmp_path / "run")
@@ -159,7 +159,7 @@ def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_pa
 
 def test_weights_that_did_not_arrive_stop_the_run(make_async: Make) -> None:
     loop = make_async(async_config())
-    loop._conductor._fleet.spoil = lambda sampled: sampled._replace(digest="0" * 32)  # type: ignore[attr-defined]
+    loop.stage.collector._conductor._fleet.spoil = lambda sampled: sampled._replace(digest="0" * 32)
     with pytest.raises(RunFailed, match="does not hold the weights of version 0"):
         loop.run()
 
@@ -173,9 +173,9 @@ def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(
     assert loop.step == 5
 
 
-def hold_back_while_the_learner_trains(loop: AsyncPolicyLoop) -> None:
+def hold_back_while_the_learner_trains(loop: Session) -> None:
     """Workers bring something only while the learner waits for it: what is put off does not depend on who is faster."""
-    conductor: Any = loop._conductor
+    conductor: Any = loop.stage.collector._conductor
     tell, batch, poll = conductor._tell, conductor._batch, conductor._fleet.poll
     waits = False
 
@@ -198,8 +198,8 @@ def test_partial_rollouts_go_on_with_newer_weights(make_async: Make, tmp_path: P
     loop = make_async(async_config(runner, steps=6), tmp_path / "run")
     hold_back_while_the_learner_trains(loop)
     seen: list[Any] = []
-    gather = loop._gather
-    loop._gather = lambda step: seen.extend(found := gather(step)) or found  # type: ignore[method-assign]
+    collect = loop.stage.collector.collect
+    loop.stage.collector.collect = lambda *given: seen.extend((found := collect(*given)).trajectories) or found
     loop.run()
     mixed = [trajectory for trajectory in seen if len(trajectory.versions) > 1]
     assert mixed, "a response was put off and went on after a push"
@@ -238,14 +238,14 @@ def test_a_checkpoint_of_a_synchronous_run_is_refused(
     make_async: Make, make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
     make_loop(small_config(**STEPS), tmp_path / "run").run()
-    with pytest.raises(ValueError, match="runner.kind 'sync'"):
+    with pytest.raises(ValueError, match='runner.kind is "sync" there and "async" here'):
         make_async(async_config(), tmp_path / "run").resume()
 
 
 def test_the_state_of_the_workers_is_json(make_async: Make) -> None:
     loop = make_async(async_config(AHEAD, steps=2))
     loop.run()
-    state = loop._conductor.state_dict()
+    state = loop.stage.collector._conductor.state_dict()
     assert json.loads(json.dumps(state)) == state
 
 
@@ -253,8 +253,8 @@ def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None
     from trainer.loops.reports import rollout_records
 
     loop = make_loop(small_config())
-    trajectories = loop._gather(1)
-    records = rollout_records([*trajectories, trajectories[0]], loop.parts.tokenizer, "train")
+    trajectories = loop.stage.collector.collect(1, StepTell(loop, 1)).trajectories
+    records = rollout_records([*trajectories, trajectories[0]], loop.stage.parts.tokenizer, "train")
     assert len(records) == len(trajectories) and replace(trajectories[0]) == trajectories[0]
 
 
@@ -262,7 +262,7 @@ def test_responses_whose_reward_worker_was_lost_are_excluded_and_the_run_goes_on
     make_async: Make, tmp_path: Path
 ) -> None:
     loop = make_async(async_config(steps=2, evaluation={"every": 0}))
-    fleet: Any = loop._conductor._fleet
+    fleet: Any = loop.stage.collector._conductor._fleet
     score, jobs = fleet._rewards.score, []
 
     def lose_the_first(job: Any) -> Any:
@@ -318,12 +318,12 @@ def test_a_pool_cleared_at_each_push_trains_on_one_version_at_a_time(make_async:
     runner = {"ahead": 3, "push_every": 2, "max_staleness": 3, "clear_on_push": True}
     loop = make_async(async_config(runner, objective={"name": "oapl"}, steps=6), tmp_path / "run")
     seen: list[set[int]] = []
-    update = loop._update
+    update = loop.stage.updater.run
 
-    def note(step: int, trajectories: Any, advantages_B: Any) -> None:
+    def note(trajectories: Any, *others: Any) -> Any:
         seen.append({version for t in trajectories for version, _, _ in t.versions})
-        update(step, trajectories, advantages_B)
+        return update(trajectories, *others)
 
-    loop._update = note  # type: ignore[method-assign]
+    loop.stage.updater.run = note
     loop.run()
     assert seen == [{0}, {0}, {2}, {2}, {4}, {4}]

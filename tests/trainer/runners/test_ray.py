@@ -12,9 +12,9 @@ import pytest
 import torch
 
 from tests.trainer.loops.conftest import events_of, metrics_of
-from trainer.runners import AsyncPolicyLoop
+from trainer.loops.session import Session
 
-from .conftest import async_config
+from .conftest import async_config, from_fleet
 from .test_loop import learned, logs, trained_on
 
 pytestmark = pytest.mark.stack
@@ -35,20 +35,20 @@ def one_thread() -> Iterator[None]:
 
 
 @pytest.fixture
-def make_on_ray(make_loop: Callable[..., Any], tiny_dir: Path) -> Callable[..., AsyncPolicyLoop]:
+def make_on_ray(make_loop: Callable[..., Any], tiny_dir: Path) -> Callable[..., Session]:
     from trainer.runners.ray_fleet import RayFleet
 
-    def make(config: Any, run_dir: Path) -> AsyncPolicyLoop:
-        return AsyncPolicyLoop(make_loop(config, run_dir).parts, RayFleet(config, tiny_dir))
+    def make(config: Any, run_dir: Path) -> Session:
+        return make_loop(config, run_dir, lambda job: from_fleet(RayFleet(config, tiny_dir), job))
 
     return make
 
 
-def disturb(loop: AsyncPolicyLoop, number: signal.Signals, kind: str) -> None:
+def disturb(loop: Session, number: signal.Signals, kind: str) -> None:
     """Once the second step is through, send the signal to the first worker of that kind that is up."""
 
     def wait_and_send() -> None:
-        fleet: Any = loop._conductor._fleet
+        fleet: Any = loop.stage.collector._conductor._fleet
         while loop.step < 2:
             time.sleep(0.01)
         victims = [pid for name, pid in sorted(fleet.pids().items()) if name.startswith(kind)]
@@ -71,8 +71,8 @@ def test_killed_and_frozen_workers_leave_no_trace_in_what_is_learned(
     number: signal.Signals,
     kind: str,
     said: str,
-    make_on_ray: Callable[..., AsyncPolicyLoop],
-    make_async: Callable[..., AsyncPolicyLoop],
+    make_on_ray: Callable[..., Session],
+    make_async: Callable[..., Session],
     tmp_path: Path,
 ) -> None:
     steps = {"steps": 8, "evaluation": {"every": 0}}

@@ -10,11 +10,10 @@ import pytest
 import torch
 
 from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_config
+from tests.trainer.running import run
 from trainer import checkpoints
 from trainer.config import PolicyConfig
-from trainer.loops.run import run_policy
-from trainer.monitors import RunMonitor, Spool
-from trainer.runners import learners_for, loop_for
+from trainer.runners.policy import make
 
 pytestmark = pytest.mark.stack
 
@@ -38,13 +37,6 @@ def one_thread() -> Iterator[None]:
     ray.shutdown()
 
 
-def run(config: PolicyConfig, data: Path, model: Path, out: Path, resume: bool = False, **other: Any) -> bool:
-    monitor = RunMonitor(Spool(out / "events.jsonl"))
-    learners = other.get("learners") or learners_for(config, model)
-    loop_of = loop_for(config, model)
-    return run_policy(config, data, model, out, monitor, resume, loop_of=loop_of, learners=learners)
-
-
 def test_a_checkpoint_of_two_processes_is_continued_by_one(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
     def config(steps: int, processes: int) -> PolicyConfig:
         return small_config(**STEPS | {"steps": steps, "optim": OPTIM | {"processes": processes}})
@@ -65,12 +57,11 @@ def test_a_lost_or_frozen_process_ends_the_run_as_failed(
     number: signal.Signals, said: str, examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
     config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2}, "runner": {"heartbeat_s": 30.0}})
-    make = learners_for(config, tiny_dir)
-    assert make is not None
     pids = []
 
-    def make_and_send(teacher: Path | None) -> Any:
-        learner, updater = make(teacher)
+    def make_and_send(job: Any) -> Any:
+        stage = make(job)
+        learner = stage.parts.learner
         pids.extend(learner.pids())
         update = learner.update
 
@@ -80,9 +71,9 @@ def test_a_lost_or_frozen_process_ends_the_run_as_failed(
             return update(*arguments)
 
         learner.update = send_in_the_second_step
-        return learner, updater
+        return stage
 
-    assert not run(config, examples_file, tiny_dir, tmp_path / "run", learners=make_and_send)
+    assert not run(config, examples_file, tiny_dir, tmp_path / "run", make=make_and_send)
     last = events_of(tmp_path / "run")[-1].data
     assert last.kind == "state" and last.state == "failed"
     assert f"process 1 of the 2 that train the model together {said}" in last.reason

@@ -15,11 +15,11 @@ import psutil
 import pytest
 
 from tests.trainer.loops.conftest import SMALL, events_of, metrics_of
+from tests.trainer.running import run
 from trainer import checkpoints
 from trainer.config import resolve
-from trainer.loops.run import run_policy
 from trainer.monitors import RunMonitor, Spool
-from trainer.runners import loop_for
+from trainer.runners.policy import make
 
 pytestmark = pytest.mark.vllm
 CONFIG: dict[str, Any] = SMALL | {
@@ -72,11 +72,11 @@ def test_a_run_whose_engine_and_then_whose_process_is_killed_resumes_to_the_same
 ) -> None:
     config = resolve("policy", CONFIG)
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert run_policy(config, examples_file, small_dir, whole, Watching(whole), resume=False)
+    assert run(config, examples_file, small_dir, whole, monitor=Watching(whole))
     assert any("sampler and trainer agree" in line for line in said(whole, "log"))
 
     monitor = Watching(broken, 2, lambda: [engine.kill() for engine in engines(os.getpid())])
-    assert not run_policy(config, examples_file, small_dir, broken, monitor, resume=False)
+    assert not run(config, examples_file, small_dir, broken, monitor=monitor)
     assert said(broken, "state")[-1] == (
         "vLLM's engine process has ended; its log says why. Nothing is lost: resume the run from its last checkpoint."
     )
@@ -91,7 +91,7 @@ def test_a_run_whose_engine_and_then_whose_process_is_killed_resumes_to_the_same
     process.kill()
     process.wait()
     assert not psutil.wait_procs(left, timeout=_PATIENCE_S)[1], "engines end with the run"
-    assert run_policy(config, examples_file, small_dir, broken, Watching(broken), resume=True)
+    assert run(config, examples_file, small_dir, broken, resume=True, monitor=Watching(broken))
     assert metrics_of(broken) == metrics_of(whole)
 
 
@@ -104,15 +104,15 @@ def test_an_asynchronous_run_replaces_workers_whose_engine_is_killed_or_who_are_
     runner = {"kind": "async", "workers": 1, "heartbeat_s": 600.0}
     sampler = CONFIG["sampler"] | {"push": "merged"}
     config = resolve("policy", CONFIG | {"steps": 8, "sampler": sampler, "runner": runner})
-    loops: list[Any] = []
+    stages: list[Any] = []
     left: list[psutil.Process] = []
 
-    def loop_of(parts: Any) -> Any:
-        loops.append(loop_for(config, small_dir)(parts))
-        return loops[0]
+    def watched(job: Any) -> Any:
+        stages.append(make(job))
+        return stages[0]
 
     def worker() -> int:
-        pids = loops[0]._conductor._fleet.pids()
+        pids = stages[0].collector._conductor._fleet.pids()
         return next(pid for name, pid in sorted(pids.items()) if name.startswith("rollout"))
 
     def kill_the_engine() -> None:
@@ -125,7 +125,7 @@ def test_an_asynchronous_run_replaces_workers_whose_engine_is_killed_or_who_are_
 
     monitor = Watching(out, 1, kill_the_engine)
     try:
-        assert run_policy(config, examples_file, small_dir, out, monitor, resume=False, loop_of=loop_of)
+        assert run(config, examples_file, small_dir, out, monitor=monitor, make=watched)
     finally:
         ray.shutdown()
     first, second = [line for line in said(out, "log") if "was lost and is replaced" in line]

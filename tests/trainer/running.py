@@ -1,0 +1,32 @@
+"""Runs as the command line starts them, with a monitor of the test's own."""
+
+from pathlib import Path
+from typing import Any
+
+from trainer.config import RECIPES, RecipeConfig
+from trainer.loops.stage import Job
+from trainer.monitors import RunMonitor, Spool
+
+
+def job_of(config: RecipeConfig, data: Path, model: Path, out: Path, monitor: RunMonitor, **models: Path) -> Job:
+    """The recipe follows from the config's schema."""
+    recipe = next(recipe for recipe in RECIPES.values() if recipe.schema is type(config))
+    return Job(recipe, config, data, {"base": model, **models}, out, monitor)
+
+
+def run(
+    config: RecipeConfig,
+    data: Path,
+    model: Path,
+    out: Path,
+    resume: bool = False,
+    monitor: RunMonitor | None = None,
+    make: Any = None,
+    **models: Path,
+) -> bool:
+    """`models` by role, besides the base."""
+    from trainer.loops.registry import make_stage
+    from trainer.loops.run import run_recipe
+
+    monitor = monitor or RunMonitor(Spool(out / "events.jsonl"))
+    return run_recipe(job_of(config, data, model, out, monitor, **models), resume, make or make_stage)

@@ -1,0 +1,52 @@
+"""What a step samples: which prompts, and with which scaffold each response is asked for."""
+
+from typing import Any
+
+from trainer.config import PolicyConfig
+from trainer.inference.chat import encode_prompt, with_addition
+from trainer.rollouts import PromptPlan
+from trainer.sampling import DataOrder, group_factor, scaffold_for, step_factor
+from trainer.seeding import derive_seed
+
+from .data import Prompt
+
+
+class Planner:
+    """The order of the data, and everything random about a response before it is sampled: a function of seed and step."""
+
+    def __init__(self, config: PolicyConfig, prompts: list[Prompt], tokenizer: Any) -> None:
+        self._config, self._prompts, self._tokenizer = config, prompts, tokenizer
+        self.order = DataOrder(len(prompts), config.seed, config.data.shuffle)
+
+    def plan(self, step: int) -> list[PromptPlan]:
+        """P prompts, G responses each, with the scaffold each response is shown."""
+        chosen = self.order.take(self._config.rollout.prompts_per_step)
+        return [plan for group, index in enumerate(chosen) for plan in self._plan_group(step, group, index)]
+
+    def plans_of(self, number: int) -> list[PromptPlan]:
+        """The responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""
+        step, group = divmod(number, self._config.rollout.prompts_per_step)
+        return self._plan_group(step + 1, group, self.order.at(number))
+
+    def domain_of(self, number: int) -> str:
+        """Of the `number`-th group of the data."""
+        return self._prompts[self.order.at(number)].example.domain
+
+    def _plan_group(self, step: int, group: int, index: int) -> list[PromptPlan]:
+        """The responses to training prompt `index`, which is the `group`-th of the step."""
+        prompt, size = self._prompts[index], self._config.rollout.group_size
+        return [self._plan_one(step, group, i, prompt) for i in range(size)]
+
+    def _plan_one(self, step: int, group: int, index: int, prompt: Prompt) -> PromptPlan:
+        config, text, shown = self._config, "", 0
+        sampled = prompt.tokens
+        if config.scaffold:
+            # An asynchronous run plans a few steps beyond its last.
+            share = step_factor(config.scaffold, min(step, config.steps), config.steps)
+            share *= group_factor(config.scaffold, index + 1, config.rollout.group_size)
+            scaffold = scaffold_for(prompt.rubric, share, config.seed, step, group, index)
+            text, shown = scaffold.text, scaffold.shown
+        if text:
+            sampled = encode_prompt(self._tokenizer, with_addition(prompt.example.prompt, text))
+        seed = derive_seed(config.seed, "rollout", step, group, index)
+        return PromptPlan(prompt.example.key, group, index, prompt.text, prompt.tokens, sampled, seed, text, shown)

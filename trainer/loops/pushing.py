@@ -1,0 +1,35 @@
+"""Weights on their way from the learner to the sampler, and the proof that they arrived."""
+
+from collections.abc import Iterator
+
+from torch import Tensor
+
+from trainer.config import PolicyConfig
+from trainer.inference.checksum import Checksum
+from trainer.inference.sampling import Sampler
+
+from .errors import RunFailed
+from .learner import Learner
+
+
+class Pusher:
+    """What the sampler is given: merged weights, or adapters where it can hold them."""
+
+    def __init__(self, config: PolicyConfig, learner: Learner, sampler: Sampler) -> None:
+        self._config, self._learner, self._sampler = config, learner, sampler
+
+    def push(self, version: int) -> None:
+        """Raises RunFailed where the sampler does not hold afterwards what was given to it."""
+        pushed = Checksum()
+        held = self._sampler.load_weights(pushed.watching(self.weights()), version)
+        if held != pushed.hexdigest():
+            raise RunFailed(
+                f"the weights of step {version} did not reach the sampler: their checksum is {pushed.hexdigest()}, that of "
+                f"what the sampler holds {held}"
+            )
+
+    def weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The learner's own tensors, not copies."""
+        sampler = self._config.sampler
+        adapters = sampler.kind != "local" and sampler.push == "adapters"
+        return self._learner.adapter_weights() if adapters else self._learner.merged_weights()

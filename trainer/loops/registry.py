@@ -1,0 +1,17 @@
+"""Which function makes the stage of a recipe. Strings: what a run does not need is not imported."""
+
+import importlib
+from typing import cast
+
+from .stage import Job, Make, Stage
+
+STAGES: dict[str, str] = {
+    "policy": "trainer.runners.policy:make",
+}
+
+
+def make_stage(job: Job) -> Stage:
+    """Raises RunFailed, ValueError or OSError where data or models cannot be used, with what to do."""
+    module, _, function = STAGES[job.recipe.name].partition(":")
+    make = cast(Make, getattr(importlib.import_module(module), function))
+    return make(job)

@@ -1,0 +1,200 @@
+"""What is the same for every recipe: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from trainer import checkpoints
+from trainer.contracts import ArtifactData, Histogram, RolloutRecord
+
+from .clock import Clock
+from .errors import AttemptAbandoned, StopRequested
+from .fingerprint import differences, fingerprint
+from .stage import Job, ModelOutput, Progress, Stage, State
+
+_OWN = ("summary", "evaluated_step", "fingerprint")
+"""What a checkpoint's state holds of the session; the rest is the stage's."""
+
+
+class StepTell:
+    """`Tell` for one step of a session."""
+
+    def __init__(self, session: "Session", step: int) -> None:
+        self._session, self._monitor, self.step = session, session.job.monitor, step
+
+    def metrics(self, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
+        self._monitor.metrics(self.step, values, histograms)
+
+    def rollouts(self, records: Sequence[RolloutRecord]) -> None:
+        self._monitor.rollouts(self.step, records)
+
+    def artifact(self, artifact: ArtifactData) -> None:
+        self._monitor.artifact(artifact, self.step)
+
+    def log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
+        self._monitor.log(message, self.step, level)
+
+    def watch(self, phase: str) -> Progress:
+        note = self.progress(phase)
+
+        def progress(done: int, total: int) -> None:
+            self.check()
+            note(done, total)
+
+        return progress
+
+    def progress(self, phase: str) -> Progress:
+        def progress(done: int, total: int) -> None:
+            self._monitor.progress(self.step, phase, done, total, self._session.eta_s())
+
+        return progress
+
+    def check(self) -> None:
+        if self._monitor.command == "abandon":
+            raise AttemptAbandoned("the server has given this run to another attempt")
+        if self._monitor.command == "stop":
+            raise StopRequested
+
+
+class Session:
+    """One run of a stage. `step` is the last completed step; `summary` the headline numbers for the run's row."""
+
+    def __init__(self, job: Job, stage: Stage) -> None:
+        self.job, self.stage = job, stage
+        self.step = 0
+        self.summary: dict[str, float] = {}
+        self._config = job.config
+        self._clock = Clock(job.config, stage.evaluates)
+        self._evaluated_step = -1
+        self._fingerprint = fingerprint(job)
+
+    def resume(self) -> bool:
+        """Continue from the newest checkpoint; False when there is none.
+
+        Raises CheckpointInvalid, or ValueError where the checkpoint is of another run, with what differs.
+        """
+        checkpoint = checkpoints.load_newest(self._checkpoint_dir)
+        if checkpoint is None:
+            return False
+        self._recognise(checkpoint)
+        self.step = checkpoint.step
+        self.summary = dict(checkpoint.state["summary"])
+        self._evaluated_step = checkpoint.state["evaluated_step"]
+        values = {key: value for key, value in checkpoint.state.items() if key not in _OWN}
+        self.stage.restore(self.step, State(values, checkpoint.tensors))
+        return True
+
+    def run(self) -> dict[str, float]:
+        """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
+        self.stage.open(self.step)
+        try:
+            # Before the first step, or where a stop came in the middle of an evaluation.
+            self._evaluate_if_due()
+            while self.step < self._config.steps:
+                self.advance()
+        except StopRequested:
+            self.save()
+            raise
+        self._write_outputs()
+        return self.summary
+
+    def advance(self) -> None:
+        """The next step, with the evaluation and the checkpoint that are due after it."""
+        number, started = self.step + 1, time.monotonic()
+        tell = StepTell(self, number)
+        self.stage.step(number, tell)
+        self.step = number
+        self._clock.step_took(time.monotonic() - started)
+        tell.metrics({"perf/step_s": time.monotonic() - started})
+        self._evaluate_if_due()
+        if number % self._config.checkpoint.every == 0 or number == self._config.steps:
+            self.save()
+
+    def save(self) -> None:
+        """A checkpoint of everything that the next step depends on."""
+        stage = self.stage.state()
+        own = {"summary": self.summary, "evaluated_step": self._evaluated_step, "fingerprint": self._fingerprint}
+        checkpoint = checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors)
+        saved = self.job.monitor.patiently(
+            lambda: checkpoints.save(self._checkpoint_dir, checkpoint, self._config.checkpoint.keep), self.step
+        )
+        path = str(saved.path.relative_to(self.job.run_dir))
+        artifact = ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest)
+        self.job.monitor.artifact(artifact, self.step)
+
+    def eta_s(self) -> float | None:
+        """Seconds left; None before the first step is through."""
+        return self._clock.eta_s(self.step)
+
+    def _recognise(self, checkpoint: checkpoints.Checkpoint) -> None:
+        there = checkpoint.state.get("fingerprint")
+        if there is not None:  # checkpoints of the first releases carry none
+            if found := differences(there, self._fingerprint):
+                raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
+            if there["code"] != self._fingerprint["code"]:
+                self.job.monitor.log(
+                    "the program has changed since this run was last saved; the steps to come may differ from those it "
+                    "would have made before",
+                    checkpoint.step,
+                    "warning",
+                )
+        if checkpoint.step > self._config.steps:
+            raise ValueError(f"the checkpoint is after step {checkpoint.step}, the config ends at {self._config.steps}")
+
+    def _evaluate_if_due(self) -> None:
+        every, step = self._config.evaluation.every, self.step
+        due = step in (0, self._config.steps) or (every > 0 and step % every == 0)
+        if due and step > self._evaluated_step and self.stage.evaluates:
+            started = time.monotonic()
+            tell = StepTell(self, step)
+            values = self.stage.evaluate(step, tell)
+            self._clock.evaluation_took(time.monotonic() - started)
+            tell.metrics(values)
+            self._summarise(values)
+            self._evaluated_step = step
+
+    def _summarise(self, values: dict[str, float]) -> None:
+        key = self.job.recipe.headline
+        if key in values:
+            self.summary.setdefault(f"{key}_start", values[key])
+            self.summary[key] = values[key]
+
+    def _write_outputs(self) -> None:
+        """The trained models, each under `outputs/`. A resumed run writes the same again."""
+        for output in self.stage.outputs():
+            self.job.monitor.progress(self.step, "exporting", 0, 1, None)
+            artifact = self.job.monitor.patiently(lambda output=output: self._written(output), self.step)  # type: ignore[misc]
+            self.job.monitor.artifact(artifact, self.step)
+
+    def _written(self, output: ModelOutput) -> ArtifactData:
+        final = self.job.run_dir / "outputs" / output.name
+        partial = final.with_name(f".{output.name}.partial")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        try:
+            output.write(partial)
+            size, digest = _measured(partial)
+            shutil.rmtree(final, ignore_errors=True)
+            os.replace(partial, final)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        path = str(final.relative_to(self.job.run_dir))
+        return ArtifactData(role="model", path=path, bytes=size, digest=digest)
+
+    @property
+    def _checkpoint_dir(self) -> Path:
+        return self.job.run_dir / "checkpoints"
+
+
+def _measured(folder: Path) -> tuple[int, str]:
+    """Bytes, and SHA-256 over names and contents, of the files in a folder."""
+    whole, size = hashlib.sha256(), 0
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with file.open("rb") as stream:
+            whole.update(f"{file.relative_to(folder)}\0{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        size += file.stat().st_size
+    return size, whole.hexdigest()

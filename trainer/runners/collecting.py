@@ -1,0 +1,146 @@
+"""Responses from workers that sample and score while the learner trains."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from torch import Tensor
+
+from trainer.loops.collecting import SAVED, Collected
+from trainer.loops.errors import RunFailed
+from trainer.loops.parts import Parts
+from trainer.loops.planner import Planner
+from trainer.loops.pushing import Pusher
+from trainer.loops.stage import State, Tell
+from trainer.rollouts import RewardFunction, Trajectory
+
+from .conductor import Batch, Conductor
+from .fleet import Fleet
+from .responses import Responses
+
+Say = Callable[[str, int, Literal["info", "warning"]], None]
+"""A line of the log at a step."""
+
+
+class AsyncCollector:
+    """The responses of a step come from the conductor.
+
+    With `urb` and pinned weights the responses of every step follow from the seed alone: which weights sample a prompt is
+    fixed when it is admitted, and a group is always sampled as one batch. So neither speed nor crashes of workers nor a
+    kill of the whole run can be seen in its metrics.
+    """
+
+    def __init__(self, parts: Parts, planner: Planner, reward: RewardFunction, fleet: Fleet, say: Say) -> None:
+        config, tokenizer = parts.config, parts.tokenizer
+        self._parts, self._planner, self._config, self._say = parts, planner, config, say
+        self._pusher = Pusher(config, parts.learner, parts.sampler)
+
+        def decode(tokens: Sequence[int]) -> str:
+            return str(tokenizer.decode(list(tokens), skip_special_tokens=True))
+
+        responses = Responses(config.rollout, config.runner.segment_tokens, planner.plans_of, decode)
+        self._check_quotas()
+        self._conductor = Conductor(config, fleet, responses, parts.rubrics, self._log, planner.domain_of)
+        self._history: dict[int, Mapping[str, Tensor]] = {}
+        """Trained parameters of the versions that a response may still have to be sampled with."""
+        self._step = 0
+        self._told = -1
+        self._asked_at = 0.0
+
+    def open(self, step: int) -> None:
+        self._step = step
+        learner = self._parts.learner
+        if self._version == step:
+            self._history[step] = learner.policy()
+        weights = {}
+        for known, policy in self._history.items():
+            with learner.holding(dict(policy)):
+                weights[known] = self._copied_weights()
+        self._told, self._asked_at = step, time.monotonic()
+        self._conductor.start(weights)
+        runner = self._config.runner
+        self._log(f"{runner.workers} workers sample and {runner.reward_workers} score, by schedule {runner.policy!r}")
+        self._pusher.push(step)  # to the sampler of evaluations, in this process
+
+    def collect(self, step: int, tell: Tell) -> Collected:
+        note = tell.watch("sampling")
+        asked = time.monotonic()
+        batch = self._conductor.batch(lambda: note(0, self._config.batch_size))
+        now = time.monotonic()
+        elapsed, self._asked_at = now - self._asked_at, now
+        return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | {"perf/wait_s": now - asked})
+
+    def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
+        return [t for t in trajectories if t.versions == ((step - 1, 0, len(t.tokens)),)]
+
+    def updated(self, step: int) -> None:
+        self._step = step
+        self._pusher.push(step)  # to the sampler of evaluations, in this process
+        if self._told == step:
+            return
+        self._told = step
+        weights = None
+        if self._version == step:
+            if self._config.runner.reset_optimizer:
+                self._parts.learner.forget_moments()
+            self._history[step], weights = self._parts.learner.policy(), self._copied_weights()
+        needed = self._conductor.updated(step, self._version, weights)
+        self._history = {version: policy for version, policy in self._history.items() if version >= needed}
+
+    @contextmanager
+    def newest_weights(self) -> Iterator[None]:
+        """The sampler of this process always has them: it samples for evaluations only."""
+        yield
+
+    def state(self) -> State:
+        older = {f"{SAVED}{version}": policy for version, policy in self._history.items() if version != self._step}
+        return State({"runner": self._conductor.state_dict()}, {name: dict(policy) for name, policy in older.items()})
+
+    def restore(self, step: int, state: State) -> None:
+        self._step = step
+        runner = state.values.get("runner")
+        if runner is None:
+            raise ValueError("the checkpoint is that of a run with runner.kind 'sync'; resume it as it was")
+        self._conductor.load_state_dict(runner)
+        owners = {name: tensors for name, tensors in state.tensors.items() if name.startswith(SAVED)}
+        self._history = {int(name.removeprefix(SAVED)): tensors for name, tensors in owners.items()}
+
+    def close(self) -> None:
+        self._conductor.close()
+
+    def _check_quotas(self) -> None:
+        """Raises RunFailed for a domain that does not come; says how many prompts have no quota."""
+        wanted = {quota.domain for quota in self._config.runner.quotas}
+        found = Counter(prompt.example.domain for prompt in self._parts.prompts.train)
+        if absent := sorted(wanted - found.keys()):
+            known = ", ".join(map(repr, sorted(found)))
+            raise RunFailed(f"runner.quotas: no training prompt is of domain {absent[0]!r}; there are {known}")
+        left = sum(count for domain, count in found.items() if wanted and domain not in wanted)
+        if left:
+            self._say(f"{left} training prompts are of domains without a quota and are not used", 0, "warning")
+
+    def _copied_weights(self) -> dict[str, Tensor]:
+        """Copies: the learner goes on changing its own while workers fetch these."""
+        return {name: tensor.clone() for name, tensor in self._pusher.weights()}
+
+    def _log(self, message: str, level: Literal["info", "warning"] = "info") -> None:
+        self._say(message, self._step, level)
+
+    @property
+    def _version(self) -> int:
+        """The step after which the newest weights that sample were pushed."""
+        every = self._config.runner.push_every
+        return self._step // every * every
+
+
+def async_metrics(batch: Batch) -> dict[str, float]:
+    """How old what is trained on is, in steps, and what the schedule costs; undefined values are left out."""
+    values = {"async/dropped": float(batch.dropped), "async/dropped_groups": float(batch.dropped_groups)}
+    if batch.staleness:
+        values["async/staleness"] = sum(batch.staleness) / len(batch.staleness)
+        values["async/staleness_max"] = float(max(batch.staleness))
+    if batch.utilisation is not None:
+        values["async/utilisation"] = batch.utilisation
+    return values

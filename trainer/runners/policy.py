@@ -1,0 +1,81 @@
+"""The stage of recipe `policy`, with the collector and the learner that its config asks for."""
+
+from pathlib import Path
+from typing import Any
+
+from trainer.config import PolicyConfig
+from trainer.loops.collecting import Collector, MakeCollector, SyncCollector
+from trainer.loops.data import prepare_prompts, read_examples
+from trainer.loops.errors import RunFailed
+from trainer.loops.parts import Parts
+from trainer.loops.planner import Planner
+from trainer.loops.policy import PolicyStage
+from trainer.loops.stage import Job
+from trainer.rollouts import RewardFunction
+
+
+def make(job: Job) -> PolicyStage:
+    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    config: PolicyConfig = job.config
+    rows = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    from trainer.inference.build import build_sampler
+    from trainer.inference.models import load_tokenizer
+
+    model_dir = job.models["base"]
+    tokenizer = load_tokenizer(model_dir)
+    prompts = prepare_prompts(rows, tokenizer, config.data.max_prompt_tokens, config.evaluation.max_examples)
+    for line in prompts.left_out:
+        job.monitor.log(line, level="warning")
+    if not prompts.heldout and config.evaluation.max_examples:
+        job.monitor.log("no example is held out, so there is no evaluation", level="warning")
+    learner, updater, teacher = _learner(config, model_dir, _teacher_dir(job, tokenizer))
+    sampler = build_sampler(config, model_dir, tokenizer)
+    parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, teacher, updater)
+    job.monitor.log(
+        f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; {learner.size:,} trained parameters"
+    )
+    return PolicyStage(parts, collector_for(job))
+
+
+def collector_for(job: Job) -> MakeCollector:
+    """`runner.kind`: sample while the learner waits, or in workers of their own."""
+    if job.config.runner.kind == "sync":
+        return SyncCollector
+    from .collecting import AsyncCollector
+    from .ray_fleet import RayFleet
+
+    def make(parts: Parts, planner: Planner, reward: RewardFunction) -> Collector:
+        return AsyncCollector(parts, planner, reward, RayFleet(job.config, job.models["base"]), job.monitor.log)
+
+    return make
+
+
+def _learner(config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> tuple[Any, Any, Any]:
+    """The learner, what updates it where that is not this process, and the teacher where it is."""
+    if config.optim.processes > 1:
+        from .ray_learner import ShardedLearner, ShardedUpdater
+
+        sharded = ShardedLearner(config, model_dir, teacher_dir)
+        return sharded, ShardedUpdater(sharded, config), None
+    from trainer.inference.models import best_device, load_model
+    from trainer.loops.learner import Learner, Teacher
+
+    teacher = Teacher(load_model(teacher_dir, config.model.dtype).to(best_device())) if teacher_dir else None
+    return Learner(load_model(model_dir, config.model.dtype).to(best_device()), config), None, teacher
+
+
+def _teacher_dir(job: Job, tokenizer: Any) -> Path | None:
+    """Of objective `distill`. Raises RunFailed when there is no teacher, or when it speaks in other tokens."""
+    if job.config.objective.name != "distill":
+        return None
+    folder = job.models.get("teacher")
+    if folder is None:
+        raise RunFailed("objective 'distill' needs the directory of a teacher (--teacher on the command line)")
+    from trainer.inference.models import load_tokenizer
+
+    if load_tokenizer(folder).get_vocab() != tokenizer.get_vocab():
+        raise RunFailed(
+            f"the teacher in {folder} has another tokenizer than the model: its log-probabilities are of other "
+            "tokens. Choose a teacher of the same family."
+        )
+    return folder
