@@ -37,7 +37,7 @@ def test_a_newcomer_launches_the_demo_watches_it_move_and_stops_it(page: Page, s
     register_model(page, "newcomer", str(make_model(stack)))
     run_id = launch(page, demo_prompts, "newcomer", NUMBERS.items())
     watch(page, run_id, lambda: wait_for_a_step(page))
-    expect(page.locator("[data-bind=scores]").first).to_contain_text("→", timeout=LONG_MS)
+    expect(page.locator("[data-bind=result]").first).to_contain_text("→", timeout=LONG_MS)
     read_a_rollout(page)
     stop(page)
 

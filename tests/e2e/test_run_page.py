@@ -45,7 +45,7 @@ def watch(page, run_id: int, advance) -> None:
     page.goto(f"/runs/{run_id}")
     page.wait_for_selector('#connection[data-state="live"]')
     advance()
-    reward = page.locator("#chart-reward")
+    reward = page.locator("#chart-reward-mean")
     reward.locator("canvas").wait_for()
     before = reward.locator(".chart-now").inner_text()
     page.evaluate("window.notReloaded = true")
@@ -60,14 +60,14 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     page = open_page(as_researcher)
     watch(page, run.id, lambda: trainer.post(*step_events(trainer, next(steps))))
     page.locator('[data-bind="step"]', has_text="2").wait_for()
-    assert page.locator("#chart-reward .chart-now").inner_text() == "0.340"
+    assert page.locator("#chart-reward-mean .chart-now").inner_text() == "0.340"
 
     server.stop()
     page.wait_for_selector('#connection[data-state="lost"]')
     server.start()
     trainer.post(*step_events(trainer, next(steps)))  # may come before the page is back: it must not be missed
     page.wait_for_selector('#connection[data-state="live"]', timeout=30_000)
-    expect(page.locator("#chart-reward .chart-now")).to_have_text("0.360")
+    expect(page.locator("#chart-reward-mean .chart-now")).to_have_text("0.360")
     assert page.evaluate("window.notReloaded")
 
 
@@ -86,7 +86,7 @@ def test_an_asynchronous_run_shows_how_its_workers_keep_pace(open_page, as_resea
     page.goto(f"/runs/{run.id}")
     titles = page.locator("#async .chart-title")
     expect(titles).to_contain_text(["Age of the weights", "Workers busy", "Learner waits", "Left out"])
-    expect(page.locator("#chart-log-ratio")).to_be_attached()
+    expect(page.locator("#chart-policy-log-ratio")).to_be_attached()
     expect(page.locator("#other")).to_have_count(0)
 
 
@@ -211,17 +211,17 @@ def test_a_curve_that_is_0_throughout_has_room_to_be_drawn(open_page, as_researc
 def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/runs")
-    reward = page.get_by_role("columnheader", name="Reward")
-    expect(reward).to_be_visible()
+    curve = page.get_by_role("columnheader", name="Curve")
+    expect(curve).to_be_visible()
     page.locator("summary", has_text="Columns").focus()
     page.keyboard.press("Enter")
-    page.get_by_role("checkbox", name="Reward").focus()
+    page.get_by_role("checkbox", name="Curve").focus()
     page.keyboard.press("Space")
-    expect(reward).to_be_hidden()
+    expect(curve).to_be_hidden()
     page.reload()
-    expect(reward).to_be_hidden()
+    expect(curve).to_be_hidden()
     expect(page.get_by_role("columnheader", name="Run", exact=True)).to_be_visible()
     page.locator("summary", has_text="Columns").click()
     expect(page.get_by_role("checkbox", name="Run", exact=True)).to_have_count(0)
-    page.get_by_role("checkbox", name="Reward").check()
-    expect(reward).to_be_visible()
+    page.get_by_role("checkbox", name="Curve").check()
+    expect(curve).to_be_visible()

@@ -3,10 +3,9 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from . import policy_objective
+from . import policy_metrics, policy_objective
 from .errors import FieldProblem
 from .fields import Section, knob
-from .metrics import COMMON
 from .policy_objective import Grpo, Objective
 from .recipe import Amount, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from .runner import Runner
@@ -188,8 +187,9 @@ RECIPE = Recipe(
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),
     ),
     headline="eval/rubric_score",
-    stats=("eval/rubric_score", "reward/mean"),
-    metrics=COMMON,
+    stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),
+    metrics=policy_metrics.METRICS,
+    histograms=policy_metrics.HISTOGRAMS,
     samples="rollout",
     outputs=(Output("policy", "Policy"),),
     icon="trending-up",

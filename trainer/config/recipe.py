@@ -17,6 +17,8 @@ from .sections import Checkpoint, Evaluation, Model, Optim
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
 """Which viewer the Samples tab of a run uses."""
 SlotKind = Literal["model", "judge"]
+HELD_OUT = "eval/"
+"""What keys of metrics begin with that an evaluation measures."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +53,17 @@ class Slot:
 class Metric:
     """The one home of a metric's meaning. `key` may end in `*`, which stands for names that the config gives.
 
-    Metrics with the same `chart` share one; `title` then names the series. `band` is the key of the standard deviation or
-    error that is drawn around it (`band_times` of it). `optional`: not every run of the recipe emits it.
+    Metrics with the same `chart`, which is the title of the picture, share it; `title` then names the curve, and the help
+    of the picture is what each of them says. Charts stand in the order of declaration. `band` is the key of the standard
+    deviation or error that is drawn around it (`band_times` of it); a band has no chart of its own. `optional`: not every
+    run of the recipe emits it, so its chart appears with the first value.
     """
 
     key: str
     title: str
     help: str
     group: str
+    """The id of a `metrics.GROUPS`."""
     chart: str = ""
     unit: str = ""
     better: Literal["", "higher", "lower"] = ""
@@ -71,6 +76,16 @@ class Metric:
     def holds(self, key: str) -> bool:
         """Whether an emitted key is this metric."""
         return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
+
+    @property
+    def held_out(self) -> bool:
+        """Measured by evaluations: few values, each drawn as a dot, and the first is kept to tell what training changed."""
+        return self.key.startswith(HELD_OUT)
+
+    @property
+    def label(self) -> str:
+        """Its name where no chart stands around it."""
+        return f"{self.chart}, {self.title}" if self.chart else self.title
 
 
 @dataclass(frozen=True)
@@ -152,8 +167,8 @@ class RecipeConfig(Section):
 class Recipe:
     """What a run can do. `example` is a config that finishes within a minute on the tiny model; tests and docs run it.
 
-    `headline` is the key of the metric that says how good the result is; `stats` are the keys shown as numbers on top of
-    the run's page.
+    `headline` is the key of the metric that says how good the result is; `stats` are the keys shown as numbers beside it
+    on top of the run's page, the first of them that every step measures also as a small curve in lists.
     """
 
     name: str
@@ -177,6 +192,21 @@ class Recipe:
         """The declaration of an emitted key: an exact one before a pattern."""
         found = [metric for metric in self.metrics if metric.holds(key)]
         return min(found, key=lambda metric: metric.key.endswith("*"), default=None)
+
+    @property
+    def top(self) -> list[Metric]:
+        """What a run's page shows as numbers: the headline, then `stats`."""
+        keys = dict.fromkeys((self.headline, *self.stats))
+        return [metric for key in keys if (metric := self.metric(key))]
+
+    @property
+    def pulse(self) -> Metric | None:
+        """The curve that lists draw small: the first of `top` that every step measures, else the headline."""
+        return next((metric for metric in self.top if not metric.held_out), next(iter(self.top), None))
+
+    def remembers(self, key: str) -> bool:
+        """Whether the last value of this key is kept in the run's summary."""
+        return key.startswith(HELD_OUT) or key == self.headline or key in self.stats
 
     def filled(self, config: RecipeConfig) -> list[ResolvedSlot]:
         """The slots that this config fills, in the order of declaration."""

@@ -12,7 +12,7 @@ from webapp.core.numbers import whole
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from . import access, queries, rollouts, services, shapes
+from . import access, declared, queries, rollouts, services, shapes
 from . import schemas as s
 from .models import Artifact, Run
 
@@ -21,7 +21,6 @@ RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Step = Annotated[int, Field(ge=0, lt=2**31)]
 Key = Annotated[str, Field(min_length=1, max_length=80)]
 MAX_COMPARED = 8
-COMPARED_KEYS = "reward/mean,eval/rubric_score,policy/entropy,policy/kl,rollout/length"
 LaunchKey = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same run")]
 
 
@@ -29,6 +28,15 @@ LaunchKey = Annotated[str | None, Header(max_length=64, description="Sent again,
 def recipes(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": list(RECIPES.values()), "next": None}
+
+
+@router.get("/recipes/{name}/metrics", response=s.RecipeMetricsOut, summary="What a recipe measures", tags=["recipes"])
+def recipe_metrics(request: HttpRequest, name: str) -> dict[str, Any]:
+    """Titles, units, help and places of every metric: all that a chart needs."""
+    access.may_read(require(request))
+    if name not in RECIPES:
+        raise Http404("no such recipe")
+    return declared.metrics(name)
 
 
 @router.get("/recipes/{name}/schema", response=dict[str, Any], summary="JSON Schema of the config", tags=["recipes"])
@@ -100,16 +108,16 @@ def launch(request: HttpRequest, payload: s.LaunchIn, idempotency_key: LaunchKey
 def compare(
     request: HttpRequest,
     ids: str,
-    named: Annotated[str, Query(alias="keys")] = COMPARED_KEYS,
+    named: Annotated[str | None, Query(alias="keys")] = None,
     max_points: Annotated[int, Query(ge=2, le=2000)] = 300,
 ) -> dict[str, Any]:
-    """`ids`: up to 8 runs, separated by commas."""
+    """`ids`: up to 8 runs, separated by commas; `keys`: metric keys, by default what their recipes show on top."""
     membership = require(request)
     wanted = list(dict.fromkeys(whole(part.strip()) for part in ids.split(",") if part.strip()))
     if not 1 <= len(wanted) <= MAX_COMPARED or None in wanted:
         raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
     rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
-    return queries.compare(rows, _split(named), max_points)
+    return queries.compare(rows, queries.top_keys(rows) if named is None else _split(named), max_points)
 
 
 @router.get("/runs/{run_id}", response=s.RunOut, summary="One run")

@@ -25,24 +25,9 @@ from trainer.contracts import (
     StateData,
 )
 
-from . import broadcasts, bulk, outputs, tokens
+from . import broadcasts, bulk, declared, outputs, tokens
 from .models import LogLine, Run
 from .states import OVER, State, move
-
-HEADLINES = frozenset(
-    {
-        "reward/mean",
-        "reward/std",
-        "policy/entropy",
-        "policy/kl",
-        "rollout/length",
-        "scaffold/ratio",
-        "perf/rollout_tokens_per_s",
-        "perf/train_tokens_per_s",
-    }
-)
-EVAL_PREFIX = "eval/"
-FIRST = ":first"
 
 
 class Fenced(Exception):
@@ -156,16 +141,17 @@ def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gath
     step.values |= data.values
     step.histograms |= {key: histogram.model_dump(mode="json") for key, histogram in data.histograms.items()}
     fields["step"] = event.step
-    fields["summary"] = _headlines(fields.get("summary", run.summary), data.values)
+    fields["summary"] = _summary(run, fields.get("summary", run.summary), data.values)
     if run.first_metric_at is None:
         fields.setdefault("first_metric_at", timezone.now())
 
 
-def _headlines(summary: dict[str, float], values: dict[str, float]) -> dict[str, float]:
-    """The last value of each headline metric; of evaluations also the first, to tell what training has changed."""
-    news = {k: v for k, v in values.items() if k in HEADLINES or k.startswith(EVAL_PREFIX)}
-    firsts = {k + FIRST: v for k, v in news.items() if k.startswith(EVAL_PREFIX) and k + FIRST not in summary}
-    return {**summary, **news, **firsts}
+def _summary(run: Run, summary: dict[str, float], values: dict[str, float]) -> dict[str, float]:
+    """The last value of what the recipe shows on top and of what evaluations measure; of these, and of the headline, also
+    the first, to tell what training has changed."""
+    news = {key: value for key, value in values.items() if declared.remembers(run.recipe, key)}
+    firsts = {key + declared.FIRST: value for key, value in news.items() if declared.keeps_first(run.recipe, key)}
+    return {**firsts, **summary, **news}
 
 
 def _follow(run: Run, time: datetime, data: StateData) -> bool:

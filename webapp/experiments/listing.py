@@ -9,12 +9,11 @@ from django.db.models import Q
 from webapp.core.numbers import whole
 from webapp.core.paging import page
 
-from . import queries, shapes
+from . import declared, queries, shapes
 from .models import Experiment, Run
 
 PAGE = 50
 SPARK_POINTS = 40
-SPARK = "reward/mean"
 STATES: dict[str, list[Run.State]] = {
     "active": [Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING],
     **{state.value: [state] for state in Run.State},
@@ -26,8 +25,9 @@ SELECT run_id, value FROM (
     SELECT run_id, step, value,
         row_number() OVER (PARTITION BY run_id ORDER BY step DESC) - 1 AS back,
         count(*) OVER (PARTITION BY run_id) AS n
-    FROM experiments_metricpoint
-    WHERE run_id = ANY(%(runs)s) AND key = %(key)s AND value IS NOT NULL
+    FROM unnest(%(runs)s::bigint[], %(keys)s::text[]) AS wanted(run_id, key)
+        JOIN experiments_metricpoint USING (run_id, key)
+    WHERE value IS NOT NULL
 ) AS found
 WHERE back %% greatest(ceil(n::numeric / %(most)s)::int, 1) = 0
 ORDER BY run_id, step
@@ -51,7 +51,8 @@ class Filters:
 class Row:
     run: Run
     spark: list[float]
-    scores: queries.EvalScores
+    pulse: str  # what the small curve shows
+    result: declared.RunResult
 
     @property
     def json(self) -> dict[str, Any]:
@@ -74,8 +75,18 @@ def rows(workspace_id: int, filters: Filters, cursor: str | None) -> tuple[list[
             | Q(dataset_version__dataset__name__icontains=filters.q)
         )
     shown = page(found, cursor, PAGE)
-    sparks = sparklines([run.id for run in shown.items])
-    return [Row(run, sparks.get(run.id, []), queries.eval_scores(run)) for run in shown.items], shown.next
+    return _rows(shown.items), shown.next
+
+
+def _rows(runs: list[Run]) -> list[Row]:
+    """One query, however many rows."""
+    recipes = {run.id: declared.recipe_of(run.recipe) for run in runs}
+    pulses = {run_id: recipe.pulse for run_id, recipe in recipes.items() if recipe and recipe.pulse}
+    sparks = sparklines({run_id: metric.key for run_id, metric in pulses.items()})
+    return [
+        Row(run, sparks.get(run.id, []), pulses[run.id].label if run.id in pulses else "", declared.result(run))
+        for run in runs
+    ]
 
 
 # The order in which active runs are worth looking at.
@@ -89,18 +100,17 @@ def overview(workspace_id: int, recent: int) -> tuple[list[Row], list[Row]]:
     active = sorted(found.filter(state__in=STATES["active"])[:50], key=lambda run: URGENCY.get(Run.State(run.state), 4))
     active = active[:MOST_ACTIVE]
     rest = list(found.exclude(state__in=STATES["active"])[:recent])
-    sparks = sparklines([run.id for run in (*active, *rest)])
-    shown = {run.id: Row(run, sparks.get(run.id, []), queries.eval_scores(run)) for run in (*active, *rest)}
-    return [shown[run.id] for run in active], [shown[run.id] for run in rest]
+    shown = _rows([*active, *rest])
+    return shown[: len(active)], shown[len(active) :]
 
 
-def sparklines(run_ids: list[int], key: str = SPARK, most: int = SPARK_POINTS) -> dict[int, list[float]]:
-    """run id -> at most `most` + 1 values of `key` in the order of steps."""
-    if not run_ids:
+def sparklines(keys: dict[int, str], most: int = SPARK_POINTS) -> dict[int, list[float]]:
+    """run id -> at most `most` + 1 values of its key in `keys`, in the order of steps."""
+    if not keys:
         return {}
     found: dict[int, list[float]] = {}
     with connection.cursor() as cursor:
-        cursor.execute(SPARKS, {"runs": run_ids, "key": key, "most": most})
+        cursor.execute(SPARKS, {"runs": list(keys), "keys": list(keys.values()), "most": most})
         for run_id, value in cursor.fetchall():
             found.setdefault(run_id, []).append(value)
     return found

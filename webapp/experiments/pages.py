@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.config import RECIPES
+from trainer.config.recipe import Metric
 from webapp.core.addresses import public_url
 from webapp.core.formtree import Tree, shown
 
-from . import queries, shapes
+from . import declared, queries, shapes
 from .models import Artifact, LogLine, Run
 
 LAST_LINES = 12
@@ -21,6 +22,14 @@ class ConfigRow:
     value: str
     default: str
     changed: bool
+
+
+@dataclass(frozen=True)
+class Stat:
+    """A metric and its newest value, None where there is none yet."""
+
+    metric: Metric
+    value: float | None
 
 
 def config_rows(run: Run) -> list[ConfigRow]:
@@ -100,6 +109,24 @@ def comparison(runs: list[Run]) -> dict[str, Any]:
             for path in paths
         ],
         "differences": len(differing),
-        "headlines": [(run, queries.eval_scores(run)) for run in runs],
+        "headlines": [(run, declared.result(run), _pulse(run)) for run in runs],
         "json": [shapes.run(run, config=False) for run in runs],
+        "recipes": {name: declared.metrics(name) for name in dict.fromkeys(run.recipe for run in runs)},
     }
+
+
+def _pulse(run: Run) -> Stat | None:
+    """The newest value of the curve that lists draw small."""
+    recipe = declared.recipe_of(run.recipe)
+    return Stat(recipe.pulse, run.summary.get(recipe.pulse.key)) if recipe and recipe.pulse else None
+
+
+def stats(run: Run) -> list[Stat]:
+    """The numbers beside the headline on top of a run's page; one that not every run measures only where it is there."""
+    recipe = declared.recipe_of(run.recipe)
+    found = [Stat(metric, run.summary.get(metric.key)) for metric in recipe.top] if recipe else []
+    return [
+        stat
+        for stat in found
+        if recipe and stat.metric.key != recipe.headline and (stat.value is not None or not stat.metric.optional)
+    ]

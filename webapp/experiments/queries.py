@@ -1,7 +1,6 @@
 """Reads: lists, charts, histograms, rollouts, log. Every answer is bounded, however long a run has become."""
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection
@@ -9,7 +8,7 @@ from django.db.models import Count, Prefetch, QuerySet
 
 from webapp.datasets.models import VersionMember
 
-from . import shapes
+from . import declared, shapes
 from .models import Artifact, Experiment, LogLine, MetricPoint, Run, RunQuerySet
 
 MAX_CURVES = 200  # keys answered at once
@@ -164,23 +163,6 @@ def log(
     return {"lines": [shapes.log_line(row) for row in rows]}
 
 
-@dataclass(frozen=True)
-class EvalScores:
-    """Held-out scores before and after training; None where there is none yet."""
-
-    first: float | None
-    last: float | None
-
-    @property
-    def gain(self) -> float | None:
-        return None if self.first is None or self.last is None else self.last - self.first
-
-
-def eval_scores(run: Run, key: str = "eval/rubric_score") -> EvalScores:
-    """From the run's summary: no query."""
-    return EvalScores(run.summary.get(f"{key}:first"), run.summary.get(key))
-
-
 def compare(rows: list[Run], keys: list[str], max_points: int = 300) -> dict[str, Any]:
     """`{"runs", "config": [{"path", "values"}], "curves": {run id: {key: ...}}, "keys"}`; `values` in the runs' order.
 
@@ -193,6 +175,12 @@ def compare(rows: list[Run], keys: list[str], max_points: int = 300) -> dict[str
         "curves": {str(run_id): found["curves"] for run_id, found in per_run.items()},
         "keys": sorted({key for found in per_run.values() for key in found["keys"]}),
     }
+
+
+def top_keys(rows: list[Run]) -> list[str]:
+    """The headline and the stats of the runs' recipes, each once."""
+    recipes = [declared.recipe_of(name) for name in dict.fromkeys(row.recipe for row in rows)]
+    return list(dict.fromkeys(metric.key for recipe in recipes if recipe for metric in recipe.top))
 
 
 def config_diff(configs: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -39,6 +39,15 @@ class RunOutputOut(Named):
     step: int
 
 
+class RunResultOut(Schema):
+    metric: str
+    title: str
+    better: str = Field(description="`higher`, `lower`, or empty where neither side is better")
+    share: bool = Field(description="Shown as per cent")
+    first: float | None
+    last: float | None
+
+
 class RunOut(Schema):
     model_config = ConfigDict(
         json_schema_extra={
@@ -61,6 +70,14 @@ class RunOut(Schema):
                 },
                 "config": {"steps": 40},
                 "summary": {"reward/mean": 0.41, "eval/rubric_score:first": 0.22, "eval/rubric_score": 0.37},
+                "result": {
+                    "metric": "eval/rubric_score",
+                    "title": "Held-out rubric score",
+                    "better": "higher",
+                    "share": False,
+                    "first": 0.22,
+                    "last": 0.37,
+                },
                 "dataset": {"id": 1, "name": "demo", "version_id": 1, "version": 1},
                 "model": {"id": 1, "name": "smollm2-135m-instruct"},
                 "attempt": 1,
@@ -85,6 +102,7 @@ class RunOut(Schema):
     progress: RunProgressOut
     config: dict[str, Any]
     summary: dict[str, float]
+    result: RunResultOut | None = Field(description="The recipe's headline metric before and after training")
     dataset: RunDatasetOut
     model: Named
     attempt: int
@@ -263,6 +281,39 @@ class RecipeOut(Schema):
     paper: str
     needs: list[RecipeNeedOut]
     headline: str = Field(description="The metric that says how good the result is")
+
+
+class MetricOut(Schema):
+    key: str = Field(description="May end in `*`, which stands for names that the config gives")
+    title: str
+    label: str = Field(description="Its name where no chart stands around it")
+    help: str
+    group: str
+    chart: str = Field(description="Title of the chart it shares; empty: one of its own")
+    unit: str
+    better: str
+    band: str = Field(description="Key of what is drawn around it")
+    band_times: float
+    share: bool
+    optional: bool = Field(description="Not every run of the recipe sends it")
+    held_out: bool = Field(description="Measured by evaluations only")
+
+
+class MetricGroupOut(Schema):
+    id: str
+    title: str
+    lede: str
+    small: bool
+    order: int
+
+
+class RecipeMetricsOut(Schema):
+    headline: str
+    pulse: str = Field(description="The curve that lists draw small")
+    stats: list[str]
+    metrics: list[MetricOut]
+    histograms: list[MetricOut]
+    groups: list[MetricGroupOut]
 
 
 class RecipeList(Schema):

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from . import declared
 from .models import Artifact, Experiment, LogLine, Rollout, Run
 
 
@@ -24,6 +25,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "progress": progress(row),
         **({"config": row.config, "outputs": outputs(row)} if config else {}),
         "summary": row.summary,
+        "result": declared.result_json(row),
         "dataset": {
             "id": version.dataset_id,
             "name": version.dataset.name,

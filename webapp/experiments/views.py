@@ -11,7 +11,7 @@ from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, listing, pages, queries, services, shapes
+from . import access, declared, listing, pages, services, shapes
 from .forms import RunForm
 from .models import Run
 from .states import ALIVE, OVER, State
@@ -102,7 +102,10 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "tab": tab,
         "tabs": TABS,
         "data": {**shapes.run(run, config=False), "may_write": may_write},
-        "scores": queries.eval_scores(run),
+        "result": declared.result(run),
+        "stats": pages.stats(run),
+        "recipe_metrics": declared.metrics(run.recipe),
+        "samples": declared.SAMPLES[declared.samples(run.recipe)],
         "may_write": may_write,
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
         "can_resume": run.state in (State.STOPPED, State.FAILED),

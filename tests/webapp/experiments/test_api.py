@@ -10,7 +10,7 @@ from webapp.experiments.models import Run
 RUN_KEYS = {
     "outputs",
     "id", "name", "number", "experiment", "recipe", "state", "state_reason", "progress", "config", "summary", "dataset",
-    "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq",
+    "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq", "result",
 }  # fmt: skip
 
 
@@ -121,6 +121,15 @@ def test_recipes_describe_their_forms(api):
         body(api.post("/recipes/policy/check", {"config": {"steps": 0}}), 422)["error"]["fields"][0]["path"] == "steps"
     )
     assert api.get("/recipes/nope/schema").status_code == 404
+
+
+def test_recipes_say_what_their_metrics_mean(api):
+    found = body(api.get("/recipes/policy/metrics"))
+    assert (found["headline"], found["pulse"]) == ("eval/rubric_score", "reward/mean")
+    reward = next(metric for metric in found["metrics"] if metric["key"] == "reward/mean")
+    assert (reward["title"], reward["band"], reward["better"]) == ("Reward", "reward/std", "higher")
+    assert reward["group"] in [group["id"] for group in found["groups"]]
+    assert api.get("/recipes/nope/metrics").status_code == 404
 
 
 def test_experiments_have_unique_names(api):

@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from webapp.core.problems import Invalid
-from webapp.experiments import queries, rollouts, shapes
+from webapp.experiments import declared, queries, rollouts, shapes
 from webapp.experiments.models import LogLine, MetricPoint, Rollout
 
 
@@ -98,12 +98,15 @@ def test_config_differences_are_dotted_and_complete():
 @pytest.mark.parametrize(("summary", "gain"), [({}, None), ({"eval/rubric_score:first": 0.25}, None)])
 def test_a_missing_score_has_no_gain(run, summary, gain):
     run.summary = summary
-    assert queries.eval_scores(run).gain is gain
+    assert declared.result(run).gain is gain
 
 
 def test_the_gain_is_last_minus_first(run):
     run.summary = {"eval/rubric_score:first": 0.25, "eval/rubric_score": 0.75}
-    assert queries.eval_scores(run).gain == 0.5
+    found = declared.result(run)
+    assert (found.gain, found.better, found.metric.key) == (0.5, True, "eval/rubric_score")
+    run.recipe = "of a later version"
+    assert declared.result(run).metric is None and declared.result_json(run) is None
 
 
 @pytest.fixture

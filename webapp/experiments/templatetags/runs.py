@@ -7,6 +7,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from trainer.config.recipe import Metric
 from webapp.core.templatetags.ui import duration as in_words
 
 register = template.Library()
@@ -41,6 +42,23 @@ def sparkline(values: list[float], label: str) -> SafeString | str:
 @register.filter
 def score(value: float | None) -> str:
     return "–" if value is None else f"{value:.3f}"
+
+
+@register.filter
+def measured(value: float | None, metric: Metric) -> str:
+    """A value as its metric is read: per cent, three decimals, or thousands."""
+    if value is None:
+        return "–"
+    if metric.share:
+        return f"{value:.1%}" if abs(value) < 0.1 else f"{value:.0%}"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3f}" if abs(value) < 10 else f"{value:.1f}"
+
+
+@register.filter
+def gained(gain: float, metric: Metric) -> str:
+    """A difference with its sign, in the unit of `measured`."""
+    sign = "+" if gain >= 0 else "−"
+    return f"{sign}{abs(gain) * 100:.1f} points" if metric.share else f"{sign}{abs(gain):.3f}"
 
 
 @register.filter

@@ -1,6 +1,6 @@
-// A run's state and scores, drawn by scripts as the server draws them.
+// A run's state and result, drawn by scripts as the server draws them.
 import { icon } from "./icons.js";
-import { score } from "./format.js";
+import { number } from "./format.js";
 
 const SHAPES = {
   queued: () => icon("clock"), starting: () => icon("loader-circle"), paused: () => icon("circle-pause"), stopping: () => icon("loader-circle"),
@@ -17,9 +17,10 @@ export function badge(state) {
   return span;
 }
 
-/** "0.310 → 0.520", the first muted. */
-export function scores(first, last) {
-  if (last === undefined || last === null) return null;
-  const from = Object.assign(document.createElement("span"), { className: "muted", textContent: score(first) });
-  return [from, " → ", Object.assign(document.createElement("strong"), { textContent: score(last) })];
+/** "0.310 → 0.520", the first muted: a run's headline metric before and after training; null while there is none. */
+export function result(found) {
+  if (!found || found.last === null) return null;
+  const now = Object.assign(document.createElement("strong"), { textContent: number(found.last, found.share) });
+  if (found.first === null) return [now];
+  return [Object.assign(document.createElement("span"), { className: "muted", textContent: number(found.first, found.share) }), " → ", now];
 }

@@ -1,18 +1,12 @@
 // Curves of several runs over each other. A run keeps its colour; where two share one, the later is dashed.
 import { Board, Chart } from "./chart.js";
 import { controls } from "./chartcontrols.js";
+import { make } from "./format.js";
 import { json } from "./http.js";
+import { layout, nameOf } from "./metrics.js";
 import { Store } from "./series.js";
 import { toast } from "./toast.js";
 
-const CHARTS = [
-  { key: "eval/rubric_score", title: "Held-out rubric score", dots: true },
-  { key: "reward/mean", title: "Reward" },
-  { key: "policy/entropy", title: "Entropy", unit: "nats/token" },
-  { key: "policy/kl", title: "KL to the untrained model", unit: "nats/token" },
-  { key: "rollout/length", title: "Response length", unit: "tokens" },
-  { key: "scaffold/ratio", title: "Scaffold shown", percent: true },
-];
 const place = document.getElementById("compare-charts");
 const runs = JSON.parse(document.getElementById("compare-data").textContent);
 const series = (id) => ((id - 1) % 8) + 1;
@@ -26,23 +20,35 @@ for (const run of runs) {
 }
 const names = new Map(runs.map((run) => [run.id, runs.some((other) => other !== run && other.name === run.name) ? `${run.experiment.name} · ${run.name}` : run.name]));
 
-for (const { key, ...spec } of CHARTS) {
-  const chart = new Chart(board, {
+/** What the recipes of all runs declare, as one: a key that several of them know is drawn as the first of them says. */
+const recipes = Object.values(JSON.parse(document.getElementById("recipes-data").textContent));
+const metrics = recipes.flatMap((recipe) => recipe.metrics);
+const declared = { groups: recipes[0]?.groups ?? [], metrics: metrics.filter((metric, i) => metrics.findIndex((other) => other.key === metric.key) === i), histograms: [] };
+
+/** One chart for each metric that any of the runs has sent, under the heading of its group. */
+function draw(keys) {
+  for (const group of layout(declared, keys)) {
+    const grid = make("div", `chart-grid${group.small ? " is-small" : ""}`);
+    for (const spec of group.charts) for (const key of spec.keys.filter((each) => keys.includes(each))) grid.append(chart(spec, key).element);
+    if (grid.childElementCount) place.append(make("section", "chart-group", make("h2", "", group.title), grid));
+  }
+}
+
+function chart(spec, key) {
+  const made = new Chart(board, {
     ...spec,
+    title: spec.keys.length > 1 ? `${spec.title}, ${nameOf(declared, key)}` : spec.title,
     file: `compare-${place.dataset.ids.replaceAll(",", "-")}-${key.replaceAll("/", "-")}`,
-    wait: "None of these runs has sent this metric.",
     lines: () => runs.map((run) => ({ label: names.get(run.id), curve: stores.get(run.id).get(key), ...looks.get(run.id) })),
   });
-  place.append(chart.element);
-  board.add(chart);
+  return board.add(made);
 }
-controls(board);
 
 try {
-  const keys = CHARTS.map((chart) => chart.key).join(",");
-  const found = await json(`/api/v1/runs/compare?ids=${place.dataset.ids}&keys=${encodeURIComponent(keys)}&max_points=600`);
-  for (const [id, curves] of Object.entries(found.curves)) stores.get(Number(id))?.load(curves);
-  board.set({});
+  const pages = await Promise.all(runs.map((run) => json(`/api/v1/runs/${run.id}/curves?max_points=600`)));
+  pages.forEach((found, i) => stores.get(runs[i].id).load(found.curves));
+  draw([...new Set(pages.flatMap((found) => found.keys))].sort());
+  controls(board);
 } catch (error) {
   toast(`The curves could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
 }

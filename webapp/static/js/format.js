@@ -14,6 +14,12 @@ export function number(value, percent = false) {
 /** A score or reward: always three decimals, so that columns of them line up. */
 export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
 
+/** What a run's headline metric has changed by, with its sign; shares in percentage points. */
+export function gained({ first, last, share }) {
+  const size = Math.abs(last - first);
+  return `${last >= first ? "+" : "−"}${share ? `${(100 * size).toFixed(1)} points` : size.toFixed(3)}`;
+}
+
 /** All that was sent, for tooltips. */
 export const exact = (value) => (value === null || value === undefined ? "–" : String(Number(value.toPrecision(8))));
 

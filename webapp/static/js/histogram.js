@@ -7,7 +7,7 @@ import uPlot from "../vendor/uplot.js";
 const KEPT = 120; // steps in memory per key; every second older one gives way beyond that
 
 export class Histograms {
-  constructor(api, specs) {
+  constructor(api, title, specs) {
     this.api = api;
     this.specs = specs;
     this.steps = new Map(specs.map((spec) => [spec.key, new Map()]));
@@ -21,9 +21,9 @@ export class Histograms {
       this.at = Number(this.slider.value) === all.length - 1 ? null : all[this.slider.value];
       this.draw();
     });
-    const head = make("header", "chart-head", make("h3", "chart-title", "Ratio, all tokens of a step"), make("span", "push"), this.slider, this.label);
+    const head = make("header", "chart-head", make("h3", "chart-title", title), make("span", "push"), this.slider, this.label);
     this.row = make("div", "histogram-row");
-    this.panes = specs.map((spec) => {
+    this.panes = specs.map((spec, i) => {
       const pane = make("div", "histogram");
       const body = make("div", "histogram-body");
       body.setAttribute("role", "img");
@@ -31,9 +31,9 @@ export class Histograms {
       caption.append(make("span", "muted", ` ${spec.help}`));
       pane.append(body, caption);
       this.row.append(pane);
-      return { spec, body, plot: null };
+      return { spec, body, colour: `--series-${1 + ((2 * i) % 8)}`, plot: null };
     });
-    this.blank = make("p", "chart-blank small muted", "No histogram yet: it comes with the first update of the policy.");
+    this.blank = make("p", "chart-blank small muted", "No histogram yet: it comes with the first update.");
     this.element.append(head, this.blank, this.row);
     this.row.hidden = true;
     new ResizeObserver(() => this.panes.forEach((pane) => pane.plot && pane.body.clientWidth && pane.plot.setSize({ width: pane.body.clientWidth, height: 150 }))).observe(this.row);
@@ -87,20 +87,19 @@ export class Histograms {
     pane.most = most; // one scale for both, so that what is masked away is seen as missing height
     const total = counts.reduce((a, b) => a + b, 0);
     const top = counts.indexOf(Math.max(...counts));
-    pane.body.setAttribute("aria-label", `${pane.spec.title}: ${total} tokens, most between ${number(edges[top])} and ${number(edges[top + 1])}`);
+    pane.body.setAttribute("aria-label", `${pane.spec.title}: ${total} values, most between ${number(edges[top])} and ${number(edges[top + 1])}`);
     if (!pane.plot) pane.plot = this.build(pane);
     pane.plot.setData(data);
   }
 
   build(pane) {
     const font = `11px ${getComputedStyle(document.body).fontFamily}`;
-    const name = pane.spec.key.endsWith("masked") ? "--series-3" : "--series-1";
     const look = { font, stroke: () => colour("--text-3"), ticks: { show: false }, gap: 4 };
     return new uPlot({
       width: pane.body.clientWidth || 300, height: 150, legend: { show: false }, padding: [8, 8, 0, 0],
       cursor: { show: false },
       scales: { x: { time: false }, y: { range: () => [0, pane.most * 1.05 || 1] } },
-      series: [{}, { stroke: () => colour(name), fill: () => colour(name), width: 1, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
+      series: [{}, { stroke: () => colour(pane.colour), fill: () => colour(pane.colour), width: 1, paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
       axes: [{ ...look, size: 26, grid: { show: false } }, { ...look, size: 48, space: 40, grid: { stroke: () => colour("--line-soft"), width: 1 }, values: (u, ticks) => ticks.map((t) => (t >= 1000 ? `${+(t / 1000).toFixed(1)}k` : t)) }],
     }, [[], []], pane.body);
   }

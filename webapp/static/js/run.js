@@ -1,10 +1,11 @@
 // The frame of a run's page, the same on every tab: state, progress, headline numbers, menus. Other modules listen to
 // the messages of the one websocket through `onMessage` and `onBack`.
 import { connect } from "./socket.js";
-import { badge, scores } from "./badge.js";
+import { badge, result } from "./badge.js";
 import { copy } from "./copy.js";
 import { json } from "./http.js";
-import { number } from "./format.js";
+import { gained, number } from "./format.js";
+import { metricOf } from "./metrics.js";
 import { duration } from "./times.js";
 import { toast } from "./toast.js";
 
@@ -12,6 +13,8 @@ const root = document.getElementById("run");
 export const api = root.dataset.api;
 export const runId = Number(root.dataset.run);
 export let run = JSON.parse(document.getElementById("run-data").textContent);
+/** What the recipe declares about its metrics. */
+export const declared = JSON.parse(document.getElementById("metrics-data").textContent);
 
 const listeners = new Map();
 const backs = new Set();
@@ -47,13 +50,11 @@ function show() {
     element.textContent = run.state_reason;
     element.hidden = !run.state_reason || run.state === "failed";
   });
-  const [first, last] = [summary["eval/rubric_score:first"], summary["eval/rubric_score"]];
-  const pair = scores(first, last);
-  if (pair) bind("scores").forEach((element) => element.replaceChildren(...scores(first, last)));
-  if (pair && first !== undefined) write("gain", `${last - first >= 0 ? "+" : "−"}${Math.abs(last - first).toFixed(3)} since the start`);
+  if (result(run.result)) bind("result").forEach((element) => element.replaceChildren(...result(run.result)));
+  if (run.result?.last !== null && run.result?.first !== null) write("gain", `${gained(run.result)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
     const value = summary[element.dataset.metric];
-    if (value !== undefined) element.textContent = number(value, element.dataset.metric === "scaffold/ratio");
+    if (value !== undefined) element.textContent = number(value, metricOf(declared, element.dataset.metric)?.share);
   });
   document.querySelectorAll("[data-show-in]").forEach((element) => (element.hidden = !element.dataset.showIn.split(" ").includes(run.state)));
   document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));

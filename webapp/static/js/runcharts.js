@@ -1,10 +1,10 @@
 // The Charts tab: history at once from the API, then the websocket. A page left open for hours holds at most LIMIT
 // points per metric (series.js), draws at most once per frame, and only what is on the screen.
-import { GROUPS, chartsOf, nameOf, otherGroup } from "./metrics.js";
+import { layout as laidOut, nameOf } from "./metrics.js";
 import { Board, Chart } from "./chart.js";
 import { Histograms } from "./histogram.js";
 import { Store, align } from "./series.js";
-import { api, onBack, onMessage, run, runId } from "./run.js";
+import { api, declared, onBack, onMessage, run, runId } from "./run.js";
 import { controls } from "./chartcontrols.js";
 import { download, make } from "./format.js";
 import { json } from "./http.js";
@@ -16,7 +16,8 @@ const board = new Board({ origin: Date.parse(run.started_at ?? run.created_at) /
 const charts = new Map(); // chart id -> Chart
 const byKey = new Map(); // metric key -> charts that draw it
 const sections = new Map();
-let histograms = null;
+const histograms = new Map(); // title -> Histograms
+let order = []; // ids of the groups, as the page shows them
 
 function section(group) {
   if (sections.has(group.id)) return sections.get(group.id);
@@ -25,7 +26,6 @@ function section(group) {
   element.id = group.id;
   if (group.lede) element.append(make("p", "small muted", group.lede));
   element.append(grid);
-  const order = [...GROUPS.map((g) => g.id), "other"];
   const next = [...place.children].find((other) => order.indexOf(other.id) > order.indexOf(group.id));
   place.insertBefore(element, next ?? null);
   sections.set(group.id, grid);
@@ -33,7 +33,7 @@ function section(group) {
 }
 
 function add(group, spec) {
-  const extra = [spec.band?.spread].filter(Boolean);
+  const extra = Object.values(spec.bands).map((band) => band.key);
   const existing = charts.get(spec.id);
   for (const key of [...spec.keys, ...extra]) {
     if (!byKey.has(key)) byKey.set(key, new Set());
@@ -46,10 +46,9 @@ function add(group, spec) {
   const chart = new Chart(board, {
     ...spec,
     file: `run-${runId}-${spec.id}`,
-    lines: () => chart.keys.map((key, i) => ({ label: nameOf(key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, spread: spec.band?.middle === key ? store.get(spec.band.spread) : null, times: spec.band?.times })),
+    lines: () => chart.keys.map((key, i) => line(spec, key, i)),
   });
   chart.keys = spec.keys;
-  if (spec.wide) chart.element.classList.add("is-wide");
   chart.element.id = `chart-${spec.id}`;
   charts.set(spec.id, chart);
   for (const key of [...spec.keys, ...extra]) byKey.get(key).add(chart);
@@ -57,13 +56,20 @@ function add(group, spec) {
   board.add(chart);
 }
 
+function line(spec, key, i) {
+  const band = spec.bands[key];
+  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, spread: band ? store.get(band.key) : null, times: band?.times };
+}
+
 function layout() {
-  const keys = store.keys();
-  for (const group of [...GROUPS, otherGroup(keys)].filter(Boolean)) {
-    for (const spec of chartsOf(group, keys)) if (spec.keys.length) add(group, spec);
-    if (group.histograms && !histograms) {
-      histograms = new Histograms(api, group.histograms);
-      section(group).append(histograms.element);
+  const groups = laidOut(declared, store.keys());
+  order = groups.map((group) => group.id);
+  for (const group of groups) {
+    for (const spec of group.charts) add(group, spec);
+    for (const title of new Set(group.histograms.map((each) => each.chart))) {
+      if (histograms.has(title)) continue;
+      histograms.set(title, new Histograms(api, title, group.histograms.filter((each) => each.chart === title)));
+      section(group).after(histograms.get(title).element);
     }
   }
 }
@@ -81,7 +87,7 @@ store.listen((keys) => {
 async function load() {
   try {
     store.load((await json(`${api}/curves?max_points=1000`)).curves);
-    await histograms?.load();
+    await Promise.all([...histograms.values()].map((each) => each.load()));
   } catch (error) {
     toast(`The charts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
   }
@@ -100,7 +106,7 @@ controls(board);
 // Messages that come while the history loads are kept too: points are keyed by step, so the order does not matter.
 onMessage("metrics", (message) => {
   store.apply(message.step, message.values ?? {});
-  if (message.histograms) histograms?.apply(message.step, message.histograms);
+  for (const each of message.histograms ? histograms.values() : []) each.apply(message.step, message.histograms);
 });
 onBack(load);
 load();

@@ -1,5 +1,5 @@
 // One run in a list, as a table row or a card: its parts carry data-bind, and change in place.
-import { badge, scores } from "./badge.js";
+import { badge, result } from "./badge.js";
 import { connect } from "./socket.js";
 import { duration } from "./times.js";
 
@@ -25,8 +25,8 @@ export function update(row, run) {
     if (run.started_at) part.dataset.start = run.started_at;
     part.dataset.end = run.ended_at ?? "";
   });
-  const pair = scores(run.summary["eval/rubric_score:first"], run.summary["eval/rubric_score"]);
-  if (pair) bind("scores", (part) => part.replaceChildren(...pair));
+  const pair = result(run.result);
+  if (pair) bind("result", (part) => part.replaceChildren(...pair));
 }
 
 /** Keeps the times of runs that have not ended moving. */

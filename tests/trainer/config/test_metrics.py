@@ -1,0 +1,56 @@
+"""The one home of what metrics mean: whole, without contradiction, for every recipe."""
+
+from collections import Counter
+
+import pytest
+
+from trainer.config import RECIPES
+from trainer.config.metrics import GROUPS
+from trainer.config.recipe import HELD_OUT, Metric, Recipe
+
+
+@pytest.fixture(params=RECIPES.values(), ids=RECIPES)
+def recipe(request) -> Recipe:
+    return request.param
+
+
+def test_every_key_is_declared_once_and_in_a_group_of_the_page(recipe):
+    assert [key for key, n in Counter(metric.key for metric in recipe.metrics).items() if n > 1] == []
+    assert {metric.group for metric in (*recipe.metrics, *recipe.histograms)} <= {group.id for group in GROUPS}
+
+
+def test_what_is_named_elsewhere_is_declared(recipe):
+    for key in (recipe.headline, *recipe.stats, *(metric.band for metric in recipe.metrics if metric.band)):
+        assert recipe.metric(key), key
+    assert recipe.top[0].key == recipe.headline and recipe.pulse
+
+
+def test_charts_that_metrics_share_lie_in_one_group_and_have_one_unit(recipe):
+    for chart in {metric.chart for metric in recipe.metrics if metric.chart}:
+        inside = [metric for metric in recipe.metrics if metric.chart == chart]
+        assert len({(metric.group, metric.unit, metric.share) for metric in inside}) == 1, chart
+        assert any(metric.help for metric in inside), chart
+
+
+def test_every_metric_says_what_it_means(recipe):
+    assert [metric.key for metric in recipe.metrics if not metric.help and not metric.chart] == []
+
+
+def test_an_exact_key_comes_before_a_pattern():
+    policy = RECIPES["policy"]
+    assert policy.metric("reward/mean").title == "Reward"
+    assert policy.metric("reward/brevity").key == "reward/*"
+    assert policy.metric("nobody/knows") is None
+
+
+def test_the_small_curve_is_one_that_every_step_measures():
+    policy = RECIPES["policy"]
+    assert policy.pulse.key == "reward/mean" and not policy.pulse.held_out
+    assert policy.headline.startswith(HELD_OUT)
+
+
+def test_a_summary_keeps_what_is_shown_on_top_and_what_evaluations_measure():
+    policy = RECIPES["policy"]
+    kept = {key for key in ("eval/length", "reward/mean", "policy/loss", "criterion/words") if policy.remembers(key)}
+    assert kept == {"eval/length", "reward/mean"}
+    assert Metric("perf/x", "training", "", "speed", chart="Throughput").label == "Throughput, training"

@@ -1,0 +1,263 @@
+"""What a policy run measures: every key that `trainer.loops.policy` and `trainer.runners` emit."""
+
+from .metrics import COMMON
+from .recipe import Metric
+
+_SCORE = (
+    "Sum of the points of met criteria over the positive points. 1 is perfect; negative criteria can push it below 0."
+)
+_TOKENS = "nats/token"
+
+OUTCOME = (
+    Metric(
+        "eval/rubric_score",
+        "Held-out rubric score",
+        "Mean score on prompts the policy never trains on, without the scaffold; the band is its 95% interval over "
+        f"prompts. {_SCORE} Healthy: rises, then levels off. This is the number that counts.",
+        "outcome",
+        better="higher",
+        band="eval/rubric_score_se",
+        band_times=1.96,
+    ),
+    Metric(
+        "eval/rubric_score_se",
+        "Standard error of the held-out score",
+        "Over prompts: responses to one prompt are not independent.",
+        "outcome",
+        optional=True,
+    ),
+    Metric(
+        "eval/rubric_score_clipped",
+        "Held-out score, clipped",
+        "The same with each response's score cut to between 0 and 1, as papers report it.",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "reward/mean",
+        "Reward",
+        "Mean reward of the step's responses; the band is the mean spread within a group. Healthy: the mean rises while "
+        "the band stays open: a closed band leaves nothing to learn from.",
+        "outcome",
+        better="higher",
+        band="reward/std",
+    ),
+    Metric("reward/std", "Spread of the reward", "Mean standard deviation within a group.", "outcome"),
+    Metric(
+        "reward/*",
+        "Part of the reward",
+        "Each part of the reward before weighting. A part that falls while the sum rises is being traded away.",
+        "outcome",
+        chart="Parts of the reward",
+        optional=True,
+    ),
+)
+
+POLICY = (
+    Metric(
+        "policy/entropy",
+        "Entropy",
+        "How undecided the policy is per token. Healthy: falls slowly. A drop to nearly 0 means that all responses of a "
+        "group become alike.",
+        "policy",
+        unit=_TOKENS,
+    ),
+    Metric(
+        "policy/kl",
+        "to untrained",
+        "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before "
+        "degenerate text.",
+        "policy",
+        chart="KL to untrained model",
+        unit=_TOKENS,
+    ),
+    Metric(
+        "policy/kl_old",
+        "to sampling policy",
+        "",
+        "policy",
+        chart="KL to untrained model",
+        unit=_TOKENS,
+    ),
+    Metric(
+        "policy/clip_share",
+        "Clipped share",
+        "Share of tokens whose ratio was clipped. Healthy: a few per cent. Much more: the updates are too large.",
+        "policy",
+        share=True,
+    ),
+    Metric(
+        "policy/loss",
+        "Loss",
+        "What the optimiser minimises. Its level says little for policy gradients: look for spikes, not for a trend.",
+        "optim",
+    ),
+    Metric(
+        "policy/grad_norm",
+        "Gradient norm",
+        "Before clipping. Healthy: of one order of magnitude throughout. Spikes mark single batches worth a look in the "
+        "rollouts.",
+        "optim",
+    ),
+)
+
+_RATIO = (
+    "Probability of a token under the policy now over when it was sampled; masked: the tokens that the loss uses. "
+    "Healthy: close to 1."
+)
+_MISMATCH = (
+    "Mean ratio of what trainer and sampler give the same token under the same weights; masked: the tokens that the loss "
+    "uses. Healthy: very close to 1."
+)
+RATIOS = (
+    Metric("policy/ratio_raw", "raw", _RATIO, "ratios", chart="Mean ratio"),
+    Metric("policy/ratio_masked", "masked", "", "ratios", chart="Mean ratio"),
+    Metric("policy/mismatch_raw", "raw", _MISMATCH, "ratios", chart="Trainer over sampler", optional=True),
+    Metric("policy/mismatch_masked", "masked", "", "ratios", chart="Trainer over sampler", optional=True),
+    Metric(
+        "policy/pop_share",
+        "Silenced share",
+        "Tokens left out because trainer and sampler disagree about them. Healthy: well below 1 %.",
+        "ratios",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "policy/log_ratio",
+        "Log-ratio to sampler",
+        "Mean over whole responses of how much likelier they are to the policy than to the weights that sampled them "
+        "(OAPL). Grows between two pushes and falls back at the next.",
+        "ratios",
+        optional=True,
+    ),
+    Metric(
+        "policy/penalty",
+        "Squared log-ratio",
+        "What pulls the policy back to the weights that sampled, before its weight tau (Kimi K2.5). Healthy: small; "
+        "growth means that responses are too old.",
+        "ratios",
+        optional=True,
+    ),
+    Metric(
+        "policy/kl_teacher",
+        "KL to teacher",
+        "How far the policy is from its teacher on its own responses. Healthy: falls towards 0.",
+        "ratios",
+        unit=_TOKENS,
+        better="lower",
+        optional=True,
+    ),
+)
+
+_LENGTH = (
+    "Healthy: settles well below the limit. Growth up to the limit usually means rambling that no criterion punishes."
+)
+_EXCLUDED = (
+    "Responses that could not be scored and were left out; the rollout viewer says why for each. Missing is never 0."
+)
+ROLLOUT = (
+    Metric("rollout/length", "training", _LENGTH, "rollout", chart="Response length", unit="tokens"),
+    Metric("eval/length", "held-out", "", "rollout", chart="Response length", unit="tokens"),
+    Metric(
+        "rollout/truncated_share",
+        "Truncated share",
+        "Share of responses cut at the limit. Healthy: low and falling.",
+        "rollout",
+        better="lower",
+        share=True,
+    ),
+    Metric(
+        "scaffold/ratio",
+        "Scaffold shown",
+        "Mean share of the rubric's criteria shown in the prompt while sampling. Falls to 0 by design: the policy must "
+        "learn to do without.",
+        "rollout",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "rollout/flat_groups",
+        "Flat groups",
+        "Groups in which all responses got the same reward: they teach nothing. Healthy: few. Many: the task is too easy "
+        "or too hard.",
+        "rollout",
+        unit="groups",
+        better="lower",
+    ),
+    Metric("rollout/excluded", "training", _EXCLUDED, "rollout", chart="Excluded responses", unit="responses"),
+    Metric("eval/excluded", "held-out", "", "rollout", chart="Excluded responses", unit="responses"),
+    Metric(
+        "criterion/*",
+        "Criteria met",
+        "Pass rate over the step's responses. For criteria with negative points, lower is better.",
+        "criteria",
+        share=True,
+        optional=True,
+    ),
+)
+
+_DROPPED = (
+    "Responses that were too old or lost their worker too often, and groups that lost half of theirs. The log says why "
+    "for each."
+)
+_AGE = (
+    "Steps between the oldest weights in a response and those it trains: mean and largest. With `urb` it is fixed by "
+    "runner.ahead; above runner.max_staleness responses are excluded."
+)
+WORKERS = (
+    Metric("async/staleness", "mean", _AGE, "async", chart="Age of the weights", unit="steps", optional=True),
+    Metric("async/staleness_max", "largest", "", "async", chart="Age of the weights", unit="steps", optional=True),
+    Metric(
+        "async/utilisation",
+        "Workers busy",
+        "Share of their time in which workers sample. Low while the learner hardly waits: fewer workers would do.",
+        "async",
+        share=True,
+        optional=True,
+    ),
+    Metric(
+        "perf/wait_s",
+        "Learner waits",
+        "Until the responses of the step were there. Much of the step's time: more workers, or a larger runner.ahead.",
+        "async",
+        unit="s",
+        better="lower",
+        optional=True,
+    ),
+    Metric("async/dropped", "responses", _DROPPED, "async", chart="Left out", optional=True),
+    Metric("async/dropped_groups", "groups", "", "async", chart="Left out", optional=True),
+)
+
+_THROUGHPUT = (
+    "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses."
+)
+_PACKING = (
+    "Waste: the part of the token budget of a training pass (optim.micro_batch_tokens) that no token filled. Shared: "
+    "tokens computed for another response already, because both continue the same prompt. Much waste: the budget is only "
+    "a little larger than one response."
+)
+SPEED = (
+    Metric("perf/rollout_tokens_per_s", "sampling", _THROUGHPUT, "speed", chart="Throughput", unit="tokens/s"),
+    Metric("perf/train_tokens_per_s", "training", "", "speed", chart="Throughput", unit="tokens/s"),
+    Metric("perf/pack_waste", "waste", _PACKING, "speed", chart="Packing", share=True),
+    Metric("perf/shared_share", "shared", "", "speed", chart="Packing", share=True),
+)
+
+METRICS = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *WORKERS, *SPEED, *COMMON)
+HISTOGRAMS = (
+    Metric(
+        "policy/ratio_raw",
+        "Raw",
+        "All sampled tokens. The outer bars also hold what lies beyond them.",
+        "ratios",
+        chart="Ratio, all tokens of a step",
+    ),
+    Metric(
+        "policy/ratio_masked",
+        "Masked",
+        "Only the tokens that the loss uses. Compare with Raw: what is missing was masked.",
+        "ratios",
+        chart="Ratio, all tokens of a step",
+    ),
+)

@@ -1,0 +1,140 @@
+"""What a recipe declares about its metrics, as JSON for pages and API. No page knows a metric by any other way."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from trainer.config import RECIPES, Recipe
+from trainer.config.metrics import GROUPS
+from trainer.config.recipe import HELD_OUT, Metric
+
+from .models import Run
+
+FIRST = ":first"
+"""What the name of a metric ends in where a summary keeps its first value."""
+SAMPLES = {"rollout": "Rollouts", "pair": "Pairs", "text": "Texts", "judgement": "Judgements", "episode": "Episodes"}
+"""Viewer of samples -> the name of its tab."""
+
+
+def recipe_of(name: str) -> Recipe | None:
+    """None for a run of a recipe that this version no longer has: its keys are then shown as they are."""
+    return RECIPES.get(name)
+
+
+def label(recipe: str, key: str) -> str:
+    """What a key is called; the key itself where nobody has declared it."""
+    found = recipe_of(recipe)
+    metric = found.metric(key) if found else None
+    return metric.label if metric else key
+
+
+def remembers(recipe: str, key: str) -> bool:
+    """Whether a run's summary keeps the last value of this key."""
+    found = recipe_of(recipe)
+    return found.remembers(key) if found else key.startswith(HELD_OUT)
+
+
+def keeps_first(recipe: str, key: str) -> bool:
+    """Whether the summary keeps its first value too."""
+    found = recipe_of(recipe)
+    return key.startswith(HELD_OUT) or (found is not None and key == found.headline)
+
+
+def samples(recipe: str) -> str:
+    found = recipe_of(recipe)
+    return found.samples if found else "rollout"
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """The recipe's headline metric before and after training; None where there is no value yet.
+
+    `metric` is None where the recipe is unknown to this version.
+    """
+
+    metric: Metric | None
+    first: float | None
+    last: float | None
+
+    @property
+    def gain(self) -> float | None:
+        return None if self.first is None or self.last is None else self.last - self.first
+
+    @property
+    def better(self) -> bool | None:
+        """Whether the gain is one; None where nothing changed, or where the metric has no better side."""
+        if self.metric is None or not self.metric.better or not self.gain:
+            return None
+        return (self.gain > 0) == (self.metric.better == "higher")
+
+
+def result(run: Run) -> RunResult:
+    """From the run's summary: no query."""
+    recipe = recipe_of(run.recipe)
+    metric = recipe.metric(recipe.headline) if recipe else None
+    if recipe is None or metric is None:
+        return RunResult(None, None, None)
+    return RunResult(metric, run.summary.get(recipe.headline + FIRST), run.summary.get(recipe.headline))
+
+
+def result_json(run: Run) -> dict[str, Any] | None:
+    """`{"metric", "title", "better", "share", "first", "last"}`; None where the recipe is unknown."""
+    found = result(run)
+    if found.metric is None:
+        return None
+    metric = found.metric
+    return {
+        "metric": metric.key,
+        "title": metric.label,
+        "better": metric.better,
+        "share": metric.share,
+        "first": found.first,
+        "last": found.last,
+    }
+
+
+def metrics(recipe: str) -> dict[str, Any]:
+    """`{"headline", "pulse", "stats", "metrics", "histograms", "groups"}`; empty for an unknown recipe."""
+    found = recipe_of(recipe)
+    return _metrics(found) if found else _empty()
+
+
+@cache
+def _groups() -> list[dict[str, Any]]:
+    return [
+        {"id": group.id, "title": group.title, "lede": group.lede, "small": group.small, "order": place}
+        for place, group in enumerate(GROUPS)
+    ]
+
+
+def _empty() -> dict[str, Any]:
+    return {"headline": "", "pulse": "", "stats": [], "metrics": [], "histograms": [], "groups": _groups()}
+
+
+def _metrics(recipe: Recipe) -> dict[str, Any]:
+    return {
+        "headline": recipe.headline,
+        "pulse": recipe.pulse.key if recipe.pulse else "",
+        "stats": [metric.key for metric in recipe.top if metric.key != recipe.headline],
+        "metrics": [_metric(each) for each in recipe.metrics],
+        "histograms": [_metric(each) for each in recipe.histograms],
+        "groups": _groups(),
+    }
+
+
+def _metric(metric: Metric) -> dict[str, Any]:
+    return {
+        "key": metric.key,
+        "title": metric.title,
+        "label": metric.label,
+        "help": metric.help,
+        "group": metric.group,
+        "chart": metric.chart,
+        "unit": metric.unit,
+        "better": metric.better,
+        "band": metric.band,
+        "band_times": metric.band_times,
+        "share": metric.share,
+        "optional": metric.optional,
+        "held_out": metric.held_out,
+    }
