@@ -10,6 +10,7 @@ from typing import Literal
 
 from trainer import checkpoints
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
+from trainer.contracts.model_folder import ModelFacts, ModelFile
 
 from .clock import Clock
 from .errors import AttemptAbandoned, StopRequested
@@ -177,24 +178,38 @@ class Session:
         partial.mkdir(parents=True)
         try:
             output.write(partial)
-            size, digest = _measured(partial)
+            files = _files(partial)
             shutil.rmtree(final, ignore_errors=True)
             os.replace(partial, final)
         finally:
             shutil.rmtree(partial, ignore_errors=True)
-        path = str(final.relative_to(self.job.run_dir))
-        return ArtifactData(role="model", path=path, bytes=size, digest=digest)
+        facts = ModelFacts(
+            name=output.name,
+            role=output.role,
+            format="peft" if (final / "adapter_config.json").is_file() else "hf",
+            head=output.head,
+            base=self._config.model.name,
+            files=files,
+        )
+        path, size = str(final.relative_to(self.job.run_dir)), sum(file.bytes for file in files)
+        return ArtifactData(role="model", path=path, bytes=size, digest=_digest_of(files), model=facts)
 
     @property
     def _checkpoint_dir(self) -> Path:
         return self.job.run_dir / "checkpoints"
 
 
-def _measured(folder: Path) -> tuple[int, str]:
-    """Bytes, and SHA-256 over names and contents, of the files in a folder."""
-    whole, size = hashlib.sha256(), 0
+def _files(folder: Path) -> tuple[ModelFile, ...]:
+    """All files of a model's folder, in the order of their paths."""
+    found = []
     for file in sorted(path for path in folder.rglob("*") if path.is_file()):
         with file.open("rb") as stream:
-            whole.update(f"{file.relative_to(folder)}\0{hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
-        size += file.stat().st_size
-    return size, whole.hexdigest()
+            digest = hashlib.file_digest(stream, "sha256").hexdigest()
+        found.append(ModelFile(path=file.relative_to(folder).as_posix(), bytes=file.stat().st_size, digest=digest))
+    return tuple(found)
+
+
+def _digest_of(files: Sequence[ModelFile]) -> str:
+    """SHA-256 over the paths and digests."""
+    lines = "".join(f"{file.path}\0{file.digest}\n" for file in files)
+    return hashlib.sha256(lines.encode()).hexdigest()

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from trainer.config.recipe import Recipe, RecipeConfig
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
+from trainer.contracts.model_folder import Head, OutputRole
 from trainer.monitors import RunMonitor
 
 Progress = Callable[[int, int], None]
@@ -68,10 +69,11 @@ class State:
 class ModelOutput:
     """A trained model. `write` fills an empty folder with what stock transformers, or peft, loads."""
 
-    role: Literal["policy", "reward_model", "judge", "rubric_writer"]
+    role: OutputRole
     name: str
     """Within the run: `policy`. It becomes the folder's name."""
     write: Callable[[Path], None]
+    head: Head = "lm"
 
 
 class Stage(Protocol):

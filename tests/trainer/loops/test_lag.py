@@ -60,14 +60,14 @@ def test_a_resumed_run_samples_with_the_lagging_weights_again(make_loop: Callabl
     """Step 5 is in the middle of a lag: its checkpoint holds the weights of step 3 too."""
     make_loop(small_config(**LAGGING), tmp_path / "whole").run()
     first = make_loop(small_config(**LAGGING), tmp_path / "broken")
-    one_step = first._one_step
+    one_step = first.advance
 
-    def killed(step: int) -> None:
-        if step == 6:
+    def killed() -> None:
+        if first.step == 5:
             raise KeyboardInterrupt
-        one_step(step)
+        one_step()
 
-    first._one_step = killed
+    first.advance = killed
     with pytest.raises(KeyboardInterrupt):
         first.run()
     again = make_loop(small_config(**LAGGING), tmp_path / "broken")

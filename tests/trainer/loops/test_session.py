@@ -106,4 +106,6 @@ def test_outputs_are_written_whole_or_not_at_all(make_loop: Callable[..., Any], 
     again.run()
     artifact = [event.data for event in events_of(tmp_path / "run") if event.data.kind == "artifact"][-1]
     assert (artifact.role, artifact.path, artifact.bytes) == ("model", "outputs/policy", 5)
+    assert artifact.model and [(file.path, file.bytes) for file in artifact.model.files] == [("weights.bin", 5)]
+    assert (artifact.model.format, artifact.model.base) == ("hf", "smollm2-135m-instruct")
     assert (tmp_path / "run" / "outputs" / "policy" / "weights.bin").read_bytes() == b"12345"
