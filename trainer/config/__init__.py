@@ -9,6 +9,7 @@ from .errors import ConfigInvalid, FieldProblem
 from .policy import PolicyConfig
 from .policy_objective import CHOICES
 from .recipe import Recipe, RecipeConfig
+from .rewards import PART_KINDS
 
 __all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "RecipeConfig", "resolve"]
 
@@ -33,9 +34,13 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
 def _problem(item: Any) -> FieldProblem:
     loc = [str(part) for part in item["loc"]]
     if item["type"] == "union_tag_invalid":
-        return FieldProblem(".".join([*loc, "name"]), f"must be one of {', '.join(CHOICES)}")
+        named, choices = ("kind", PART_KINDS) if loc[0] == "rewards" else ("name", CHOICES)
+        return FieldProblem(".".join([*loc, named]), f"must be one of {', '.join(choices)}")
+    # which of several sections was meant is no part of the field's path
     if loc[0] == "objective" and len(loc) > 1 and loc[1] in CHOICES:
-        del loc[1]  # which of the objectives was meant is no part of the field's path
+        del loc[1]
+    if loc[0] == "rewards" and len(loc) > 2 and loc[2] in PART_KINDS:
+        del loc[2]
     path = ".".join(loc)
     if item["type"] == "extra_forbidden":
         return FieldProblem(path, "unknown key")

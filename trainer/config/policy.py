@@ -3,11 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
-from . import policy_metrics, policy_objective
+from . import policy_metrics, policy_objective, rewards
 from .errors import FieldProblem
 from .fields import Section, knob
 from .policy_objective import Grpo, Objective
 from .recipe import Amount, Need, Output, Recipe, RecipeConfig, Slot, whole_number
+from .rewards import AnyPart, RubricPart
 from .runner import Runner
 from .sampler import Sampler
 from .sections import Evaluation, Optim
@@ -16,6 +17,11 @@ from .sections import Evaluation, Optim
 class Data(Section):
     max_prompt_tokens: int = knob(512, "Longer prompts are left out and counted", unit="tokens", ge=8, le=131072)
     shuffle: bool = knob(True, "Visit the training prompts in a new order each epoch")
+    unjudged: Literal["refuse", "drop_criteria", "drop_prompts"] = knob(
+        "refuse",
+        "Where criteria need a judge and the reward has none: refuse the run, leave out those criteria, or leave out those "
+        "prompts",
+    )
 
 
 class Rollout(Section):
@@ -41,18 +47,6 @@ class Scaffold(Section):
     ratio_mode: Literal["unscaffolded", "corrected", "scaffolded"] = knob(
         "unscaffolded", "Whether the scaffold stands in the prompt when log-probabilities are computed", advanced=True
     )
-
-
-class RewardComponent(Section):
-    """One named part of the reward."""
-
-    name: str = knob("rubric", "Name in the charts: reward/<name>", pattern=r"^[a-z][a-z0-9_]*$", max_length=40)
-    kind: Literal["rubric", "overlong"] = knob(
-        "rubric",
-        "`rubric`: sum of the met points over the positive points. `overlong`: 0 up to the soft limit, then falling to -1",
-    )
-    weight: float = knob(1.0, "Factor in the sum", ge=-100, le=100)
-    soft_tokens: int = knob(48, "Soft limit, with `overlong`", unit="tokens", ge=1, advanced=True)
 
 
 class PolicyOptim(Optim):
@@ -82,7 +76,14 @@ class PolicyConfig(RecipeConfig):
     rollout: Rollout = Rollout()
     sampler: Sampler = Sampler()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
-    rewards: list[RewardComponent] = knob([RewardComponent()], "Parts of the reward, added up", min_length=1)
+    rewards: list[AnyPart] = knob(
+        [RubricPart()], "Parts of the reward: added up, or put together by the expression", min_length=1, max_length=20
+    )
+    reward_expression: str = knob(
+        "",
+        "How the parts make the reward, such as `gate * rubric + 0.1 * format`; empty: their sum, each times its weight",
+        max_length=1000,
+    )
     objective: Objective = Grpo()
     optim: PolicyOptim = PolicyOptim()
     runner: Runner = Runner()
@@ -97,18 +98,9 @@ class PolicyConfig(RecipeConfig):
         yield from super().problems()
         yield from self._batch_problems()
         yield from self._group_problems()
-        names = [component.name for component in self.rewards]
-        for i, name in enumerate(names):
-            if name in names[:i]:
-                yield FieldProblem(f"rewards.{i}.name", f"two components are called {name!r}")
-            if name in ("mean", "std"):
-                yield FieldProblem(
-                    f"rewards.{i}.name", f"reward/{name} is a metric of the whole reward; choose another"
-                )
         longest = self.rollout.max_new_tokens
-        for i, part in enumerate(self.rewards):
-            if part.kind == "overlong" and part.soft_tokens >= longest:
-                yield FieldProblem(f"rewards.{i}.soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
+        estimator = getattr(self.objective, "advantage", "")
+        yield from rewards.problems(self.rewards, longest, estimator, self.runner.kind == "async")
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)

@@ -6,7 +6,7 @@ deliveries, and acknowledges the highest number below which nothing is missing.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, StringConstraints, model_validator
+from pydantic import AwareDatetime, Field, JsonValue, StringConstraints, model_validator
 
 from .base import Record
 from .model_folder import ModelFacts, ModelSource
@@ -52,6 +52,25 @@ class CriterionResult(Record):
     verdict: Verdict
 
 
+class PartResult(Record):
+    """One part of a response's reward, as measured: neither clipped nor weighted.
+
+    `value` None: there is none, and `why` says why; else `why` may explain it. `shown` is what else there is to see: what a
+    judge said, what a service answered. `calls` to judges were made for it now; stored verdicts cost nothing.
+    """
+
+    name: str
+    kind: str
+    value: float | None = None
+    why: str = ""
+    shadow: bool = False
+    shown: JsonValue = None
+    calls: Count = 0
+    tokens: Count = 0
+    cost: float | None = None
+    latency_s: float = 0.0
+
+
 class TokenSpan(Record):
     """Tokens `start <= t < end` of a response were sampled by weights `version`: how many updates they had seen."""
 
@@ -76,6 +95,7 @@ class RolloutRecord(Record):
     components: dict[str, float] = Field(default_factory=dict)
     advantage: float | None = None
     criteria: tuple[CriterionResult, ...] = ()
+    parts: tuple[PartResult, ...] = ()
     excluded: str = ""
     tokens: tuple[str, ...] = ()
     logprobs: tuple[float, ...] = ()

@@ -13,3 +13,5 @@ class Verdict(Record):
     source: Literal["verifier", "judge", "human"] = "verifier"
     note: str = ""
     raw: str = ""
+    cost: float | None = None
+    """Of the judge's calls about it, in the unit of the endpoint's prices; None where it is not known or nothing was called."""

@@ -7,7 +7,7 @@ write, one future and the callbacks of the parser, a third of the processor time
 import asyncio
 import re
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from urllib.parse import quote, urlsplit
@@ -64,12 +64,16 @@ class Connections:
         self._naming = asyncio.Lock()
         self._tls = ssl.create_default_context() if self._scheme == "https" else None
 
-    async def post(self, data: bytes, timeout_s: float) -> Answer:
-        """The answer, whatever its status. Raises TimeoutError after `timeout_s`, else an OSError that says what happened."""
+    async def post(self, data: bytes, timeout_s: float, headers: Mapping[str, str] | None = None) -> Answer:
+        """The answer, whatever its status. Raises TimeoutError after `timeout_s`, else an OSError that says what happened.
+
+        `headers` are of this request alone, in ASCII, and come behind those of all.
+        """
         loop = asyncio.get_running_loop()
         ends = loop.time() + timeout_s
         connection = self._kept(loop.time()) or await self._connected(timeout_s)
-        answer = await connection.exchange(b"%b%d\r\n\r\n%b" % (self._head, len(data), data), ends)
+        own = "".join(f"{name}: {value}\r\n" for name, value in headers.items()).encode("ascii") if headers else b""
+        answer = await connection.exchange(b"%b%d\r\n%b\r\n%b" % (self._head, len(data), own, data), ends)
         if connection.usable:
             self._idle.append((connection, loop.time()))
         return answer

@@ -1,6 +1,8 @@
-"""From responses to rewards: verifiers, rubric scores and their composition. Torch-free."""
+"""From responses to rewards: verifiers, judges, models and services, and their composition. Torch-free."""
 
-from .composition import Composed, Sample, compose, exclusions, guarded, overlong_penalty
+from .composition import Composed, compose, exclusions
+from .kinds.texts import overlong_penalty
+from .parts import Item, Part, Services, Unscored
 from .rubric import (
     ReportScore,
     RubricScore,
@@ -14,13 +16,15 @@ from .rubric import (
 
 __all__ = [
     "Composed",
+    "Item",
+    "Part",
     "ReportScore",
     "RubricScore",
-    "Sample",
+    "Services",
+    "Unscored",
     "breakdown",
     "compose",
     "exclusions",
-    "guarded",
     "likert_score",
     "overlong_penalty",
     "report_score",

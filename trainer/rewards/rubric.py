@@ -8,6 +8,7 @@ from trainer.contracts import Criterion, CriterionResult, Rubric, Verdict
 from .verifiers import verify
 
 NO_VERIFIER = "no verifier; needs a judge"
+NO_PART = "no part of this reward"
 
 
 @dataclass(frozen=True)
@@ -82,8 +83,13 @@ def breakdown(rubric: Rubric, given: Sequence[Verdict]) -> tuple[CriterionResult
     """Criteria with text, points and verdict, as the rollout viewer shows them."""
     by_id = {verdict.criterion_id: verdict for verdict in given}
     return tuple(
-        CriterionResult(text=c.text, points=c.points, kind=c.kind, verdict=by_id[c.id]) for c in rubric.criteria
+        CriterionResult(text=c.text, points=c.points, kind=c.kind, verdict=by_id.get(c.id) or _no_part(c))
+        for c in rubric.criteria
     )
+
+
+def _no_part(criterion: Criterion) -> Verdict:
+    return Verdict(criterion_id=criterion.id, met=None, source="judge", note=NO_PART)
 
 
 def _verdict(criterion: Criterion, response: str) -> Verdict:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from trainer.contracts import CriterionResult
+from trainer.contracts import CriterionResult, PartResult
 from trainer.inference.sampling import FinishReason
 
 
@@ -34,6 +34,8 @@ class Reward:
     """The rubric score, whatever the components; `clipped` is the same in [0, 1]."""
     clipped: float | None = None
     excluded: str = ""
+    parts: tuple[PartResult, ...] = ()
+    """Every part as it was measured, those without a value and those that are not trained on too."""
 
 
 @dataclass(frozen=True)

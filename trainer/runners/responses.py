@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainer.config.policy import Rollout
-from trainer.contracts import CriterionResult
+from trainer.contracts import CriterionResult, PartResult
 from trainer.inference.sampling import FinishReason, SampleRequest, SampleResult
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 from trainer.scheduling import SampleId, Span, Start
@@ -179,6 +179,7 @@ def _written(sample: SampleId, trajectory: Trajectory) -> dict[str, Any]:
             "score": reward.score,
             "clipped": reward.clipped,
             "excluded": reward.excluded,
+            "parts": [part.model_dump(mode="json") for part in reward.parts],
         },
     }
 
@@ -186,6 +187,7 @@ def _written(sample: SampleId, trajectory: Trajectory) -> dict[str, Any]:
 def _read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
     reward = dict(row["reward"])
     reward["criteria"] = tuple(CriterionResult.model_validate(criterion) for criterion in reward["criteria"])
+    reward["parts"] = tuple(PartResult.model_validate(part) for part in reward.get("parts", ()))
     return Trajectory(
         plan=plan,
         tokens=tuple(row["tokens"]),

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from trainer.config.policy import RewardComponent
+from trainer.config.rewards import RewardPart
 from trainer.contracts import Rubric
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
@@ -70,7 +70,7 @@ class RolloutWorker:
 
 @dataclass
 class RewardWorker:
-    components: Sequence[RewardComponent]
+    components: Sequence[RewardPart]
     max_new_tokens: int
     scored: int = field(default=0, init=False)
 

@@ -25,7 +25,7 @@ def small_config(**changes: Any) -> PolicyConfig:
 
 
 def events_of(run_dir: Path) -> list[RunEvent]:
-    return [RunEvent.model_validate_json(line) for line in (run_dir / "events.jsonl").read_text().splitlines()]
+    return [RunEvent.model_validate_json(line) for line in (run_dir / "events.jsonl").read_text().split("\n") if line]
 
 
 def metrics_of(run_dir: Path) -> dict[tuple[int, str], float]:

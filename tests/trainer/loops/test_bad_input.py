@@ -3,7 +3,7 @@
 import json
 import shutil
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import pytest
 
 from trainer import checkpoints
 from trainer.config import PolicyConfig
-from trainer.rewards import composition
+from trainer.rewards import Item, Part, Services, composition, guard, kinds
 
 from ..running import run
 from .conftest import events_of, metrics_of, small_config
@@ -82,29 +82,31 @@ def release() -> Iterator[threading.Event]:
     event.set()
 
 
-Component = Callable[..., float]
+Measured = Callable[[Item], Part]
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Component], None]:
-    """Has the first response of every group scored by `component`, the others as ever."""
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[Measured], None]:
+    """Has the first response of every group scored by `measured`, the others as ever."""
 
-    def install(component: Component) -> None:
-        rubric, asked = composition.KINDS["rubric"], [0]
+    def install(measured: Measured) -> None:
+        rubric, asked = kinds.KINDS["rubric"], [0]
 
-        def sometimes(*given: Any) -> float:
+        async def sometimes(part: Any, items: Sequence[Item], services: Services) -> list[Part]:
             asked[0] += 1
-            return component(*given) if asked[0] % 4 == 1 else rubric(*given)
+            if asked[0] % 4 == 1:
+                return await guard.each(items, measured)
+            return await rubric(part, items, services)
 
-        monkeypatch.setitem(composition.KINDS, "rubric", sometimes)
+        monkeypatch.setitem(kinds.KINDS, "rubric", sometimes)
 
     return install
 
 
 def test_a_reward_that_raises_excludes_its_response_and_the_run_goes_on(
-    failing: Callable[[Component], None], tiny_dir: Path, examples_file: Path, out: Path
+    failing: Callable[[Measured], None], tiny_dir: Path, examples_file: Path, out: Path
 ) -> None:
-    def broken(*_: Any) -> float:
+    def broken(item: Item) -> Part:
         raise RuntimeError("no answer from the judge")
 
     failing(broken)
@@ -114,15 +116,15 @@ def test_a_reward_that_raises_excludes_its_response_and_the_run_goes_on(
 
 
 def test_a_reward_that_hangs_is_given_up_and_excludes_its_response(
-    failing: Callable[[Component], None],
+    failing: Callable[[Measured], None],
     release: threading.Event,
     monkeypatch: pytest.MonkeyPatch,
     tiny_dir: Path,
     examples_file: Path,
     out: Path,
 ) -> None:
-    monkeypatch.setattr(composition, "COMPONENT_SECONDS", 0.5)
-    failing(lambda *_: float(release.wait(600)))
+    monkeypatch.setattr(guard, "SECONDS", 0.5)
+    failing(lambda item: Part(float(release.wait(600))))
     config = small_config(**BRIEF | {"evaluation": {"every": 0, "max_examples": 0}})
     assert outcome(config, examples_file, tiny_dir, out)[0] == "finished"
     check_exclusions(out, "rubric: took longer than 0.5 s")
@@ -132,8 +134,9 @@ def test_a_rubric_that_cannot_be_scored_in_time_is_not_tried_a_second_time(
     release: threading.Event, monkeypatch: pytest.MonkeyPatch, tiny_dir: Path, examples_file: Path, out: Path
 ) -> None:
     """Not even to be shown: outside of its guard it would hang the run."""
-    monkeypatch.setattr(composition, "COMPONENT_SECONDS", 0.05)
+    monkeypatch.setattr(guard, "SECONDS", 0.05)
     monkeypatch.setattr(composition, "score_rubric", lambda *_: release.wait(600))
+    monkeypatch.setattr("trainer.rewards.kinds.rubrics.verdicts", lambda *_: release.wait(600))
     config = small_config(**BRIEF | {"steps": 1, "evaluation": {"every": 0, "max_examples": 0}})
     assert outcome(config, examples_file, tiny_dir, out)[0] == "finished"
     values = metrics_of(out)

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from trainer.config.policy import RewardComponent, Rollout
+from trainer.config.policy import Rollout
+from trainer.config.rewards import RubricPart
 from trainer.contracts import Example
 from trainer.inference.checksum import digest_of
 from trainer.inference.local import LocalSampler
@@ -49,7 +50,7 @@ def test_a_reward_that_raises_is_missing_with_its_reason(
     result = SampleResult((1,), (0.0,), "text", "stop", 0)
     rubric = examples[0].rubric
     assert rubric is not None
-    worker = RewardWorker((RewardComponent(),), 8)
+    worker = RewardWorker((RubricPart(),), 8)
     (reward,) = worker.score(ScoreJob(1, (Key(SAMPLE, 1),), rubric, (result,)))
     assert reward.total is None and reward.excluded == "the reward failed: ZeroDivisionError: no words"
 

@@ -1,0 +1,303 @@
+"""What a response is worth: named parts, each of one kind, put together by a sum or by an expression.
+
+Torch-free; how a part is measured is in `trainer.rewards`.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from .errors import FieldProblem
+from .fields import Section, knob
+
+_NAME = r"^[a-z][a-z0-9_]*$"
+RESERVED = ("mean", "std")
+_EXCLUDED = "_excluded"
+_OLD_KEYS = {"soft_tokens"}  # every component had it, whatever its kind
+
+Protocol = Literal["criterion", "checklist", "likert", "pointwise", "pairwise"]
+PROTOCOL_KINDS: dict[str, tuple[str, ...]] = {
+    "criterion": ("criterion",),
+    "checklist": ("checklist",),
+    "likert": ("likert",),
+    "pointwise": ("pointwise",),
+    "pairwise": ("pairwise", "pairwise_rubric"),
+}
+"""Which kinds of judges can carry out a protocol."""
+
+
+class PartBase(Section):
+    """What every part of a reward has. `name` is the part's in charts (`reward/<name>`) and in the expression."""
+
+    name: str
+    weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
+    at_least: float | None = knob(None, "Lower values count as this one", advanced=True)
+    at_most: float | None = knob(None, "Higher values count as this one", advanced=True)
+    shadow: bool = knob(False, "Measured and shown, not trained on")
+
+    def clipped(self, value: float) -> float:
+        """The value between `at_least` and `at_most`."""
+        if self.at_least is not None and value < self.at_least:
+            return self.at_least
+        return self.at_most if self.at_most is not None and value > self.at_most else value
+
+    @property
+    def needs_rubric(self) -> bool:
+        """Whether a prompt without a rubric has no value."""
+        return False
+
+    @property
+    def asks_judge(self) -> str:
+        """The judge that this part asks, or ""."""
+        return ""
+
+    def problems(self) -> Iterator[FieldProblem]:
+        """What is wrong within the part, at paths from the part."""
+        if self.at_least is not None and self.at_most is not None and self.at_least >= self.at_most:
+            yield FieldProblem("at_least", f"not below at_most, which is {self.at_most:g}")
+
+
+class _Judged(PartBase):
+    """What a part has that asks a judge."""
+
+    on_missing: Literal["pause", "exclude"] = knob(
+        "pause",
+        "When the judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` "
+        "leaves out the responses. An answer that cannot be read leaves out its response in either case",
+    )
+    budget_tokens: int | None = knob(
+        None, "Most that its calls may use in this run, prompts and replies", unit="tokens", ge=1, advanced=True
+    )
+    budget_money: float | None = knob(
+        None, "Most that its calls may cost in this run, in the unit of the endpoint's prices", gt=0, advanced=True
+    )
+
+
+def _name(default: str) -> Any:
+    return knob(default, "Its name in charts and in the expression", pattern=_NAME, max_length=40)
+
+
+def _kind(name: str) -> Any:
+    return knob(name, "What is measured")
+
+
+class VerifierPart(PartBase):
+    """Met points over positive points, of the criteria that a program decides."""
+
+    kind: Literal["verifier"] = _kind("verifier")
+    name: str = _name("verifier")
+
+    @property
+    def needs_rubric(self) -> bool:
+        return True
+
+
+class RubricPart(_Judged):
+    """Met points over positive points, of all criteria: programs decide those that have one, the judge the others."""
+
+    kind: Literal["rubric"] = _kind("rubric")
+    name: str = _name("rubric")
+    judge: str = knob(
+        "",
+        "Decides the criteria without a verifier, such as `Grader v2`; empty: there are none",
+        source="judge_names:criterion,checklist",
+    )
+
+    @property
+    def needs_rubric(self) -> bool:
+        return True
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        for field in ("budget_tokens", "budget_money"):
+            if getattr(self, field) is not None and not self.judge:
+                yield FieldProblem(field, "no judge is asked; name one or leave this empty")
+
+
+class JudgePart(_Judged):
+    """What a judge says of the response: of each criterion without a verifier, of the whole, or beside another answer."""
+
+    kind: Literal["judge"] = _kind("judge")
+    name: str = _name("judge")
+    judge: str = knob("", "Who is asked, such as `Grader v2`", source="judge_names:any")
+    protocol: Protocol = knob(
+        "criterion",
+        "`criterion`, `checklist`: met points over positive points of the criteria without a verifier. `likert`: their mean "
+        "rating by points. `pointwise`: one rating of the whole. `pairwise`: share of the two orders in which it wins "
+        "against another answer",
+    )
+    against: Literal["", "reference", "greedy"] = knob(
+        "", "With `pairwise`: the example's reference answer, or the policy's own likeliest one (ReMax)"
+    )
+
+    @property
+    def needs_rubric(self) -> bool:
+        return self.protocol in ("criterion", "checklist", "likert")
+
+    @property
+    def asks_judge(self) -> str:
+        return self.judge
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if not self.judge:
+            yield FieldProblem("judge", "name the judge that is asked")
+        if self.protocol == "pairwise" and not self.against:
+            yield FieldProblem("against", "with what is compared? choose 'reference' or 'greedy'")
+        if self.protocol != "pairwise" and self.against:
+            yield FieldProblem("against", f"{self.protocol!r} compares with nothing; leave it empty")
+
+
+class RewardModelPart(PartBase):
+    """The score that a trained reward model gives prompt and response."""
+
+    kind: Literal["reward_model"] = _kind("reward_model")
+    name: str = _name("reward_model")
+    model: str = knob("", "A reward model of the registry", source="models:reward_model")
+    max_tokens: int = knob(
+        2048,
+        "Prompt and response together; a longer one has no score, for a part would be scored as if it were the whole",
+        unit="tokens",
+        ge=16,
+        le=131072,
+        advanced=True,
+    )
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if not self.model:
+            yield FieldProblem("model", "name the reward model")
+
+
+class FormatPart(PartBase):
+    """1 where the response has the form that was asked for, else 0."""
+
+    kind: Literal["format"] = _kind("format")
+    name: str = _name("format")
+    form: Literal["tags", "json", "pattern"] = knob(
+        "tags",
+        "`tags`: these, each once and in order. `json`: an object with these keys. `pattern`: an expression fits",
+    )
+    tags: list[str] = knob(["think", "answer"], "Their names, with `tags`: nothing but blanks stands outside of them")
+    keys: list[str] = knob([], "Keys that the object must have, with `json`")
+    pattern: str = knob(
+        "", "Fits the whole response, with `pattern`; a dot also stands for a line break", max_length=500
+    )
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if self.form == "tags" and not self.tags:
+            yield FieldProblem("tags", "name at least one")
+        for tag in self.tags:
+            if not tag.replace("_", "").replace("-", "").isalnum():
+                yield FieldProblem("tags", f"{tag!r} is no name of a tag: letters, digits, - and _")
+        if self.form == "pattern" and not self.pattern:
+            yield FieldProblem("pattern", "is empty, and would fit nothing but an empty response")
+
+
+class OverlongPart(PartBase):
+    """0 up to the soft limit, then falling to -1 where responses are cut (DAPO)."""
+
+    kind: Literal["overlong"] = _kind("overlong")
+    name: str = _name("overlong")
+    soft_tokens: int = knob(48, "From here on it falls", unit="tokens", ge=1)
+
+
+class HttpPart(PartBase):
+    """What a service of your own answers: responses are posted to it, signed, a group at a time."""
+
+    kind: Literal["http"] = _kind("http")
+    name: str = _name("http")
+    endpoint: str = knob("", "An endpoint of kind `Reward service`", source="endpoints:reward")
+    on_missing: Literal["pause", "exclude"] = knob(
+        "pause", "When the service cannot be reached: wait and ask again, or leave out the responses"
+    )
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if not self.endpoint:
+            yield FieldProblem("endpoint", "name the endpoint that is posted to")
+
+
+class PythonPart(PartBase):
+    """What a function of an installed package returns (entry points of the group `touchstone.rewards`)."""
+
+    kind: Literal["python"] = _kind("python")
+    name: str = _name("python")
+    entry: str = knob(
+        "", "Name of the entry point, one that the setting REWARD_FUNCTIONS allows", source="functions:reward"
+    )
+    seconds: float = knob(10.0, "For a group of responses; later answers are not waited for", unit="s", gt=0, le=3600)
+
+    def problems(self) -> Iterator[FieldProblem]:
+        yield from super().problems()
+        if not self.entry:
+            yield FieldProblem("entry", "name the function")
+
+
+RewardPart = VerifierPart | RubricPart | JudgePart | RewardModelPart | FormatPart | OverlongPart | HttpPart | PythonPart
+PART_KINDS: dict[str, type[PartBase]] = {
+    "verifier": VerifierPart,
+    "rubric": RubricPart,
+    "judge": JudgePart,
+    "reward_model": RewardModelPart,
+    "format": FormatPart,
+    "overlong": OverlongPart,
+    "http": HttpPart,
+    "python": PythonPart,
+}
+
+
+def _with_kind(raw: Any) -> Any:
+    """A part need not say that it is a rubric, and one stored before there were kinds has a field of another's."""
+    if not isinstance(raw, dict):
+        return raw
+    kind = raw.get("kind") or "rubric"
+    extra = _OLD_KEYS if kind in ("rubric",) else set()
+    return {key: value for key, value in raw.items() if key not in extra} | {"kind": kind}
+
+
+AnyPart = Annotated[RewardPart, Field(discriminator="kind"), BeforeValidator(_with_kind)]
+
+
+def problems(parts: Sequence[RewardPart], longest: int, estimator: str, asynchronous: bool) -> Iterator[FieldProblem]:
+    """What cannot work, at paths from the config's root. `longest` is where responses are cut, in tokens."""
+    names = [part.name for part in parts]
+    for i, part in enumerate(parts):
+        for problem in (*part.problems(), *_name_problems(part.name, names, i), *_fit(part, longest, estimator)):
+            yield FieldProblem(f"rewards.{i}.{problem.path}", problem.message)
+        if asynchronous and getattr(part, "against", "") == "greedy":
+            yield FieldProblem(
+                f"rewards.{i}.against",
+                "'greedy' compares with a response of the weights that sampled, which are gone by then; choose 'reference' "
+                "or runner.kind 'sync'",
+            )
+    if all(part.shadow for part in parts):
+        yield FieldProblem("rewards.0.shadow", "nothing is left to train on; at least one part must count")
+
+
+def _name_problems(name: str, names: Sequence[str], place: int) -> Iterator[FieldProblem]:
+    if name in names[:place]:
+        yield FieldProblem("name", f"two components are called {name!r}")
+    if name in RESERVED:
+        yield FieldProblem("name", f"reward/{name} is a metric of the whole reward; choose another")
+    if name.endswith(_EXCLUDED) and name.removesuffix(_EXCLUDED) in names:
+        yield FieldProblem(
+            "name", f"reward/{name} counts what {name.removesuffix(_EXCLUDED)!r} leaves out; choose another"
+        )
+
+
+def _fit(part: RewardPart, longest: int, estimator: str) -> Iterator[FieldProblem]:
+    if isinstance(part, OverlongPart) and part.soft_tokens >= longest:
+        yield FieldProblem("soft_tokens", f"not below rollout.max_new_tokens, which is {longest}")
+    if isinstance(part, JudgePart) and part.against == "greedy" and estimator == "remax":
+        yield FieldProblem(
+            "against",
+            "'greedy' is compared with already, and objective.advantage 'remax' would take its own reward off again; choose "
+            "another estimator",
+        )

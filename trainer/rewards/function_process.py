@@ -1,0 +1,48 @@
+"""The child process of a reward function: `python -m trainer.rewards.function_process NAME`, JSON Lines on pipes.
+
+The first line says that the function was imported, then there is one line for each group of responses.
+"""
+
+import json
+import os
+import sys
+from importlib.metadata import entry_points
+from typing import Any, TextIO
+
+from .functions import GROUP, problem
+
+
+def main(name: str) -> int:
+    # What the function prints must not end up among the answers: stdout becomes stderr for everybody but us.
+    out = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    if refused := problem(name):
+        return _say(out, {"problem": refused}, 1)
+    try:
+        (entry,) = entry_points(group=GROUP, name=name)
+        function = entry.load()
+    except Exception as error:
+        return _say(out, {"problem": f"cannot be imported: {type(error).__name__}: {error}"}, 1)
+    _say(out, {"answer": None})
+    for line in sys.stdin:
+        _say(out, _answered(function, json.loads(line)))
+    return 0
+
+
+def _answered(function: Any, responses: list[Any]) -> dict[str, Any]:
+    try:
+        found = {"answer": function(responses)}
+        json.dumps(found)  # numbers of other libraries are no JSON
+        return found
+    except Exception as error:
+        return {"problem": f"{type(error).__name__}: {error}"}
+
+
+def _say(out: TextIO, told: dict[str, Any], status: int = 0) -> int:
+    out.write(json.dumps(told) + "\n")
+    out.flush()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,107 @@
+"""A user's own reward out of an installed package: a function under an entry point of the group `touchstone.rewards`.
+
+    [project.entry-points."touchstone.rewards"]
+    politeness = "my_package.rewards:politeness"
+
+    def politeness(responses: list[dict]) -> list[float | None | dict]: ...
+
+It runs in a child process: what it prints, imports or breaks stays there, and one that is late can be ended. Only names
+that REWARD_FUNCTIONS allows are imported: installing a package is not the same as trusting it with a run.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import entry_points
+
+from .parts import JSON, Unscored
+
+GROUP = "touchstone.rewards"
+ALLOWED = "TOUCHSTONE_REWARD_FUNCTIONS"
+START_S = 60.0
+"""So long the package may take to be imported; it does not count for the first group."""
+_LONGEST_LINE = 64_000_000
+
+
+def allowed() -> tuple[str, ...]:
+    """The names that whoever runs this has allowed, separated by commas in the environment."""
+    return tuple(name.strip() for name in os.environ.get(ALLOWED, "").split(",") if name.strip())
+
+
+def problem(name: str) -> str:
+    """Why this function cannot be used; empty if it can. Imports nothing of it."""
+    if name not in allowed():
+        return f"the reward function {name!r} is not allowed here: name it in {ALLOWED}"
+    if not entry_points(group=GROUP, name=name):
+        return f"no installed package has an entry point {name!r} in the group {GROUP}"
+    return ""
+
+
+class Function:
+    """`answer` calls the function with a group of responses; calls wait for each other. The child starts with the first."""
+
+    def __init__(self, name: str, command: Sequence[str] | None = None) -> None:
+        self._command = command or (sys.executable, "-m", "trainer.rewards.function_process", name)
+        self._process: asyncio.subprocess.Process | None = None
+        self._turn = asyncio.Lock()
+
+    async def answer(self, responses: Sequence[Mapping[str, JSON]], seconds: float | None = None) -> JSON:
+        async with self._turn:
+            process = await self._started()
+            try:
+                async with asyncio.timeout(seconds):
+                    return await self._exchange(process, json.dumps(list(responses)))
+            except TimeoutError:
+                await self.close()
+                raise Unscored(f"took longer than {seconds:g} s") from None
+            except asyncio.CancelledError:
+                await self.close()  # what it was asked is not what the next one will ask
+                raise
+
+    async def close(self) -> None:
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+            await self._process.wait()
+            self._process = None
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        if self._process is None or self._process.returncode is not None:
+            pipe = asyncio.subprocess.PIPE
+            self._process = await asyncio.create_subprocess_exec(
+                *self._command, stdin=pipe, stdout=pipe, limit=_LONGEST_LINE
+            )
+            try:
+                async with asyncio.timeout(START_S):
+                    await self._line(self._process)
+            except TimeoutError:
+                await self.close()
+                raise Unscored(f"its package was not imported within {START_S:g} s") from None
+        return self._process
+
+    async def _exchange(self, process: asyncio.subprocess.Process, line: str) -> JSON:
+        assert process.stdin is not None  # noqa: S101  # asked for as a pipe
+        with suppress(ConnectionError, BrokenPipeError):  # then there is no answer either, which says why
+            process.stdin.write(line.encode() + b"\n")
+            await process.stdin.drain()
+        return await self._line(process)
+
+    async def _line(self, process: asyncio.subprocess.Process) -> JSON:
+        """What the child says next. Raises Unscored with its problem, or where it has ended."""
+        assert process.stdout is not None  # noqa: S101
+        try:
+            line = await process.stdout.readline()
+        except ValueError:
+            await self.close()
+            raise Unscored(f"answered more than {_LONGEST_LINE:,} bytes") from None
+        if not line:
+            status = await process.wait()
+            self._process = None
+            raise Unscored(f"its process ended with status {status}")
+        found = json.loads(line)
+        if "problem" in found:
+            raise Unscored(found["problem"])
+        return found["answer"]

@@ -1,0 +1,44 @@
+"""Code that may raise or hang, kept from taking the run along."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
+
+from .parts import Item, Part, Unscored
+
+SECONDS = 5.0
+"""So long one part of one response may be computed."""
+T = TypeVar("T")
+
+
+def guarded(call: Callable[[], T], seconds: float) -> tuple[T | None, str]:
+    """Its value, or None with the reason. A thread cannot be killed: one that hangs is left behind as a daemon."""
+    outcome: list[tuple[T | None, str]] = []
+
+    def run() -> None:
+        try:
+            outcome.append((call(), ""))
+        except Exception as error:
+            outcome.append((None, reason(error)))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    return outcome[0] if outcome else (None, f"took longer than {seconds:g} s")
+
+
+def reason(error: BaseException) -> str:
+    """What a response without a value is told to lack."""
+    return str(error) if isinstance(error, Unscored) else f"{type(error).__name__}: {error}"
+
+
+async def each(items: Sequence[Item], measure: Callable[[Item], Part]) -> list[Part]:
+    """`measure` of every item in threads, at most SECONDS for each; who raises or hangs is missing with the reason."""
+    return [await asyncio.to_thread(_one, partial(measure, item)) for item in items]
+
+
+def _one(call: Callable[[], Part]) -> Part:
+    part, why = guarded(call, SECONDS)
+    return Part(None, why) if part is None else part

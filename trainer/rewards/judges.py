@@ -1,0 +1,171 @@
+"""A judge that this process asks itself, over an endpoint or in a child process with local weights."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import Protocol
+
+from trainer.judges.answers import Reading
+from trainer.judges.budget import Budget
+from trainer.judges.calls import Call, expand, read
+from trainer.judges.chat import Chat, ChatReply, EndpointProblem, Target
+from trainer.judges.client import ChatClient
+from trainer.judges.engine import Counts, Outcome, run
+from trainer.judges.inputs import InputProblem, JudgeInput
+from trainer.judges.local import LocalClient, LocalTarget
+from trainer.judges.spec import BaseSpec
+
+from .parts import Answer
+
+ABOUT_THE_CALL = ("context_overflow", "bad_response")
+"""Problems that asking again would not mend: they are about the question, not about who is asked."""
+
+
+class Store(Protocol):
+    """Where verdicts are kept by the address of their question. Both are called in threads."""
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]: ...
+
+    def put(self, outcomes: Iterable[Outcome]) -> None: ...
+
+
+class Memory:
+    """Keeps the newest answers as long as the process lives."""
+
+    def __init__(self, most: int = 50_000) -> None:
+        self._known: dict[str, Answer] = {}
+        self._most = most
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
+        return {key: self._known[key] for key in keys if key in self._known}
+
+    def put(self, outcomes: Iterable[Outcome]) -> None:
+        for outcome in outcomes:
+            if outcome.state != "failed":
+                self._known[outcome.call.key] = answer_of(outcome, called=False)
+        while len(self._known) > self._most:
+            del self._known[next(iter(self._known))]
+
+
+class EngineJudge:
+    """Asks through the judges' engine: its limits, retries and budget hold. `key` is the version's digest.
+
+    The connections, or the child process, are opened with the first question and kept until `close`.
+    """
+
+    def __init__(
+        self,
+        spec: BaseSpec,
+        key: str,
+        target: Target | LocalTarget,
+        budget: Budget | None = None,
+        store: Store | None = None,
+    ) -> None:
+        self.spec, self.key = spec, key
+        self._target, self._budget = target, budget
+        self._store: Store = store or Memory()
+        self._held = AsyncExitStack()
+        self._chat: Chat | None = None
+        self._opening = asyncio.Lock()
+
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+        expanded = [self._calls(given) for given in inputs]
+        calls = {call.key: call for found in expanded if not isinstance(found, str) for call in found}
+        known = dict(await asyncio.to_thread(self._store.get, list(calls)))
+        fresh = await self._called([call for key, call in calls.items() if key not in known])
+        paid: set[str] = set()
+        return [answers_to(found, known, fresh, paid) for found in expanded]
+
+    async def close(self) -> None:
+        await self._held.aclose()
+        self._chat = None
+
+    def _calls(self, given: JudgeInput) -> list[Call] | str:
+        """Its questions, or why it has none."""
+        try:
+            return expand(self.spec, self.key, given)
+        except InputProblem as problem:
+            return str(problem)
+
+    async def _called(self, calls: Sequence[Call]) -> dict[str, Answer]:
+        if not calls:
+            return {}
+        found: dict[str, Answer] = {}
+
+        def keep(outcomes: list[Outcome]) -> None:
+            self._store.put(outcomes)
+            found.update((outcome.call.key, answer_of(outcome, called=True)) for outcome in outcomes)
+
+        try:
+            counts = await self._run(calls, keep)
+        except EndpointProblem as problem:  # the child process, or the address, before any call
+            counts = Counts(halted=problem.message)
+            await self._give_up()
+        if isinstance(self._target, LocalTarget) and any(answer.away for answer in found.values()):
+            await self._give_up()
+        for call in calls:
+            if call.key not in found:
+                found[call.key] = Answer(call.subject, None, problem=counts.halted or "not asked", away=True)
+        return found
+
+    async def _run(self, calls: Sequence[Call], keep: Callable[[list[Outcome]], None]) -> Counts:
+        def parsed(call: Call, reply: ChatReply) -> Reading:
+            return read(self.spec, call.subject, reply.text, complete=reply.finish_reason != "length")
+
+        target = self._target
+        return await run(
+            calls,
+            await self._client(),
+            parsed,
+            on_outcome=keep,
+            concurrency=target.concurrency,
+            retries=self.spec.retries,
+            prices=target.prices,
+        )
+
+    async def _client(self) -> Chat:
+        async with self._opening:
+            if self._chat is None:
+                if isinstance(self._target, LocalTarget):
+                    self._chat = await self._held.enter_async_context(LocalClient(self._target, self._budget))
+                else:
+                    self._chat = await self._held.enter_async_context(ChatClient(self._target, self._budget))
+        return self._chat
+
+    async def _give_up(self) -> None:
+        """A child process that does not answer any more is started again by the next question."""
+        await self._held.aclose()
+        self._held, self._chat = AsyncExitStack(), None
+
+
+def answers_to(
+    calls: Sequence[Call] | str, known: Mapping[str, Answer], fresh: Mapping[str, Answer], paid: set[str]
+) -> list[Answer]:
+    """The answers to the questions of one input. One that several inputs ask is paid for by the first: `paid` has those."""
+    if isinstance(calls, str):
+        return [Answer({}, None, problem=calls)]
+    found = []
+    for call in calls:
+        answer = replace(known[call.key] if call.key in known else fresh[call.key], subject=call.subject)
+        found.append(replace(answer, called=False, tokens=0, cost=None, latency_s=0.0) if call.key in paid else answer)
+        paid.add(call.key)
+    return found
+
+
+def answer_of(outcome: Outcome, *, called: bool) -> Answer:
+    """What an outcome says. A call that failed for the endpoint's sake is away: it may be asked again."""
+    reply, trouble = outcome.reply, outcome.trouble
+    away = outcome.state == "failed" and (trouble is None or trouble.code not in ABOUT_THE_CALL)
+    tokens = (reply.prompt_tokens or 0) + (reply.completion_tokens or 0) if reply and called else 0
+    return Answer(
+        outcome.subject,
+        outcome.parsed,
+        outcome.raw,
+        outcome.problem,
+        called,
+        tokens,
+        float(outcome.cost) if called and outcome.cost is not None else None,
+        reply.latency_s if reply and called else 0.0,
+        away,
+    )

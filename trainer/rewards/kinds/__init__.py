@@ -1,0 +1,25 @@
+"""How each kind of part is measured. One module per family, one plain registry.
+
+To add one: its section in `trainer.config.rewards`, a function in a module here, a line below, and a test.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from ..parts import Item, Part, Services
+from . import asked, models, rubrics, texts
+
+Measure = Callable[..., Awaitable[list[Part]]]
+"""(part, items, services) -> a `Part` for each item, in order. May raise: then every item is without this part."""
+
+KINDS: dict[str, Measure] = {
+    "verifier": rubrics.verifier,
+    "rubric": rubrics.rubric,
+    "judge": rubrics.judge,
+    "format": texts.form,
+    "overlong": texts.overlong,
+    "reward_model": models.reward_model,
+    "http": asked.http,
+    "python": asked.python,
+}
+
+__all__ = ["KINDS", "Item", "Measure", "Part", "Sequence", "Services"]

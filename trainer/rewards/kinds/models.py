@@ -1,0 +1,16 @@
+"""The score of a reward model."""
+
+from collections.abc import Sequence
+
+from trainer.config.rewards import RewardModelPart
+
+from ..parts import Item, Part, Services, valued
+
+
+async def reward_model(part: RewardModelPart, items: Sequence[Item], services: Services) -> list[Part]:
+    conversations = [
+        [*((message.role, message.content) for message in item.example.prompt), ("assistant", item.response)]
+        for item in items
+    ]
+    scores = await services.models[part.model].score(conversations, part.max_tokens)
+    return [Part(None, score) if isinstance(score, str) else valued(score) for score in scores]

@@ -1,0 +1,169 @@
+"""What is valued, what comes of it, and who can be asked on the way. Missing is missing: a value of None is never 0."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from trainer.config.rewards import PROTOCOL_KINDS, JudgePart, RewardPart
+from trainer.contracts import Example, Rubric, Verdict
+from trainer.judges.inputs import JudgeInput
+from trainer.judges.spec import BaseSpec, OrderedSpec
+
+JSON = Any
+
+
+class Usage(NamedTuple):
+    """What asking has taken. `cost` is None where no call has a known price; `latency_s` is summed over the calls."""
+
+    calls: int = 0
+    tokens: int = 0
+    cost: float | None = None
+    latency_s: float = 0.0
+
+    def plus(self, other: "Usage") -> "Usage":
+        costs = [each for each in (self.cost, other.cost) if each is not None]
+        return Usage(
+            self.calls + other.calls,
+            self.tokens + other.tokens,
+            sum(costs) if costs else None,
+            self.latency_s + other.latency_s,
+        )
+
+
+class Part(NamedTuple):
+    """One part of one response's reward. `value` None: `why` says what is missing, and the response is not trained on.
+
+    `shown` is what a person may want to see of it. `verdicts` are those on criteria, where the part has any. `away`: who
+    was asked cannot be asked at present, so the same question may be answered later.
+    """
+
+    value: float | None
+    why: str = ""
+    shown: JSON = None
+    verdicts: tuple[Verdict, ...] = ()
+    usage: Usage = Usage()
+    away: bool = False
+
+
+class Unscored(Exception):
+    """Raised where there is no value for a response; the message is the reason."""
+
+
+class Away(Exception):
+    """Who was asked cannot be asked at present; the message says why. The same may be asked again."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One response to value. `place` is unique within the run and the same when the run is resumed: phase, step, group,
+    index. `tokens` is the response's length, `longest` where responses are cut. `rubric` may hold fewer criteria than the
+    example's. `baseline` is the policy's likeliest answer, where a part compares with it.
+    """
+
+    place: str
+    example: Example
+    rubric: Rubric | None
+    response: str
+    tokens: int
+    longest: int
+    baseline: str | None = None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a judge said to one question, as `trainer.judges.combine` takes it. `called`: it was asked for this.
+
+    `away`: there is no answer because the judge cannot be asked; `problem` says why.
+    """
+
+    subject: Mapping[str, Any]
+    parsed: Mapping[str, Any] | None
+    raw: str = ""
+    problem: str = ""
+    called: bool = False
+    tokens: int = 0
+    cost: float | None = None
+    latency_s: float = 0.0
+    away: bool = False
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(1, self.tokens, self.cost, self.latency_s) if self.called else Usage()
+
+
+class Judge(Protocol):
+    """A judge version that can be asked. `key` names what its answers depend on besides the question."""
+
+    spec: BaseSpec
+    key: str
+
+    async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
+        """Per input the answers to its questions, in the order of `trainer.judges.calls.expand`. An input that lacks what
+        the judge needs has one answer, with the problem and nothing parsed. Never raises for what a judge or an endpoint
+        does."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Scalar(Protocol):
+    """A reward model. `key` names its weights."""
+
+    key: str
+
+    async def score(self, conversations: Sequence[Sequence[tuple[str, str]]], max_tokens: int) -> list[float | str]:
+        """Of conversations as (role, content) that end with the response: the score, or why there is none."""
+        ...
+
+
+class Service(Protocol):
+    """Somebody else's reward: a service on the network or a function of an installed package."""
+
+    async def answer(self, responses: Sequence[Mapping[str, JSON]], seconds: float | None = None) -> JSON:
+        """What it answers about a group of responses. Raises Away, or Unscored where asking again would not help."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Services:
+    """Whom the parts of a reward may ask, each by the name that the config uses."""
+
+    judges: Mapping[str, Judge] = field(default_factory=dict)
+    models: Mapping[str, Scalar] = field(default_factory=dict)
+    endpoints: Mapping[str, Service] = field(default_factory=dict)
+    functions: Mapping[str, Service] = field(default_factory=dict)
+
+    async def close(self) -> None:
+        for judge in self.judges.values():
+            await judge.close()
+        for service in (*self.endpoints.values(), *self.functions.values()):
+            await service.close()
+
+
+def valued(raw: Any, why: str = "", shown: JSON = None) -> Part:
+    """A part of what somebody answered; missing with the reason unless that is a finite number."""
+    if raw is None:
+        return Part(None, why or "it answered nothing", shown)
+    if isinstance(raw, bool) or not isinstance(raw, int | float):
+        return Part(None, f"it answered {_told(raw)}, which is no number", shown)
+    if not math.isfinite(raw):
+        return Part(None, f"it answered {raw}, which is no finite number", shown)
+    return Part(float(raw), why, shown)
+
+
+def spec_problem(part: RewardPart, spec: BaseSpec) -> str:
+    """Why this judge cannot do what the part asks of it; empty if it can."""
+    wanted = PROTOCOL_KINDS[part.protocol] if isinstance(part, JudgePart) else ("criterion", "checklist")
+    if spec.kind not in wanted:
+        return f"is of kind {spec.kind!r}; this needs {' or '.join(map(repr, wanted))}"
+    if isinstance(spec, OrderedSpec) and spec.order != "both":
+        return f"shows the responses in one order only ({spec.order!r}); a reward needs 'both', or places would earn it"
+    return ""
+
+
+def _told(raw: Any) -> str:
+    text = repr(raw)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,73 @@
+"""Responses in, rewards out: every part of every response measured at the same time, a group at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+
+from trainer.config.rewards import RewardPart
+
+from . import kinds
+from .composition import Composed, compose
+from .guard import reason
+from .journal import Journal, who
+from .parts import Item, Part, Services, valued
+
+LASTING = ("rubric", "judge", "http", "python", "reward_model")
+"""Kinds whose values are written down: to measure them again may cost, or may give another value."""
+Wait = Callable[[str], Awaitable[None]]
+
+
+async def score(
+    parts: Sequence[RewardPart],
+    items: Sequence[Item],
+    services: Services,
+    wait: Wait,
+    journal: Journal | None = None,
+) -> list[Composed]:
+    """The rewards of `items`, in order. A part that raises is missing for every item it was asked about.
+
+    `wait` is called with the reason where somebody cannot be asked and the part says to pause; the same is asked again
+    once it returns. What it raises ends the scoring. `journal` answers what was measured before the run was interrupted.
+    """
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_patiently(part, items, services, wait, journal)) for part in parts]
+    measured = [task.result() for task in tasks]
+    return [
+        compose(parts, {part.name: found[place] for part, found in zip(parts, measured, strict=True)})
+        for place in range(len(items))
+    ]
+
+
+async def _patiently(
+    part: RewardPart, items: Sequence[Item], services: Services, wait: Wait, journal: Journal | None
+) -> list[Part]:
+    lasting = journal if part.kind in LASTING else None
+    asked = who(part, services)
+    found: list[Part | None] = [lasting.get(part, asked, item) if lasting else None for item in items]
+    while open_places := [place for place, known in enumerate(found) if known is None]:
+        fresh = await _measured(part, [items[place] for place in open_places], services)
+        pause = getattr(part, "on_missing", "exclude") == "pause"
+        for place, measured in zip(open_places, fresh, strict=True):
+            if not (measured.away and pause):
+                found[place] = measured
+                if lasting:
+                    lasting.put(part, asked, items[place], measured)
+        away = next((measured.why for measured in fresh if measured.away), "")
+        if away and pause:
+            await wait(f"{part.name}: {away}")
+    return [known for known in found if known is not None]
+
+
+async def _measured(part: RewardPart, items: Sequence[Item], services: Services) -> list[Part]:
+    try:
+        found = await kinds.KINDS[part.kind](part, items, services)
+    except Exception as error:
+        return [Part(None, reason(error)) for _ in items]
+    if len(found) != len(items):
+        return [Part(None, f"{len(found)} values for {len(items)} responses") for _ in items]
+    return [_checked(each) for each in found]
+
+
+def _checked(part: Part) -> Part:
+    """Missing with the reason, whatever the kind answered, unless it is a finite number."""
+    checked = valued(part.value, part.why)
+    return part._replace(value=checked.value, why=checked.why)
