@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from trainer.contracts.model_folder import FolderFormat, Head
+from trainer.contracts.model_folder import FolderFormat
 
 if TYPE_CHECKING:
     from trainer.outputs import About
@@ -19,19 +19,19 @@ _ROLES = {
 _AUTO = {"lm": "AutoModelForCausalLM", "scalar": "AutoModelForSequenceClassification"}
 
 
-def card(about: About, form: FolderFormat, head: Head) -> str:
+def card(about: About, form: FolderFormat) -> str:
     """Markdown: where the model comes from, how to load it, its metrics and its config. Unknown facts are named as such."""
-    parts = [_header(about, form, head), f"# {about.base}, trained with recipe {about.recipe}", _origin(about, form)]
-    parts += ["## Load it", _loading(about, form, head)]
+    parts = [_header(about, form), f"# {about.base}, trained with recipe {about.recipe}", _origin(about, form)]
+    parts += ["## Load it", _loading(about, form)]
     if about.metrics:
         parts += ["## Metrics at the end of the run", _metrics(about)]
     config = json.dumps(about.config, indent=2, sort_keys=True, ensure_ascii=False, default=str)
     return "\n\n".join([*parts, "## Config", f"```json\n{config}\n```"]) + "\n"
 
 
-def _header(about: About, form: FolderFormat, head: Head) -> str:
+def _header(about: About, form: FolderFormat) -> str:
     """YAML; strings as JSON writes them, which YAML reads the same."""
-    task = "text-classification" if head == "scalar" else "text-generation"
+    task = "text-classification" if about.head == "scalar" else "text-generation"
     lines = [f"base_model: {json.dumps(about.base)}", f"library_name: {'peft' if form == 'peft' else 'transformers'}"]
     lines += [f"pipeline_tag: {task}", f"tags: [touchstone, {about.recipe}, {about.role}]"]
     if about.licence:
@@ -59,8 +59,8 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("\n", " ")
 
 
-def _loading(about: About, form: FolderFormat, head: Head) -> str:
-    auto = _AUTO[head]
+def _loading(about: About, form: FolderFormat) -> str:
+    auto = _AUTO[about.head]
     if form == "hf":
         lines = [
             f"from transformers import {auto}, AutoTokenizer",
@@ -69,7 +69,7 @@ def _loading(about: About, form: FolderFormat, head: Head) -> str:
             'tokenizer = AutoTokenizer.from_pretrained("THIS FOLDER")',
         ]
     else:
-        labels = ", num_labels=1" if head == "scalar" else ""
+        labels = ", num_labels=1" if about.head == "scalar" else ""
         lines = [
             "from peft import PeftModel",
             f"from transformers import {auto}, AutoTokenizer",

@@ -4,8 +4,8 @@ No torch here: what fills the folder brings it.
 """
 
 import hashlib
-import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -37,6 +37,7 @@ class About:
     recipe: str
     step: int
     base: str
+    head: Head = "lm"
     base_digest: str = ""
     config: Mapping[str, Any] = field(default_factory=dict)
     data_digest: str = ""
@@ -55,8 +56,7 @@ def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about:
     partial.mkdir(parents=True)
     try:
         fill(partial)
-        facts = describe(partial, about)
-        (partial / CARD).write_text(card(about, facts.format, facts.head), encoding="utf-8")
+        (partial / CARD).write_text(card(about, _format(partial)), encoding="utf-8")
         facts = describe(partial, about)
         _flush(partial, facts)
         shutil.rmtree(final, ignore_errors=True)
@@ -76,13 +76,12 @@ def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about:
 
 def describe(folder: Path, about: About) -> ModelFacts:
     """The folder's files with their digests, and what kind of model they are. Raises OutputInvalid."""
-    form, head = _kind(folder)
     files = tuple(_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
     return ModelFacts(
         name=about.name,
         role=about.role,
-        format=form,
-        head=head,
+        format=_format(folder),
+        head=about.head,
         base=about.base,
         base_digest=about.base_digest,
         files=files,
@@ -95,16 +94,14 @@ def folder_digest(files: tuple[ModelFile, ...]) -> str:
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
 
-def _kind(folder: Path) -> tuple[FolderFormat, Head]:
+def _format(folder: Path) -> FolderFormat:
     if (folder / "adapter_config.json").is_file():
         if not (folder / "adapter_model.safetensors").is_file():
             raise OutputInvalid(f"{folder}: adapter_config.json without adapter_model.safetensors")
-        task = json.loads((folder / "adapter_config.json").read_text()).get("task_type")
-        return "peft", "scalar" if task == "SEQ_CLS" else "lm"
+        return "peft"
     if not (folder / "config.json").is_file() or not any(folder.glob("*.safetensors")):
         raise OutputInvalid(f"{folder}: no model here: config.json and *.safetensors are needed")
-    architectures = json.loads((folder / "config.json").read_text()).get("architectures") or [""]
-    return "hf", "scalar" if str(architectures[0]).endswith("ForSequenceClassification") else "lm"
+    return "hf"
 
 
 def _file(folder: Path, path: Path) -> ModelFile:
@@ -125,3 +122,14 @@ def _flush_one(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def licence_of(folder: Path) -> str:
+    """What the card of a model states as its licence; empty where it states none."""
+    try:
+        text = (folder / CARD).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    header = text.split("---")[1] if text.startswith("---") else ""
+    found = re.search(r"^license: *(\S.*)$", header, re.MULTILINE)
+    return found[1].strip("\"' ") if found else ""

@@ -1,7 +1,6 @@
 """A trained model leaves its run as a whole folder that says what it is, or not at all."""
 
 import hashlib
-import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,7 @@ import yaml
 from pydantic import ValidationError
 
 from trainer.contracts import ArtifactData, ModelFile
-from trainer.outputs import About, OutputInvalid, folder_digest, write_output
+from trainer.outputs import About, OutputInvalid, folder_digest, licence_of, write_output
 
 
 def about(**changes: object) -> About:
@@ -22,8 +21,8 @@ def whole_model(folder: Path) -> None:
     (folder / "model.safetensors").write_bytes(b"weights")
 
 
-def adapter(folder: Path, task: str = "CAUSAL_LM") -> None:
-    (folder / "adapter_config.json").write_text(json.dumps({"task_type": task}))
+def adapter(folder: Path) -> None:
+    (folder / "adapter_config.json").write_text("{}")
     (folder / "adapter_model.safetensors").write_bytes(b"adapter")
 
 
@@ -40,11 +39,11 @@ def test_the_artifact_names_every_file_with_its_digest(tmp_path: Path) -> None:
     assert artifact.digest == hashlib.sha256(lines.encode()).hexdigest() == folder_digest(artifact.model.files)
 
 
-def test_an_adapter_for_a_scalar_head_is_told_from_its_config(tmp_path: Path) -> None:
-    artifact = write_output(
-        tmp_path, "reward", lambda folder: adapter(folder, "SEQ_CLS"), about(name="reward", role="reward_model")
-    )
+def test_an_adapter_is_told_from_its_files(tmp_path: Path) -> None:
+    known = about(name="reward", role="reward_model", head="scalar")
+    artifact = write_output(tmp_path, "reward", adapter, known)
     assert artifact.model is not None and (artifact.model.format, artifact.model.head) == ("peft", "scalar")
+    assert "num_labels=1" in (tmp_path / "outputs" / "reward" / "README.md").read_text()
 
 
 def test_a_folder_without_a_model_leaves_nothing(tmp_path: Path) -> None:
@@ -75,6 +74,13 @@ def test_the_card_says_what_is_known_and_what_is_not(tmp_path: Path) -> None:
     assert "| eval/loss | 0.123457 |" in text and '"steps": 3' in text and "d" * 64 in text
     assert "digest of the base weights | not taken" in text
     assert "the base model does not state one" in text
+
+
+def test_the_licence_of_the_base_is_passed_on(tmp_path: Path) -> None:
+    assert licence_of(tmp_path) == ""
+    (tmp_path / "README.md").write_text("---\nlicense: apache-2.0\n---\n# license: none\n")
+    write_output(tmp_path, "policy", whole_model, about(licence=licence_of(tmp_path)))
+    assert licence_of(tmp_path / "outputs" / "policy") == "apache-2.0"
 
 
 @pytest.mark.parametrize("path", ["../x", "/x", "a/../x", ".git/config", "a//b", ""])

@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AwareDatetime, Field, JsonValue, StringConstraints, model_validator
 
 from .base import Record
-from .model_folder import ModelFacts, ModelSource
+from .model_folder import FileName, ModelFacts, ModelSource
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
@@ -142,7 +142,7 @@ class ArtifactData(Record):
 
     kind: Literal["artifact"] = "artifact"
     role: Literal["checkpoint", "model", "offending_batch"]
-    path: str = Field(min_length=1, max_length=500)
+    path: FileName
     bytes: int = Field(ge=0, lt=2**63)
     digest: str = Field(max_length=64)
     model: ModelFacts | None = None

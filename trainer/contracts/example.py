@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -109,3 +110,10 @@ class Example(Record):
     def digest_of(canonical: str | bytes) -> str:
         """Of the canonical form as text, or as its bytes in UTF-8."""
         return hashlib.sha256(canonical if isinstance(canonical, bytes) else canonical.encode()).hexdigest()
+
+
+def version_digest(path: Path) -> str:
+    """The digest of a frozen dataset version: SHA-256 over the sorted digests of its lines, a newline after each."""
+    with path.open("rb") as lines:
+        digests = sorted(hashlib.sha256(line.rstrip(b"\n")).hexdigest() for line in lines)
+    return hashlib.sha256("".join(digest + "\n" for digest in digests).encode()).hexdigest()

@@ -1,8 +1,5 @@
 """What is the same for every recipe: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
 
-import hashlib
-import os
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +7,11 @@ from typing import Literal
 
 from trainer import checkpoints
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
-from trainer.contracts.model_folder import ModelFacts, ModelFile
 
 from .clock import Clock
 from .errors import AttemptAbandoned, StopRequested
 from .fingerprint import differences, fingerprint
+from .outgoing import write_model_output
 from .stage import Job, ModelOutput, Progress, Stage, State
 
 _OWN = ("summary", "evaluated_step", "fingerprint")
@@ -172,44 +169,8 @@ class Session:
             self.job.monitor.artifact(artifact, self.step)
 
     def _written(self, output: ModelOutput) -> ArtifactData:
-        final = self.job.run_dir / "outputs" / output.name
-        partial = final.with_name(f".{output.name}.partial")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        try:
-            output.write(partial)
-            files = _files(partial)
-            shutil.rmtree(final, ignore_errors=True)
-            os.replace(partial, final)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-        facts = ModelFacts(
-            name=output.name,
-            role=output.role,
-            format="peft" if (final / "adapter_config.json").is_file() else "hf",
-            head=output.head,
-            base=self._config.model.name,
-            files=files,
-        )
-        path, size = str(final.relative_to(self.job.run_dir)), sum(file.bytes for file in files)
-        return ArtifactData(role="model", path=path, bytes=size, digest=_digest_of(files), model=facts)
+        return write_model_output(self.job, output, self.step, self.summary, output.name)
 
     @property
     def _checkpoint_dir(self) -> Path:
         return self.job.run_dir / "checkpoints"
-
-
-def _files(folder: Path) -> tuple[ModelFile, ...]:
-    """All files of a model's folder, in the order of their paths."""
-    found = []
-    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
-        with file.open("rb") as stream:
-            digest = hashlib.file_digest(stream, "sha256").hexdigest()
-        found.append(ModelFile(path=file.relative_to(folder).as_posix(), bytes=file.stat().st_size, digest=digest))
-    return tuple(found)
-
-
-def _digest_of(files: Sequence[ModelFile]) -> str:
-    """SHA-256 over the paths and digests."""
-    lines = "".join(f"{file.path}\0{file.digest}\n" for file in files)
-    return hashlib.sha256(lines.encode()).hexdigest()

@@ -3,7 +3,6 @@
 The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN.
 """
 
-import hashlib
 import os
 import signal
 import sys
@@ -14,7 +13,9 @@ import httpx
 
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import RunAssignment
-from trainer.inference.models import ModelInvalid, model_directory
+from trainer.contracts.example import version_digest
+from trainer.inference.adapters import whole_directory
+from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
@@ -65,9 +66,9 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
     try:
         config = resolve(assignment.recipe, dict(assignment.config))
         examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)
-        models = {"base": model_directory(assignment.model_path)}
-        if assignment.teacher_path:
-            models["teacher"] = model_directory(assignment.teacher_path)
+        models = {
+            role: whole_directory(source, run_dir / "merged" / role) for role, source in assignment.models.items()
+        }
     except (ConfigInvalid, JobError, ModelInvalid, OSError) as error:
         monitor.state("failed", str(error))
         return False
@@ -100,13 +101,6 @@ def fetch_examples(client: httpx.Client, assignment: RunAssignment, run_dir: Pat
         )
     os.replace(partial, path)
     return path
-
-
-def version_digest(path: Path) -> str:
-    """The digest of a frozen dataset version: SHA-256 over the sorted digests of its lines, a newline after each."""
-    with path.open("rb") as lines:
-        digests = sorted(hashlib.sha256(line.rstrip(b"\n")).hexdigest() for line in lines)
-    return hashlib.sha256("".join(digest + "\n" for digest in digests).encode()).hexdigest()
 
 
 def _download(client: httpx.Client, url: str, path: Path) -> None:

@@ -9,7 +9,7 @@ from ninja.operation import Operation
 REF = "#/components/schemas/{model}"
 STATUSES = (
     "400 broken JSON or form, 401 no valid token, 403 a role or token that may not, 404 not there or not yours, "
-    "405 not with this method, 409 not in this state, 413 too large, 422 wrong input, 429 too many requests, "
+    "405 not with this method, 409 not in this state, 410 its files are gone, 413 too large, 416 a range behind the end, 422 wrong input, 429 too many requests, "
     "500 a fault of ours, 503 the database is away. 429 and 503 come with `Retry-After`."
 )
 
@@ -61,8 +61,14 @@ class DescribedAPI(NinjaAPI):
         return Document(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
 
 
-def sends(*types: str) -> dict[str, Any]:
-    """`openapi_extra` of an operation whose answer is made by its own code, in one of these content types."""
+def sends(*types: str, ranges: bool = False) -> dict[str, Any]:
+    """`openapi_extra` of an operation whose answer is made by its own code, in one of these content types.
+
+    `ranges`: a request with the header `Range` gets a part.
+    """
     binary = {"type": "string", "format": "binary"}
     content = {each: {"schema": {"type": "object"} if each == "application/json" else binary} for each in types}
-    return {"responses": {200: {"content": content}}}
+    answers: dict[int, Any] = {200: {"content": content}}
+    if ranges:
+        answers[206] = {"description": "The part that the header `Range` asks for", "content": content}
+    return {"responses": answers}

@@ -5,7 +5,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Run
+from .models import Artifact, Run
 from .queries import runs
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
@@ -26,6 +26,15 @@ def run_read(membership: Membership, run_id: int) -> Run:
 
 def run_write(membership: Membership, run_id: int) -> Run:
     return _run(may_write(membership), run_id)
+
+
+def artifact_read(membership: Membership, run_id: int, artifact_id: int) -> Artifact:
+    run = run_read(membership, run_id)
+    found = Artifact.objects.select_related("registered").filter(run=run, id=artifact_id).first()
+    if found is None:
+        raise Http404("no such artifact")
+    found.run = run
+    return found
 
 
 def _run(membership: Membership, run_id: int) -> Run:

@@ -3,16 +3,19 @@
 from typing import Annotated, Any
 
 from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Header, Path, Query, Router, Status
 from pydantic import Field
 
 from trainer.config import RECIPES
 from webapp.accounts.access import require
+from webapp.core.archive import respond
 from webapp.core.numbers import whole
+from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from . import access, declared, queries, rollouts, services, shapes
+from . import access, declared, outputs, queries, rollouts, services, shapes
 from . import schemas as s
 from .models import Artifact, Run
 
@@ -245,8 +248,21 @@ def log(
 
 
 @router.get("/runs/{run_id}/artifacts", response=s.ArtifactList, summary="Checkpoints and models it left behind")
-def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> object:
-    return page(Artifact.objects.filter(run=_read(request, run_id)), cursor, limit)
+def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
+    """`present` is false where the files are gone: a run keeps only its newest checkpoints."""
+    rows = Artifact.objects.filter(run=_read(request, run_id)).select_related("registered")
+    found = page(rows, cursor, limit)
+    return {"items": [shapes.artifact(row, outputs.is_there(row)) for row in found.items], "next": found.next}
+
+
+@router.get(
+    "/runs/{run_id}/artifacts/{artifact_id}/download",
+    summary="The files of an artifact",
+    openapi_extra=sends("application/x-tar", "application/octet-stream", ranges=True),
+)
+def download_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> HttpResponseBase:
+    """A folder comes as an uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
+    return respond(request, outputs.download(access.artifact_read(require(request), run_id, artifact_id)))
 
 
 def _read(request: HttpRequest, run_id: int) -> Run:

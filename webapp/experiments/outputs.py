@@ -7,6 +7,7 @@ from django.conf import settings
 
 from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
+from webapp.core.archive import Download, Gone, ascii_name, of_path
 from webapp.inference import services as registry
 
 from .bulk import ArtifactRow
@@ -52,3 +53,13 @@ def _ending(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
 def is_there(artifact: Artifact) -> bool:
     """Whether the files still lie in the run's folder: of the checkpoints only the newest are kept."""
     return (folder(artifact.run_id) / artifact.path).exists()
+
+
+def download(artifact: Artifact) -> Download:
+    """The artifact's files: a folder as a tar, a file as it is. Raises Gone, also for a path that leads out of the run."""
+    root = folder(artifact.run_id).resolve()
+    path = root / artifact.path
+    if not path.resolve().is_relative_to(root):
+        raise Gone("This artifact does not lie in the folder of its run.")
+    name = f"{artifact.run.experiment.name}-run-{artifact.run.number}-{path.stem if path.is_file() else path.name}"
+    return of_path(path, ascii_name(name))

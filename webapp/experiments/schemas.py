@@ -244,12 +244,16 @@ class LogOut(Schema):
 
 
 class ArtifactOut(Schema):
+    id: int
     step: int
     role: str
     path: str
     bytes: int
     digest: str
     created_at: datetime
+    present: bool = Field(description="False where the files are gone")
+    model: Named | None = Field(description="The model of the registry that these files are")
+    download: str | None = Field(description="Where the files come from; null where they are gone")
 
 
 class ArtifactList(Schema):

@@ -55,6 +55,23 @@ def outputs(row: Run) -> list[dict[str, Any]]:
     ]
 
 
+def artifact(row: Artifact, present: bool) -> dict[str, Any]:
+    """Needs `registered` loaded with the row."""
+    model = row.registered
+    return {
+        "id": row.id,
+        "step": row.step,
+        "role": row.role,
+        "path": row.path,
+        "bytes": row.bytes,
+        "digest": row.digest,
+        "created_at": _time(row.created_at),
+        "present": present,
+        "model": {"id": model.id, "name": model.name} if model else None,
+        "download": f"/api/v1/runs/{row.run_id}/artifacts/{row.id}/download" if present else None,
+    }
+
+
 def progress(row: Run) -> dict[str, Any]:
     """`fraction` is of the whole run; `phase_done` of `phase_total` is what it does right now."""
     if row.state == Run.State.FINISHED:

@@ -89,7 +89,8 @@ def test_a_changed_program_is_said_and_an_old_checkpoint_is_taken(
 
 def test_outputs_are_written_whole_or_not_at_all(make_loop: Callable[..., Any], tmp_path: Path) -> None:
     def write(folder: Path) -> None:
-        (folder / "weights.bin").write_bytes(b"12345")
+        (folder / "config.json").write_text("{}")
+        (folder / "model.safetensors").write_bytes(b"12345")
 
     def fail(folder: Path) -> None:
         write(folder)
@@ -105,7 +106,8 @@ def test_outputs_are_written_whole_or_not_at_all(make_loop: Callable[..., Any], 
     assert again.resume()
     again.run()
     artifact = [event.data for event in events_of(tmp_path / "run") if event.data.kind == "artifact"][-1]
-    assert (artifact.role, artifact.path, artifact.bytes) == ("model", "outputs/policy", 5)
-    assert artifact.model and [(file.path, file.bytes) for file in artifact.model.files] == [("weights.bin", 5)]
+    assert (artifact.role, artifact.path) == ("model", "outputs/policy")
+    assert artifact.model and artifact.bytes == sum(file.bytes for file in artifact.model.files)
+    assert {file.path for file in artifact.model.files} == {"README.md", "config.json", "model.safetensors"}
     assert (artifact.model.format, artifact.model.base) == ("hf", "smollm2-135m-instruct")
-    assert (tmp_path / "run" / "outputs" / "policy" / "weights.bin").read_bytes() == b"12345"
+    assert (tmp_path / "run" / "outputs" / "policy" / "model.safetensors").read_bytes() == b"12345"

@@ -1,10 +1,14 @@
 """A model that a run has trained becomes a row of the registry: once, under a name of its own, and usable at once."""
 
+import io
+import json
+import tarfile
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.db import connections
 
+from tests.cast import ApiClient
 from trainer.config import ConfigInvalid
 from webapp.core.problems import Conflict
 from webapp.experiments import services
@@ -171,3 +175,59 @@ def test_two_runs_that_end_at_once_get_two_names(transactional_db):
         assert list(pool.map(post, processes)) == [200, 200]
     found = sorted(RegisteredModel.objects.filter(source="run").values_list("name", flat=True))
     assert found == ["x" * 112 + "-run-1-2", "x" * 114 + "-run-1"]
+
+
+def checkpoint(trainer, step, settings, there=True):
+    path = f"checkpoints/step-{step:06d}"
+    if there:
+        folder = settings.VAR / "runs" / str(trainer.run_id) / path
+        folder.mkdir(parents=True)
+        (folder / "state.json").write_text(f'{{"step": {step}}}')
+    return trainer.event("artifact", step, role="checkpoint", path=path, bytes=9, digest="e" * 64)
+
+
+def test_the_list_says_which_checkpoints_are_gone(trainer, run, api, settings):
+    trainer.post(checkpoint(trainer, 2, settings, there=False), checkpoint(trainer, 4, settings), output(trainer))
+    items = {item["path"]: item for item in api.get(f"/runs/{run.id}/artifacts").json()["items"]}
+    assert [items[path]["present"] for path in sorted(items)] == [False, True, False]
+    gone = items["checkpoints/step-000002"]
+    assert gone["download"] is None
+    assert api.get(f"/runs/{run.id}/artifacts/{gone['id']}/download").status_code == 410
+    assert items["outputs/policy"]["model"]["name"] == made(run)[0].name
+
+
+def test_a_download_that_broke_off_goes_on(trainer, run, api, settings):
+    trainer.post(checkpoint(trainer, 4, settings))
+    (item,) = api.get(f"/runs/{run.id}/artifacts").json()["items"]
+    first = api.client.get(item["download"])
+    content = b"".join(first.streaming_content)
+    assert first["Content-Disposition"] == 'attachment; filename="Policy-from-rubrics-run-1-step-000004.tar"'
+    rest = api.client.get(item["download"], headers={"Range": "bytes=600-", "If-Range": first["ETag"]})
+    assert rest.status_code == 206
+    assert content[:600] + b"".join(rest.streaming_content) == content
+    with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+        (name,) = tar.getnames()
+        assert json.loads(tar.extractfile(name).read()) == {"step": 4}
+
+
+def test_an_artifact_cannot_lie_outside_its_run(trainer, run, api, settings):
+    for path in ("../../secret_key", "/etc/passwd", "a/../../b", ".hidden"):
+        answer = trainer.post(trainer.event("artifact", 1, role="checkpoint", path=path, bytes=1, digest=""))
+        assert answer.status_code == 422, path
+        trainer.seq -= 1
+    (settings.VAR / "runs" / str(run.id)).mkdir(parents=True)
+    (settings.VAR / "secret").write_text("key")
+    (settings.VAR / "runs" / str(run.id) / "link").symlink_to(settings.VAR / "secret")
+    trainer.post(trainer.event("artifact", 1, role="offending_batch", path="link", bytes=1, digest=""))
+    (item,) = api.get(f"/runs/{run.id}/artifacts").json()["items"]
+    assert api.get(f"/runs/{run.id}/artifacts/{item['id']}/download").status_code == 410
+
+
+def test_an_artifact_belongs_to_its_run_and_its_workspace(trainer, run, launch, cast, api, settings):
+    trainer.post(checkpoint(trainer, 4, settings))
+    (item,) = api.get(f"/runs/{run.id}/artifacts").json()["items"]
+    other = launch()
+    assert api.get(f"/runs/{other.id}/artifacts/{item['id']}/download").status_code == 404
+    assert ApiClient(cast.outsider).client.get(item["download"]).status_code == 404
+    assert ApiClient(cast.annotator).client.get(item["download"]).status_code == 403
+    assert ApiClient(cast.reviewer).client.get(item["download"]).status_code == 200

@@ -1,0 +1,146 @@
+"""A folder as an uncompressed tar that is never stored: any range of it can be read, so a download resumes where it broke.
+
+The bytes follow from the names and contents of the files alone (no times, no owners), so two downloads are equal.
+"""
+
+import hashlib
+import re
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+
+from .problems import Problem
+
+PIECE = 1 << 20  # bytes read at a time
+BLOCK = tarfile.BLOCKSIZE
+RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
+
+
+class Gone(Problem):
+    """The files are not there any more (410)."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, code="gone", status=410)
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """`length` bytes at `start` of what is sent: `content`, or those of the file `path`; zeros where it is neither."""
+
+    start: int
+    length: int
+    content: bytes | None = None
+    path: Path | None = None
+
+    def read(self, first: int, last: int) -> Iterator[bytes]:
+        """The bytes `first <= i < last`, counted from the start of what is sent. Raises Gone where the file has shrunk."""
+        first, last = max(first, self.start) - self.start, min(last, self.start + self.length) - self.start
+        if self.path is None:
+            yield (self.content or bytes(self.length))[first:last]
+            return
+        with self.path.open("rb") as file:
+            file.seek(first)
+            while first < last:
+                piece = file.read(min(PIECE, last - first))
+                if not piece:
+                    raise Gone(f"{self.path.name} has become shorter while it was sent")
+                first += len(piece)
+                yield piece
+
+
+@dataclass(frozen=True)
+class Download:
+    """What is sent: `length` bytes under `name`. `tag` changes whenever the bytes may have changed."""
+
+    name: str
+    length: int
+    tag: str
+    stretches: tuple[Stretch, ...]
+    content_type: str = "application/x-tar"
+
+    def read(self, first: int, last: int) -> Iterator[bytes]:
+        for stretch in self.stretches:
+            if stretch.start < last and stretch.start + stretch.length > first:
+                yield from stretch.read(first, last)
+
+
+def of_path(path: Path, name: str) -> Download:
+    """A folder as `<name>.tar`, a file as it is. Raises Gone where neither is there."""
+    if path.is_dir() and not path.is_symlink():
+        return of_folder(path, name)
+    return of_file(path, name + "".join(path.suffixes[-1:]))
+
+
+def of_file(path: Path, name: str) -> Download:
+    """Raises Gone."""
+    if path.is_symlink() or not path.is_file():
+        raise Gone(f"The file {path.name} is not there any more.")
+    facts = path.stat()
+    tag = hashlib.sha256(f"{facts.st_size} {facts.st_mtime_ns}".encode()).hexdigest()[:32]
+    whole = Stretch(0, facts.st_size, path=path)
+    return Download(name, facts.st_size, tag, (whole,), "application/octet-stream")
+
+
+def of_folder(folder: Path, name: str) -> Download:
+    """All regular files below, in a folder `name` of the archive; links are left out. Raises Gone."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not _linked(path, folder)]
+    if not files:
+        raise Gone(f"The folder {folder.name} is not there any more.")
+    stretches: list[Stretch] = []
+    at, told = 0, hashlib.sha256()
+    for path in files:
+        facts = path.stat()
+        info = tarfile.TarInfo(f"{name}/{path.relative_to(folder).as_posix()}")
+        info.size, info.mode = facts.st_size, 0o644
+        header = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
+        stretches += [Stretch(at, len(header), header), Stretch(at + len(header), facts.st_size, path=path)]
+        at += len(header) + facts.st_size
+        padding = -facts.st_size % BLOCK
+        stretches.append(Stretch(at, padding))
+        at += padding
+        told.update(header + f"{facts.st_mtime_ns}".encode())
+    stretches.append(Stretch(at, 2 * BLOCK))  # two empty blocks end an archive
+    kept = tuple(stretch for stretch in stretches if stretch.length)
+    return Download(f"{name}.tar", at + 2 * BLOCK, told.hexdigest()[:32], kept)
+
+
+def _linked(path: Path, folder: Path) -> bool:
+    return path.is_symlink() or not path.resolve().is_relative_to(folder.resolve())
+
+
+def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
+    """The whole, or the one range that is asked for (RFC 9110, section 14); several ranges get the whole."""
+    tag = f'"{download.tag}"'
+    first, last = 0, download.length
+    asked = RANGE.fullmatch(request.headers.get("Range", "").strip())
+    if asked and request.headers.get("If-Range", tag) == tag and (asked[1] or asked[2]):
+        first, last = _bounds(asked[1], asked[2], download.length)
+        if first >= last:
+            refused = HttpResponse(status=416)
+            refused["Content-Range"] = f"bytes */{download.length}"
+            return refused
+        response = StreamingHttpResponse(download.read(first, last), status=206, content_type=download.content_type)
+        response["Content-Range"] = f"bytes {first}-{last - 1}/{download.length}"
+    else:
+        response = StreamingHttpResponse(download.read(first, last), content_type=download.content_type)
+    response["Content-Length"] = str(last - first)
+    response["Accept-Ranges"] = "bytes"
+    response["ETag"] = tag
+    response["Cache-Control"] = "private, no-cache"
+    response["Content-Disposition"] = f'attachment; filename="{ascii_name(download.name)}"'
+    return response
+
+
+def _bounds(first: str, last: str, length: int) -> tuple[int, int]:
+    if not first:
+        return max(0, length - int(last)), length if int(last) else 0
+    return int(first), min(length, int(last) + 1 if last else length)
+
+
+def ascii_name(name: str) -> str:
+    """A file name that every header and file system takes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "model"
