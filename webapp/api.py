@@ -17,6 +17,7 @@ from trainer.config.errors import ConfigInvalid
 from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
 from webapp.annotation.api import routers as annotation
+from webapp.core.api import router as installation
 from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import UNNAMED, Problem, told
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
@@ -166,5 +167,6 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 _catch(_unstorable, DataError)
 _catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, UnreadablePostError)
 _catch(_away, *DATABASE_AWAY)
-for router in (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest):
+ROUTERS = (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest)
+for router in (*ROUTERS, installation):
     api.add_router("", router)

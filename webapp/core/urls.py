@@ -4,4 +4,5 @@ from . import views
 
 urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
+    path("version", views.version, name="version"),
 ]

@@ -1,6 +1,7 @@
 """Health, and the pages people see when something is in the way."""
 
 import sys
+from pathlib import Path
 
 import redis
 from django.conf import settings
@@ -8,8 +9,14 @@ from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import DisallowedHost
 from django.db import InterfaceError, OperationalError, connection
 from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
 from django.template.loader import render_to_string
+from django.views.decorators.http import require_safe
 from psycopg_pool import PoolTimeout
+
+from webapp.version import VERSION
+
+from . import schema
 
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 RETRY_AFTER_S = 5
@@ -22,6 +29,15 @@ def healthz(request: HttpRequest) -> JsonResponse:
     return JsonResponse(
         {name: "ok" if up else "away" for name, up in state.items()}, status=200 if all(state.values()) else 503
     )
+
+
+@require_safe
+def version(request: HttpRequest) -> HttpResponse:
+    """What runs here, whether the database fits it, and what each version changed."""
+    file = Path(settings.BASE_DIR) / "CHANGELOG.md"
+    changes = file.read_text().partition("\n## ") if file.exists() else ("", "", "")
+    context = {"version": VERSION, "schema": schema.state(), "changes": "".join(changes[1:])}
+    return render(request, "version.html", context)
 
 
 def _database_answers() -> bool:

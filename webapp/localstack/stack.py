@@ -61,7 +61,8 @@ def postgres() -> Service:
 
 
 def _migrate() -> Service:
-    return Service("migrate", lambda: _python("manage.py", "migrate", "--noinput"), needs=("postgres",), once=True)
+    """Nothing starts on a database that is not the one this code expects."""
+    return Service("migrate", lambda: _python("manage.py", "upgrade"), needs=("postgres",), once=True)
 
 
 def redis_server() -> Service:

@@ -12,7 +12,16 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from webapp.version import VERSION
+
 register = template.Library()
+
+
+@register.simple_tag
+def version() -> str:
+    """Of this installation."""
+    return VERSION
+
 
 # The rail, from top to bottom: path, words, icon. Annotators see only those marked for everybody.
 EVERYBODY = "annotator"
