@@ -242,8 +242,8 @@ class PythonPart(PartBase):
 
 RewardPart = VerifierPart | RubricPart | JudgePart | RewardModelPart | FormatPart | OverlongPart | HttpPart | PythonPart
 PART_KINDS: dict[str, type[PartBase]] = {
-    "verifier": VerifierPart,
     "rubric": RubricPart,
+    "verifier": VerifierPart,
     "judge": JudgePart,
     "reward_model": RewardModelPart,
     "format": FormatPart,

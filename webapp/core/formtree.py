@@ -199,18 +199,28 @@ class Tree:
             child.chosen = opened["properties"][_key(sub)]["default"] if _options(sub) else ""
             group.groups.append(child)
         elif "properties" in self._open(opened.get("items", {}))[0]:
-            item = self._open(opened["items"])[0]
-            values = value if isinstance(value, list) else []
-            befores = before if isinstance(before, list) else []
             child = Group(path, _words(name), opened.get("description", ""), is_list=True, error=problems.get(path, ""))
             child.least = opened.get("minItems", 0)
-            for i, entry in enumerate(values):
-                old = befores[i] if i < len(befores) else None
-                child.items.append(self._group(f"{path}.{i}", f"{i + 1}", item, entry, problems, old))
+            child.items = self._items(path, opened["items"], value, before, problems)
             group.groups.append(child)
         else:
             default = self._default(sub)
             group.inputs.append(_input(path, name, opened, nullable, value, default, before, problems.get(path, "")))
+
+    def _items(
+        self, path: str, schema: dict[str, Any], value: Any, before: Any, problems: Mapping[str, str]
+    ) -> list[Group]:
+        befores = before if isinstance(before, list) else []
+        found = []
+        for i, entry in enumerate(value if isinstance(value, list) else []):
+            old = befores[i] if i < len(befores) else None
+            item = self._variant(schema, entry) if _options(schema) else self._open(schema)[0]
+            if _options(schema) and not _same_choice(schema, entry, old):
+                old = {**self._filled(item), _key(schema): old.get(_key(schema)) if isinstance(old, dict) else None}
+            drawn = self._group(f"{path}.{i}", f"{i + 1}", item, entry, problems, old)
+            drawn.chosen = item["properties"][_key(schema)]["default"] if _options(schema) else ""
+            found.append(drawn)
+        return found
 
     def _filled(self, opened: dict[str, Any]) -> dict[str, Any]:
         return {name: self._default(sub) for name, sub in opened["properties"].items()}

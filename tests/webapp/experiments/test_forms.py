@@ -83,6 +83,36 @@ def test_parts_of_the_reward_are_added_and_removed(cast, tree):
     RunForm.posted(cast.researcher, post | {"action": "remove:rewards.9"})
 
 
+PARTS = [
+    {"kind": "overlong", "name": "length", "weight": 0.5, "soft_tokens": 40},
+    {"kind": "judge", "name": "wins", "judge": "Comparer v2", "protocol": "pairwise", "against": "greedy"},
+    {"kind": "format", "tags": ["think"], "at_least": 0.0, "shadow": True},
+]
+
+
+def test_parts_of_every_kind_survive_a_round_through_the_browser(tree):
+    raw = resolve("policy", {"rewards": PARTS}).model_dump(mode="json")
+    assert resolve("policy", tree.read(posted(tree.draw(raw, {})))).model_dump(mode="json") == raw
+
+
+def test_a_part_becomes_one_of_another_kind_and_keeps_what_both_have(cast, tree):
+    raw = resolve("policy", {"rewards": PARTS}).model_dump(mode="json")
+    post = posted(tree.draw(raw, {})) | {"rewards.0.__drawn": "overlong", "rewards.0.kind": "verifier"}
+    first = RunForm.posted(cast.researcher, post).raw["rewards"][0]
+    assert first == resolve("policy", {"rewards": [{"kind": "verifier", "name": "length", "weight": 0.5}]}).rewards[
+        0
+    ].model_dump(mode="json")
+
+
+def test_a_problem_of_a_part_stands_at_its_field(cast, version, model, tree):
+    raw = tree.defaults() | {"rewards": [*PARTS, {"kind": "http"}]}
+    form = RunForm(cast.researcher, raw=raw)
+    form.check()
+    assert form.problems["rewards.3.endpoint"].startswith("name the endpoint") and "rewards.3.endpoint" not in (
+        form.other_problems
+    )
+
+
 def test_form_and_json_hold_the_same_config(cast, tree):
     form = RunForm.posted(cast.researcher, posted(tree.draw(tree.defaults(), {}), steps="7") | {"action": "json"})
     assert form.as_json
