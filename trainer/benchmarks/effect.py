@@ -23,6 +23,8 @@ def cohens_d(chosen_C: Sequence[float | None], rejected_C: Sequence[float | None
     n = len(difference_C)
     if n < 2:
         return undefined(f"{n} pair{'s' * (n != 1)} with both scores; a spread needs two", n, missing)
+    if not np.isfinite(difference_C).all():
+        return undefined("a difference is too large for a number", n, missing)
     # d has no unit: scaled by a power of two, which is exact; sums of squares about the mean keep their digits
     scale = 2.0 ** np.floor(np.log2(np.abs(difference_C).max() or 1.0))
     mean = float((difference_C / scale).mean())

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, create_model
 
+_TOO_LARGE = "the inputs are so large that the value is no finite number"
 MOST_NAMED = 5  # problems in one line
 
 
@@ -69,6 +70,8 @@ class Formula:
             return {"value": _plain(value)}
         except Undefined as undefined:
             return {"value": None, "why": str(undefined)}
+        except OverflowError:
+            return {"value": None, "why": _TOO_LARGE}
         except InputInvalid:
             raise
         except ValueError as error:  # the functions of the product begin their messages with the argument
@@ -133,7 +136,7 @@ def _plain(value: Any) -> Any:
     """As JSON has it: no -0.0, no infinity."""
     if isinstance(value, float):
         if not math.isfinite(value):
-            raise Undefined("the inputs are so large that the value is no finite number")
+            raise Undefined(_TOO_LARGE)
         return value + 0.0
     if isinstance(value, dict):
         return {key: _plain(each) for key, each in value.items()}

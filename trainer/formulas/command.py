@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from .base import Formula, InputInvalid
 from .registry import FORMULAS
 
@@ -24,7 +26,8 @@ def main(argv: Sequence[str]) -> int:
     try:
         if len(argv) != 2:
             raise InputInvalid("arguments", f"expected NAME and FILE, found {len(argv)}; {USAGE}")
-        print(json.dumps(_named(argv[0]).evaluate(_read(argv[1])), allow_nan=False))
+        with np.errstate(all="ignore"):  # a value that is not finite is said in the answer
+            print(json.dumps(_named(argv[0]).evaluate(_read(argv[1])), allow_nan=False))
     except InputInvalid as error:
         print("error:", *error.problem.split(), file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
 """Every formula of the command line, in the order in which it is listed. A new one is a function and a line here."""
 
-from . import curricula, judgement
+from . import curricula, judgement, training_judges
 from .base import Compute, formula
 
 _FUNCTIONS: tuple[Compute, ...] = (
@@ -12,6 +12,11 @@ _FUNCTIONS: tuple[Compute, ...] = (
     judgement.cohens_d,
     judgement.likert_score,
     judgement.pad_group,
+    training_judges.rubric_arm_judge,
+    training_judges.rubric_arm_writer,
+    training_judges.arm_variances,
+    training_judges.rubric_format,
+    training_judges.judgement_format,
     curricula.toggle_budget,
     curricula.toggle_reward,
     curricula.wpsm,

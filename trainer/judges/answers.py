@@ -70,8 +70,13 @@ def extract(raw: str, answer: type[Answer], *, complete: bool = True) -> tuple[A
     return None, problem if complete else f"the answer was cut before its end; {problem}"
 
 
+def without_thinking(raw: str) -> str:
+    """What was said behind the last thought, without the white space around it."""
+    return (_THOUGHT.sub("", raw) if "</think>" in raw else raw).strip()
+
+
 def _candidates(raw: str, complete: bool) -> Iterator[Any]:
-    text = (_THOUGHT.sub("", raw) if "</think>" in raw else raw).strip()
+    text = without_thinking(raw)
     try:
         yield json.loads(text)
     except _UNUSABLE:

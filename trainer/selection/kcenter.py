@@ -21,6 +21,7 @@ def k_center(embeddings_ND: ArrayLike, ppl_N: Sequence[float] | NDArray[np.float
         raise ValueError(f"ppl[{int(np.argmin(ppl))}]: a perplexity below 0")
     if not 1 <= k <= len(unit_ND):
         raise ValueError(f"k: {k} of {len(unit_ND)} examples")
+    ppl = np.ldexp(ppl, -int(np.frexp(ppl.max())[1]))  # only their ratios count, and products stay finite
     digits = 12 if unit_ND.dtype == np.float64 else 5
     picked = [_first_highest(ppl)]
     nearest = np.full(len(ppl), 2.0)
