@@ -98,7 +98,7 @@ class Formula:
             return field, f"unknown input; known: {', '.join(self.inputs.model_fields)}"
         if item["type"] == "missing":
             return field, f"missing; expected {self.usage()}"
-        message = str(item["msg"])
+        message = str(item["msg"]).removeprefix("Value error, ")
         if isinstance(item["input"], str | int | float | None):
             shown = repr(item["input"])
             message += f", found {shown if len(shown) <= 40 else shown[:37] + '...'}"

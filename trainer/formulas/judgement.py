@@ -3,9 +3,10 @@
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BeforeValidator, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from trainer.benchmarks import effect
+from trainer.config.expression import ExpressionInvalid, parse
 from trainer.rewards import mams, pairwise, rationale, rubric
 from trainer.scheduling import padded
 
@@ -86,6 +87,34 @@ def likert_score(ratings: list[Rating | None], weights: list[float]) -> float:
     if len(known) < len(ratings):
         raise Undefined(f"ratings[{ratings.index(None)}] is missing")
     return rubric.likert_score(weights, known)
+
+
+class MeasuredPart(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+    value: float | None
+    why: str = ""
+
+
+def _measured(given: Any) -> Any:
+    if given is None or isinstance(given, int | float):
+        return {"value": given}
+    if not isinstance(given, dict):
+        raise ValueError('expected a number, null, or {"value": ..., "why": ...}')
+    return given
+
+
+def reward_expression(expression: str, parts: dict[str, Annotated[MeasuredPart, BeforeValidator(_measured)]]) -> float:
+    """A reward put together from the values of its parts, such as outcome * rc + 0.1 * format."""
+    try:
+        parsed = parse(expression, list(parts))
+    except ExpressionInvalid as error:
+        raise InputInvalid("expression", str(error)) from error
+    found = parsed.evaluate(
+        {name: part.value for name, part in parts.items()}, {name: part.why for name, part in parts.items()}
+    )
+    if found.value is None:
+        raise Undefined(found.why)
+    return found.value
 
 
 def _flag_or_place(value: Any) -> Any:

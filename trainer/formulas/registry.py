@@ -12,6 +12,7 @@ _FUNCTIONS: tuple[Compute, ...] = (
     judgement.cohens_d,
     judgement.likert_score,
     judgement.pad_group,
+    judgement.reward_expression,
     training_judges.rubric_arm_judge,
     training_judges.rubric_arm_writer,
     training_judges.arm_variances,

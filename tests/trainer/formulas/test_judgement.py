@@ -84,3 +84,20 @@ def test_a_group_is_filled_up_when_more_than_half_of_it_is_valid() -> None:
 )
 def test_places_that_no_group_has(record, said) -> None:
     assert problem("pad_group", record).startswith(said)
+
+
+def test_a_reward_out_of_its_parts() -> None:
+    parts = {"outcome": 1, "rc": 0.5, "format": 1}
+    assert value("reward_expression", expression="outcome * rc + 0.1 * format", parts=parts) == pytest.approx(0.6)
+    assert value("reward_expression", expression="rc / outcome", parts={**parts, "outcome": 0}) is None
+    assert value("reward_expression", expression="rc", parts={"rc": {"value": None, "why": "late"}}) is None
+    assert value("reward_expression", expression="gate(outcome, rc)", parts={"outcome": 0, "rc": None}) == 0
+    assert problem("reward_expression", {"expression": "rc + x", "parts": parts}).startswith(
+        "expression: column 6: unknown"
+    )
+    assert problem("reward_expression", {"expression": "1", "parts": {"rc": "x"}}).startswith(
+        "parts.rc: expected a number"
+    )
+    assert problem("reward_expression", {"expression": "1", "parts": {"rc": {"why": ""}}}).startswith(
+        "parts.rc.value: "
+    )
