@@ -96,6 +96,16 @@ class GrpoParameters(Advantaged, Aggregated):
         "Weigh each token by the trainer's over the sampler's probability (decoupled importance sampling)",
         advanced=True,
     )
+    weight_cap: float | None = knob(
+        None, "Largest weight of a token, with `decoupled`; 2 to 3 is usual; empty: no cap", ge=1, le=_WIDEST, advanced=True
+    )
+    dual_clip: float | None = knob(
+        None,
+        "Largest ratio that a token with a negative advantage is pushed down by; 3 is usual; empty: none",
+        gt=1,
+        le=_WIDEST,
+        advanced=True,
+    )
 
 
 class DrGrpoParameters(GrpoParameters):

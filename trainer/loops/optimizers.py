@@ -35,7 +35,13 @@ class Optimizers:
             )
         if rest:
             betas = (config.beta1, config.beta2)
-            self._parts.append(torch.optim.AdamW(rest, config.lr, betas, weight_decay=config.weight_decay))
+            # Norms and biases are not shrunk: there is no scale of theirs that a later layer would make up for.
+            groups = [
+                {"params": [p for p in rest if p.ndim > 1], "weight_decay": config.weight_decay},
+                {"params": [p for p in rest if p.ndim <= 1], "weight_decay": 0.0},
+            ]
+            filled = [group for group in groups if group["params"]]
+            self._parts.append(torch.optim.AdamW(filled, config.lr, betas))
 
     def step(self) -> None:
         for part in self._parts:

@@ -141,7 +141,7 @@ class PolicyStage:
         tell.artifact(artifact)
         lr = self.parts.config.optim.lr
         return RunFailed(
-            f"{error} at step {step}, so the weights were not touched; {self._last_good(step)}. The responses are in "
+            f"{error} at step {step}, {_touched(error)}; {self._last_good(step)}. The responses are in "
             f"{artifact.path}. Lower optim.lr (now {lr:g}) or optim.grad_clip and run again."
         )
 
@@ -154,3 +154,9 @@ class PolicyStage:
             return f"the checkpoint of step {kept[-1]} is good"
         older = f", that of step {kept[-2]} is good" if kept[1:] else ""
         return f"the checkpoint of step {kept[-1]} holds these very weights{older}"
+
+
+def _touched(error: NotFinite) -> str:
+    if not error.updates:
+        return "so the weights were not touched"
+    return f"in its update {error.updates + 1}, so the weights are those after {error.updates} updates of this step"

@@ -18,10 +18,11 @@ from .learner import Learner, Scored, Sequence_, Teacher
 
 
 class NotFinite(ArithmeticError):
-    """Loss or gradient is NaN or infinite; the weights are still those before the update. `rows` are the culprits."""
+    """Loss or gradient is NaN or infinite; the weights are still those before the update. `rows` are the culprits,
+    `updates` how many updates of the step had changed the weights already."""
 
-    def __init__(self, what: str, rows: list[int]) -> None:
-        self.what, self.rows = what, rows
+    def __init__(self, what: str, rows: list[int], updates: int = 0) -> None:
+        self.what, self.rows, self.updates = what, rows, updates
         super().__init__(f"{what} is not a finite number")
 
 
@@ -91,7 +92,11 @@ class Updater:
         done, total = 0, len(minibatches) * self._config.optim.epochs_per_step
         for epoch in range(self._config.optim.epochs_per_step):
             for rows in minibatches:
-                self._update(step, rows, report, first_pass=epoch == 0)
+                try:
+                    self._update(step, rows, report, first_pass=epoch == 0)
+                except NotFinite as error:
+                    error.updates = done
+                    raise
                 done += 1
                 progress(done, total)
         return report
@@ -124,7 +129,9 @@ class Updater:
         norm = self._learner.clip(self._config.optim.grad_clip)
         if not math.isfinite(norm):
             raise NotFinite("the norm of the gradient", rows)
-        self._learner.end_update()
+        # Where nothing pulls, the optimiser's momentum and decay would still move the weights.
+        if step.moves(rows):
+            self._learner.end_update()
         report.grad_norms.append(norm)
 
 
@@ -302,6 +309,10 @@ class _Step:
         sequences = [sum(self._sequence(b), ())[:-1] for b in rows]
         packs = pack(sequences, self._config.optim.micro_batch_tokens)
         return [Pack([rows[place] for place in found.places], found.nodes) for found in packs]
+
+    def moves(self, rows: list[int]) -> bool:
+        """Whether any of these responses has a gradient."""
+        return any(self._moves(b) for b in rows)
 
     def _moves(self, b: int) -> bool:
         return self._pulls or float(self._advantages_B[b]) != 0.0

@@ -38,11 +38,17 @@ def _slack(value: Tensor, bound: float) -> float:
 
 
 def clipped_gain(
-    log_rho: Tensor, advantages: Tensor, eps_low: float, eps_high: float, weights: Tensor | float = 1.0
+    log_rho: Tensor,
+    advantages: Tensor,
+    eps_low: float,
+    eps_high: float,
+    weights: Tensor | float = 1.0,
+    dual: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where the clip decides.
+    """min(rho A, clip(rho, 1 - eps_low, 1 + eps_high) A) (PPO: Schulman et al., 2017), and where a clip decides.
 
-    The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the gradient is rho's.
+    With `dual` = c, the gain of a negative advantage is at least c A (dual-clip PPO: Ye et al., 2020): a bad token that
+    has become much likelier pushes no further. The gain is multiplied by the constant `weights`. On the bound itself the two are equal and the gradient is rho's.
     Shapes broadcast. A ratio that does not matter (clipped, A = 0 or weight 0) never reaches the exponential: were it to
     overflow, the gradient would be 0 x inf.
     """
@@ -50,9 +56,12 @@ def clipped_gain(
     rho = torch.exp(log_rho.detach())
     cut_high = above(rho, high) & (advantages > 0)
     cut_low = below(rho, low) & (advantages < 0)
-    cut = cut_high | cut_low
+    cut_far = above(rho, dual) & (advantages < 0) if dual is not None else torch.zeros_like(cut_low)
+    cut = cut_high | cut_low | cut_far
     moot = cut | (advantages == 0) | (torch.as_tensor(weights) == 0)
     live = torch.exp(torch.where(moot, 0.0, log_rho)) * advantages
+    if dual is not None:
+        live = torch.where(cut_far, dual * advantages, live)
     return weights * torch.where(cut_high, high * advantages, torch.where(cut_low, low * advantages, live)), cut
 
 

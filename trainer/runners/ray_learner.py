@@ -21,7 +21,7 @@ from trainer.rollouts import Trajectory
 from .ray_fleet import connect
 
 _LAST_WORDS_S = 5.0
-_Failure = tuple[str, list[int]]
+_Failure = tuple[str, list[int], int]
 
 
 @ray.remote(max_restarts=0, max_task_retries=0)
@@ -76,7 +76,7 @@ class LearnerActor:
         try:
             return self._updater.run(trajectories, advantages_B)
         except NotFinite as error:
-            return error.what, error.rows
+            return error.what, error.rows, error.updates
 
     def do(self, name: str, *arguments: Any) -> Any:
         """A method of the learner; the result from the first process only, on the CPU."""

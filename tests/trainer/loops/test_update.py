@@ -117,6 +117,29 @@ def test_a_step_without_signal_changes_nothing_but_is_reported(collected: Any) -
     assert all(torch.equal(a, b) for a, b in zip(before, loop.stage.parts.learner.parameters.values(), strict=True))
 
 
+def test_a_step_without_signal_does_not_move_weights_by_momentum(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config(optim={"weight_decay": 0.5}))
+    loop.stage.updater.run(trajectories, advantages_B)
+    before = [p.detach().clone() for p in loop.stage.parts.learner.parameters.values()]
+    loop.stage.updater.run(trajectories, torch.zeros_like(advantages_B))
+    assert all(torch.equal(a, b) for a, b in zip(before, loop.stage.parts.learner.parameters.values(), strict=True))
+
+
+def test_a_later_update_that_diverges_says_how_many_have_changed_the_weights(collected: Any) -> None:
+    loop, trajectories, advantages_B = collected(small_config(optim={"minibatch_size": 4}))
+    end = loop.stage.parts.learner.end_update
+
+    def spoil() -> None:
+        end()
+        with torch.no_grad():
+            next(iter(loop.stage.parts.learner.parameters.values()))[0, 0] = torch.nan
+
+    loop.stage.parts.learner.end_update = spoil
+    with pytest.raises(NotFinite) as caught:
+        loop.stage.updater.run(trajectories, advantages_B)
+    assert caught.value.updates == 1
+
+
 def test_a_loss_that_is_not_a_number_stops_before_the_weights(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
     broken = next(iter(loop.stage.parts.learner.parameters.values()))

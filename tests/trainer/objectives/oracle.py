@@ -105,6 +105,8 @@ def gain(name: str, case: Case, p: Case, i: int, t: int, a: float) -> float:
     if name == "distill":
         a = case["logp_teacher"][i][t] - case["const"][i][t]
     value = clipped(rho, a, p["eps_low"], p["eps_high"])
+    if p.get("dual_clip") and a < 0:
+        value = max(value, p["dual_clip"] * a)
     if name == "misc":
         ks = [math.exp(case["logp_old"][i][u] - case["logp_roll"][i][u]) for u in tokens]
         value *= float(np.mean([popped(k, p) for k in ks]))
@@ -115,7 +117,8 @@ def gain(name: str, case: Case, p: Case, i: int, t: int, a: float) -> float:
             k = math.exp(case["logp_old"][i][t] - case["logp_roll"][i][t])
         value *= popped(k, p)
     if p.get("decoupled"):
-        value *= math.exp(case["logp_old"][i][t] - case["logp_roll"][i][t])
+        weight = math.exp(case["logp_old"][i][t] - case["logp_roll"][i][t])
+        value *= min(weight, p.get("weight_cap") or math.inf)
     if p.get("kl_beta"):
         d = case["logp_ref"][i][t] - lp[t]
         value -= p["kl_beta"] * (math.exp(d) - d - 1)

@@ -74,6 +74,25 @@ def test_grpo_decoupled_weighs_by_trainer_over_sampler() -> None:
     check("grpo", record, -0.75, [[-1], [0.25]])
 
 
+def test_grpo_with_a_cap_takes_no_larger_weight() -> None:
+    # as above, the weight 2 is cut to 1.5: loss = -(1.5 * 1 + 0.5 * -1) / 2
+    record = {
+        "logp": [[L(0.4)], [L(0.4)]],
+        "logp_old": [[L(0.4)], [L(0.4)]],
+        "logp_roll": [[L(0.2)], [L(0.8)]],
+        "rewards": [1, 0],
+        "params": {"decoupled": True, "weight_cap": 1.5},
+    }
+    check("grpo", record, -0.5, [[-0.75], [0.25]])
+
+
+def test_grpo_with_a_dual_clip_pushes_a_bad_token_no_further() -> None:
+    # A = 1 and -1. Ratios 1 and 5: without the clip the bad token counts -5, with c = 3 it counts -3 and has no gradient
+    record = {"logp": [[0], [L(5)]], "logp_old": [[0], [0]], "rewards": [1, 0]}
+    check("grpo", record, -(1 - 5) / 2, [[-0.5], [2.5]])
+    check("grpo", {**record, "params": {"dual_clip": 3}}, -(1 - 3) / 2, [[-0.5], [0]])
+
+
 def test_dr_grpo() -> None:
     # centred A = +-0.5; sum = 0.5 * (1.1 + 1.2) - 0.5 * 0.8 = 0.75; divisor 2 responses x 4 tokens
     check("dr_grpo", {**PAIR, "params": {"max_tokens": 4}}, -0.75 / 8, [[-0.55 / 8, 0], [0]])
