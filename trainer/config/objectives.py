@@ -97,7 +97,11 @@ class GrpoParameters(Advantaged, Aggregated):
         advanced=True,
     )
     weight_cap: float | None = knob(
-        None, "Largest weight of a token, with `decoupled`; 2 to 3 is usual; empty: no cap", ge=1, le=_WIDEST, advanced=True
+        None,
+        "Largest weight of a token, with `decoupled`; 2 to 3 is usual; empty: no cap",
+        ge=1,
+        le=_WIDEST,
+        advanced=True,
     )
     dual_clip: float | None = knob(
         None,

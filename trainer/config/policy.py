@@ -31,6 +31,21 @@ class Rollout(Section):
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
     top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
+    truncated: Literal["train", "mask"] = knob(
+        "train",
+        "Responses that were cut: `train` on them as on finished ones, or `mask` them, so that their reward counts in the "
+        "group but they change no weights",
+        advanced=True,
+    )
+    replace_flat: int = knob(
+        0,
+        "Rounds in which groups whose rewards are all equal are replaced by groups of the prompts that come next (dynamic "
+        "sampling); 0: they stay",
+        unit="rounds",
+        ge=0,
+        le=100,
+        advanced=True,
+    )
 
 
 class Scaffold(Section):
@@ -112,6 +127,16 @@ class PolicyConfig(RecipeConfig):
                 "or use no scaffold",
             )
 
+    def _needs_flat_groups(self) -> str:
+        """Why groups with equal rewards may not be replaced; empty where they may."""
+        if self.runner.kind == "async":
+            return "the schedule of an asynchronous run fixes the prompts of each step before they are sampled"
+        if self.objective.name == "distill":
+            return "distillation learns from every response, whatever its reward"
+        if getattr(self.objective, "advantage", "") == "remax":
+            return "the estimator 'remax' compares with the greedy response, so that equal rewards still teach"
+        return ""
+
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"
 
@@ -155,6 +180,8 @@ class PolicyConfig(RecipeConfig):
     def _group_problems(self) -> Iterator[FieldProblem]:
         rollout = self.rollout
         yield from policy_objective.problems(self.objective, rollout.max_new_tokens, rollout.group_size, rollout.top_p)
+        if rollout.replace_flat and (why := self._needs_flat_groups()):
+            yield FieldProblem("rollout.replace_flat", f"{why}; set it to 0")
         scaffold = self.scaffold
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
             yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")

@@ -185,6 +185,15 @@ ROLLOUT = (
         unit="groups",
         better="lower",
     ),
+    Metric(
+        "rollout/replaced_groups",
+        "Replaced groups",
+        "Flat groups that gave way to groups of other prompts (rollout.replace_flat). They cost sampling and train nothing.",
+        "rollout",
+        unit="groups",
+        better="lower",
+        optional=True,
+    ),
     Metric("rollout/excluded", "training", _EXCLUDED, "rollout", chart="Excluded responses", unit="responses"),
     Metric("eval/excluded", "held-out", "", "rollout", chart="Excluded responses", unit="responses"),
     Metric(

@@ -8,7 +8,15 @@ from typing import Protocol
 
 from torch import Tensor
 
-from trainer.rollouts import RewardFunction, Trajectory, sample_plans, score_samples
+from trainer.rollouts import (
+    PromptPlan,
+    RewardFunction,
+    Trajectory,
+    flat_groups,
+    group_rewards,
+    sample_plans,
+    score_samples,
+)
 
 from .parts import Parts
 from .planner import Planner
@@ -62,6 +70,13 @@ class Collector(Protocol):
 MakeCollector = Callable[[Parts, Planner, RewardFunction], Collector]
 
 
+def flat(trajectories: Sequence[Trajectory]) -> set[int]:
+    """The groups whose rewards are all equal up to rounding, or missing: their advantages are 0."""
+    rewards = group_rewards(trajectories)
+    groups = {t.plan.group for t in trajectories}
+    return {group for group in groups if group not in rewards or flat_groups({group: rewards[group]})}
+
+
 class SyncCollector:
     """Plan, sample, score. Weights go to the sampler every `runner.push_every` steps.
 
@@ -81,10 +96,26 @@ class SyncCollector:
 
     def collect(self, step: int, tell: Tell) -> Collected:
         started = time.monotonic()
-        parts, plans = self._parts, self._planner.plan(step)
+        rollout = self._parts.config.rollout
+        found = self._sampled(self._planner.plan(step), tell)
+        if not rollout.replace_flat:
+            return Collected(found, time.monotonic() - started)
+        for _ in range(rollout.replace_flat):
+            groups = {t.plan.group for t in found}
+            missing = rollout.prompts_per_step - len(groups) + len(flat(found))
+            if not missing:
+                break
+            found += self._sampled(self._planner.plan(step, range(len(groups), len(groups) + missing)), tell)
+        dull = flat(found)
+        rows = [place for place, t in enumerate(found) if t.plan.group not in dull]
+        metrics = {"rollout/replaced_groups": float(len(dull) if rows else 0)}
+        # Where no group teaches anything, the step keeps them all: they change no weights.
+        return Collected(found, time.monotonic() - started, rows or None, metrics)
+
+    def _sampled(self, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
+        parts = self._parts
         results = sample_plans(parts.sampler, plans, parts.config.rollout, tell.watch("sampling"))
-        elapsed = time.monotonic() - started
-        return Collected(score_samples(plans, results, parts.rubrics, self._reward), elapsed)
+        return score_samples(plans, results, parts.rubrics, self._reward)
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
         # Weights that lag behind would differ, and rightly so.

@@ -18,10 +18,14 @@ class Planner:
         self._config, self._prompts, self._tokenizer = config, prompts, tokenizer
         self.order = DataOrder(len(prompts), config.seed, config.data.shuffle)
 
-    def plan(self, step: int) -> list[PromptPlan]:
-        """P prompts, G responses each, with the scaffold each response is shown."""
-        chosen = self.order.take(self._config.rollout.prompts_per_step)
-        return [plan for group, index in enumerate(chosen) for plan in self._plan_group(step, group, index)]
+    def plan(self, step: int, groups: range | None = None) -> list[PromptPlan]:
+        """The next prompts, G responses each, with the scaffold each response is shown.
+
+        `groups`: their numbers within the step; left out, those of the P prompts that every step begins with.
+        """
+        numbers = range(self._config.rollout.prompts_per_step) if groups is None else groups
+        chosen = zip(numbers, self.order.take(len(numbers)), strict=True)
+        return [plan for group, index in chosen for plan in self._plan_group(step, group, index)]
 
     def plans_of(self, number: int) -> list[PromptPlan]:
         """The responses of the `number`-th group of the data, planned for the step that is its own in the data's order."""

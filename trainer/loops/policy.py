@@ -82,7 +82,11 @@ class PolicyStage:
             return torch.empty(0)
         rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
         groups_B = torch.tensor([t.plan.group for t in trajectories])
-        return self.updater.advantages(torch.tensor(rewards), groups_B, self._greedy(trajectories))
+        advantages_B = self.updater.advantages(torch.tensor(rewards), groups_B, self._greedy(trajectories))
+        if self.parts.config.rollout.truncated == "mask":
+            cut_B = torch.tensor([t.finish_reason == "length" for t in trajectories])
+            advantages_B = advantages_B.masked_fill(cut_B, torch.nan)
+        return advantages_B
 
     def _greedy(self, trajectories: Sequence[Trajectory]) -> Tensor | None:
         """The baseline of the estimator `remax`, by response."""
@@ -111,12 +115,15 @@ class PolicyStage:
         self._engine_checked = True
 
     def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
-        """With the valid responses repeated where others of their group were excluded (GLM-5, noisy samples)."""
+        """Of the rows that the collector chose: without replaced groups, and with the valid responses repeated where others
+        of their group were excluded (GLM-5, noisy samples)."""
         trajectories, rows = collected.trajectories, collected.rows
         if not trajectories:
             tell.log("every group of this step was dropped, so it changes no weights", "warning")
             return
         if rows is not None:
+            rest = [t for place, t in enumerate(trajectories) if place not in set(rows)]
+            tell.rollouts(rollout_records(rest, self.parts.tokenizer, "train"))
             trajectories, advantages_B = [trajectories[row] for row in rows], advantages_B[rows]
         started = time.monotonic()
         config = self.parts.config

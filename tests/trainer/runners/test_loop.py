@@ -225,7 +225,8 @@ def test_streaming_stays_within_its_staleness_and_resumes(make_async: Make, tmp_
 
 def test_the_optimiser_is_forgotten_at_a_push_only(make_async: Make, tmp_path: Path) -> None:
     runner = {"push_every": 2, "max_staleness": 3, "reset_optimizer": True}
-    loop = make_async(async_config(runner, steps=3), tmp_path / "run")
+    pulls = {"name": "grpo", "kl_beta": 0.01}  # so that a step with equal rewards moves something too
+    loop = make_async(async_config(runner, steps=3, objective=pulls), tmp_path / "run")
     loop.run()
     moments = [
         bool(checkpoints.load(tmp_path / "run" / "checkpoints" / f"step-{step:06d}").tensors["optimizer"])
