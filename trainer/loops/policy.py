@@ -110,8 +110,10 @@ class PolicyStage:
         if self._engine_checked or not (fresh := self.collector.comparable(step, trajectories)):
             return
         config = self.parts.config
-        worst = check_engine(self.parts.learner, fresh, config.rollout, config.model.dtype)
-        tell.log(f"sampler and trainer agree: probabilities differ by at most {worst:.2g}")
+        found = check_engine(self.parts.learner, fresh, config.rollout, config.model.dtype)
+        tell.log(
+            f"sampler and trainer agree: over {found.tokens} tokens their log-probabilities differ by {found.mean:.2g} on average"
+        )
         self._engine_checked = True
 
     def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
