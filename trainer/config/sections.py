@@ -18,6 +18,12 @@ class Model(Section):
         "float32", "Precision of the model; what is trained is kept in float32 in either case"
     )
     lora: Lora | None = knob(Lora(), "Train adapters instead of all weights")
+    export: Literal["adapter", "merged"] = knob(
+        "adapter",
+        "What a run with adapters leaves: the adapter alone, some megabytes for this very base model, or a whole model "
+        "with the adapter in its weights",
+        advanced=True,
+    )
 
 
 class Optim(Section):

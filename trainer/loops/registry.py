@@ -7,6 +7,7 @@ from .stage import Job, Make, Stage
 
 STAGES: dict[str, str] = {
     "policy": "trainer.runners.policy:make",
+    "sft": "trainer.loops.sft:make",
 }
 
 

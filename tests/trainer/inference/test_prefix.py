@@ -7,7 +7,7 @@ import torch
 
 from trainer.inference.attention import use_grouped_attention
 from trainer.inference.models import load_model
-from trainer.inference.prefix import PrefixTree, pack
+from trainer.inference.prefix import PrefixTree, pack, pack_units
 
 
 def test_shared_prefixes_become_shared_nodes() -> None:
@@ -65,3 +65,16 @@ def test_a_sequence_beyond_the_limit_has_a_pack_of_its_own() -> None:
 def test_an_empty_sequence_is_refused() -> None:
     with pytest.raises(ValueError, match="without tokens"):
         PrefixTree.of([[1], []])
+
+
+def test_a_unit_is_never_divided_and_its_tree_is_what_it_costs() -> None:
+    prompt = list(range(100, 110))
+    pairs = [([*prompt, i, i], [*prompt, i + 1, i]) for i in range(0, 12, 2)]
+    packs = pack_units(pairs, 20)
+    assert sorted(place for each in packs for place in each.places) == list(range(6))
+    assert all(each.nodes <= 20 for each in packs)
+    for each in packs:
+        tree = PrefixTree.of([sequence for place in each.places for sequence in pairs[place]])
+        assert len(tree.tokens_N) == each.nodes == 10 + 4 * len(each.places)
+    alone = pack_units([(prompt, [1, 2, 3])], 5)
+    assert [(each.places, each.nodes) for each in alone] == [([0], 13)]

@@ -5,6 +5,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from tests.cast import ApiClient
+from trainer.config import RECIPES
 from webapp.experiments.models import Run
 
 RUN_KEYS = {
@@ -113,7 +114,7 @@ def test_compare_shows_where_configs_differ(api, launch):
 
 
 def test_recipes_describe_their_forms(api):
-    assert [r["name"] for r in body(api.get("/recipes"))["items"]] == ["policy"]
+    assert [r["name"] for r in body(api.get("/recipes"))["items"]] == list(RECIPES)
     schema = body(api.get("/recipes/policy/schema"))
     assert schema["properties"]["steps"]["unit"] == "steps"
     assert body(api.post("/recipes/policy/check", {"config": {"steps": 3}}))["config"]["steps"] == 3

@@ -1,0 +1,38 @@
+"""What recipes that learn from preferences share: which comparisons they use, and what they leave out."""
+
+from typing import Literal
+
+from .fields import Section, knob
+from .recipe import Need
+
+
+class PreferenceData(Section):
+    max_tokens: int = knob(
+        1024, "Pairs with a longer conversation are left out and counted", unit="tokens", ge=8, le=131072
+    )
+    scale: str = knob(
+        "",
+        "Ratings on the scale of this name count too: of two answers by one rater, the one rated higher is preferred",
+        max_length=200,
+    )
+    labels: Literal["share", "majority"] = knob(
+        "share",
+        "`share`: a pair's target is the share of its votes for each answer, ties being half a vote; `majority`: the side "
+        "of most raters, as if it were certain",
+    )
+    ties: Literal["leave_out", "half"] = knob(
+        "leave_out", "Pairs with as many votes for the one as for the other; `half`: they are trained on as equals"
+    )
+    shuffle: bool = knob(True, "Visit the pairs in a new order each epoch")
+
+
+NEEDS = (
+    Need(
+        "pairs",
+        "pairs with a preferred answer",
+        left_out=(
+            ("ties", "ties"),
+            ("undecided", "pairs that nobody could decide"),
+        ),
+    ),
+)

@@ -1,0 +1,118 @@
+"""Pairs of answers with all that was said about which is better: what preference recipes train on.
+
+A ranking is published as its pairs already (`webapp.annotation`); ratings on one scale are unfolded here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from .example import Example
+
+ORDERED = 2.0
+"""Strength of "better" where only the order is known: the middle of 1..3, as for pairs out of a ranking."""
+
+
+@dataclass
+class LabelledPair:
+    """Two answers of an example, in its order, and the votes of its raters: each vote a strength from 1 to 3.
+
+    `ties`: who found them equally good. `undecided`: who could not tell, or found both bad.
+    """
+
+    first: str
+    second: str
+    for_first: tuple[float, ...] = ()
+    for_second: tuple[float, ...] = ()
+    ties: int = 0
+    undecided: int = 0
+
+    @property
+    def votes(self) -> int:
+        """Who took a side, or said that there is none to take."""
+        return len(self.for_first) + len(self.for_second) + self.ties
+
+    @property
+    def share(self) -> float:
+        """Of the votes, how many are for the first answer; a tie is half a vote for each. 0.5 where nobody voted."""
+        return (len(self.for_first) + self.ties / 2) / self.votes if self.votes else 0.5
+
+    @property
+    def decided(self) -> bool:
+        """Whether more raters are for one answer than for the other."""
+        return len(self.for_first) != len(self.for_second)
+
+
+def labelled_pairs(example: Example, scale: str = "") -> list[LabelledPair]:
+    """Every pair that anybody compared, in the order of the first comparison.
+
+    `scale`: ratings on this scale count as well, each rater's as a comparison of the answers that this person rated.
+    """
+    place = {response.id: at for at, response in enumerate(example.responses)}
+    found: dict[tuple[str, str], LabelledPair] = {}
+    for a, b, strength in [*_compared(example), *_rated(example, scale)]:
+        turned = place[a] > place[b]
+        first, second = (b, a) if turned else (a, b)
+        pair = found.setdefault((first, second), LabelledPair(first, second))
+        _count(pair, -strength if turned and strength is not None else strength)
+    return list(found.values())
+
+
+def _count(pair: LabelledPair, strength: float | None) -> None:
+    """One vote: below 0 for the first answer, above for the second, None for neither."""
+    if strength is None:
+        pair.undecided += 1
+    elif strength == 0:
+        pair.ties += 1
+    elif strength < 0:
+        pair.for_first += (-strength,)
+    else:
+        pair.for_second += (strength,)
+
+
+def _compared(example: Example) -> Iterator[tuple[str, str, float | None]]:
+    for each in example.preferences:
+        strength = each.strength if each.verdict == "compared" else None
+        yield each.a, each.b, None if strength is None else float(strength)
+
+
+def _rated(example: Example, scale: str) -> Iterator[tuple[str, str, float | None]]:
+    """Any two answers that one rater rated on the scale."""
+    if not scale:
+        return
+    known = {response.id for response in example.responses}
+    by_rater: dict[str, dict[str, float]] = defaultdict(dict)
+    for rater, response, score in [*_imported(example.meta, scale), *_annotated(example.meta, scale)]:
+        if response in known and _is_number(score):
+            by_rater[rater][response] = float(score)
+    for scores in by_rater.values():
+        for a, b in combinations(scores, 2):
+            yield a, b, ORDERED * ((scores[b] > scores[a]) - (scores[b] < scores[a]))
+
+
+def _imported(meta: Mapping[str, Any], scale: str) -> Iterator[tuple[str, Any, Any]]:
+    """`meta.ratings`, as importers leave them."""
+    for each in _dicts(meta.get("ratings")):
+        if each.get("scale") == scale:
+            yield str(each.get("rater", "")), each.get("response"), each.get("score")
+
+
+def _annotated(meta: Mapping[str, Any], scale: str) -> Iterator[tuple[str, Any, Any]]:
+    """`meta.annotation`, as a published annotation project leaves them."""
+    projects = meta.get("annotation")
+    for name, project in projects.items() if isinstance(projects, dict) else ():
+        for task in _dicts(project.get("tasks") if isinstance(project, dict) else None):
+            ratings, subject = task.get("ratings"), task.get("subject")
+            if isinstance(ratings, dict) and isinstance(subject, dict):
+                rater = f"{task.get('rater', task.get('source', ''))}@{name}"
+                yield rater, subject.get("response"), ratings.get(scale)
+
+
+def _dicts(value: Any) -> list[dict[str, Any]]:
+    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

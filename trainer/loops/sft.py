@@ -1,0 +1,190 @@
+"""Recipe `sft`: log-probability of stored answers, conversation by conversation."""
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config.sft import SftConfig
+from trainer.contracts import RolloutRecord
+from trainer.objectives import REGISTRY, ObjectiveBatch
+from trainer.rewards import guarded, score_rubric
+from trainer.rewards.composition import COMPONENT_SECONDS
+
+from .data import read_examples
+from .demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
+from .export import write_model
+from .fitting import Fitter, Loss
+from .learner import Learner, Marked
+from .stage import Job, ModelOutput, State, Tell
+
+_SHOWN = 40
+"""Held-out conversations that an evaluation shows token by token."""
+
+
+@dataclass(frozen=True)
+class _Parts:
+    job: Job
+    config: SftConfig
+    sets: DemonstrationSets
+    tokenizer: Any
+    learner: Learner
+
+
+class SftStage:
+    """One step: a batch of conversations, one update with the mean loss of their learnt tokens."""
+
+    def __init__(self, parts: _Parts) -> None:
+        self._parts, self._config = parts, parts.config
+        self._learner, self._sets = parts.learner, parts.sets
+        self.evaluates = bool(parts.sets.heldout)
+        self._fitter: Fitter[Demonstration] = Fitter(
+            parts.learner,
+            parts.config,
+            parts.job.run_dir,
+            parts.sets.train,
+            lambda item: (_marked(item).read,),
+            parts.config.data.shuffle,
+        )
+        objective = REGISTRY["sft"]
+        self._objective, self._params = objective, objective.params(aggregation=parts.config.mean_over)
+
+    def open(self, step: int) -> None:
+        """Nothing to prepare."""
+
+    def step(self, number: int, tell: Tell) -> None:
+        fitted = self._fitter.step(number, self._config.batch_size, self._loss, tell)
+        learnt = sum(fitted.values["tokens"])
+        tell.metrics(
+            fitted.metrics(self._config.optim.micro_batch_tokens)
+            | {"train/tokens": learnt, "train/epoch": self._fitter.epoch}
+        )
+
+    @torch.no_grad()
+    def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
+        items = self._sets.heldout
+        logps: dict[int, Tensor] = {}
+        for places in self._fitter.measured(items, tell):
+            scored = self._learner.measure([_marked(items[place]) for place in places])
+            logps |= {place: part.logp_T for place, part in zip(places, scored, strict=True)}
+        tell.rollouts([self._record(place, items[place], logps[place]) for place in range(min(len(items), _SHOWN))])
+        tokens = sum(len(logp_T) for logp_T in logps.values())
+        loss = -math.fsum(float(logps[place].sum()) for place in range(len(items))) / tokens
+        return {"eval/loss": loss} | (self._generated(tell) if self._config.evaluation.generate else {})
+
+    def state(self) -> State:
+        return State({"order": self._fitter.state()}, self._learner.state_tensors())
+
+    def restore(self, step: int, state: State) -> None:
+        self._fitter.restore(state.values["order"])
+        self._learner.load_state_tensors(state.tensors)
+
+    def outputs(self) -> Iterator[ModelOutput]:
+        job = self._parts.job
+        write = partial(write_model, config=self._config, base=job.models["base"], trained=self._learner)
+        yield ModelOutput("policy", "policy", write)
+
+    def close(self) -> None:
+        self._learner.close()
+
+    def _loss(self, micro: Sequence[Demonstration], batch: Sequence[Demonstration]) -> Loss:
+        scored = self._learner.measure([_marked(item) for item in micro])
+        width = max(len(part.logp_T) for part in scored)
+        logp_BT = torch.stack([torch.nn.functional.pad(p.logp_T, (0, width - len(p.logp_T))) for p in scored])
+        mask_BT = torch.stack([(torch.arange(width) < len(p.logp_T)).float() for p in scored])
+        tokens = float(sum(len(item.turns.learnt) for item in batch))
+        record = ObjectiveBatch(logp_BT, mask_BT, total_sequences=float(len(batch)), total_tokens=tokens)
+        loss = self._objective.loss(record, self._params).loss
+        return Loss(loss, {"tokens": [float(len(item.turns.learnt)) for item in micro]})
+
+    def _record(self, place: int, item: Demonstration, logp_T: Tensor) -> RolloutRecord:
+        """The conversation from its first learnt token on, with what is masked in between."""
+        tokens, learnt = item.turns
+        first = learnt[0]
+        logprobs = dict(zip(learnt, logp_T.tolist(), strict=True))
+        shown = tokens[first:]
+        return RolloutRecord(
+            phase="eval",
+            example_key=item.key,
+            group=place,
+            index=0,
+            prompt=self._parts.tokenizer.decode(list(tokens[:first])),
+            response=self._parts.tokenizer.decode(list(shown)),
+            finish_reason="stop",
+            tokens=tuple(self._parts.tokenizer.decode([token]) for token in shown),
+            logprobs=tuple(round(logprobs.get(first + at, 0.0), 4) for at in range(len(shown))),
+            mask=tuple(float(first + at in logprobs) for at in range(len(shown))),
+        )
+
+    def _generated(self, tell: Tell) -> dict[str, float]:
+        """Greedy answers to the held-out prompts, scored by verifiers; {} where no held-out rubric can be."""
+        from .answering import greedy_answers
+
+        wanted = [
+            item
+            for item in self._sets.heldout
+            if item.example.rubric and all(criterion.verifier for criterion in item.example.rubric.criteria)
+        ]
+        if not wanted:
+            return {}
+        prompts = [item.messages[:-1] for item in wanted]
+        evaluation = self._config.evaluation
+        texts = greedy_answers(
+            self._learner, self._parts.tokenizer, prompts, evaluation.max_new_tokens, tell.watch("answering")
+        )
+        scores = [_score(item, text) for item, text in zip(wanted, texts, strict=True)]
+        found = [score for score in scores if score is not None]
+        values = {"eval/scored": float(len(found))}
+        if found:
+            values["eval/rubric_score"] = statistics.fmean(found)
+        if len(found) > 1:
+            values["eval/rubric_score_se"] = math.sqrt(statistics.variance(found) / len(found))
+        return values
+
+
+def make(job: Job) -> SftStage:
+    """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
+    config: SftConfig = job.config
+    examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    from trainer.inference.models import best_device, load_model, load_tokenizer
+
+    base = job.models["base"]
+    tokenizer = load_tokenizer(base)
+    model = load_model(base, config.model.dtype).to(best_device())
+    sets = prepare_demonstrations(
+        examples, tokenizer, end_tokens(model, tokenizer), config.data, config.evaluation.max_examples
+    )
+    for line in sets.left_out:
+        job.monitor.log(line, level="warning")
+    if not sets.heldout and config.evaluation.max_examples:
+        job.monitor.log("no example is held out, so there is no evaluation", level="warning")
+    learner = Learner(model, config, reference=False)
+    epochs = config.steps * config.batch_size / len(sets.train)
+    job.monitor.log(
+        f"{len(sets.train):,} training and {len(sets.heldout):,} held-out conversations; {learner.size:,} trained "
+        f"parameters; {epochs:.2g} passes over the data"
+    )
+    return SftStage(_Parts(job, config, sets, tokenizer, learner))
+
+
+def end_tokens(model: Any, tokenizer: Any) -> list[int]:
+    """The tokens that end a response, the tokenizer's first."""
+    from trainer.inference.local import stop_token_ids
+
+    found = stop_token_ids(model.generation_config, tokenizer)
+    return sorted(found, key=lambda token: (token != tokenizer.eos_token_id, token))
+
+
+def _marked(item: Demonstration) -> Marked:
+    return Marked(item.turns.tokens, item.turns.learnt)
+
+
+def _score(item: Demonstration, text: str) -> float | None:
+    assert item.example.rubric is not None  # noqa: S101 - the caller chose those with one
+    score, _ = guarded(partial(score_rubric, item.example.rubric, text), COMPONENT_SECONDS)
+    return score.score if score else None
