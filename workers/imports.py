@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from webapp.datasets import services
+from webapp.datasets import services, training
 
 
 @shared_task(name="workers.imports.run")
@@ -13,3 +13,8 @@ def run(job_id: int) -> None:
 @shared_task(name="workers.imports.requeue_lost")
 def requeue_lost() -> None:
     services.requeue_lost_imports()
+
+
+@shared_task(name="workers.imports.count_training")
+def count_training(version_id: int) -> None:
+    training.count(version_id)

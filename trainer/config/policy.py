@@ -200,7 +200,13 @@ RECIPE = Recipe(
     title="Policy from rubrics",
     summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
     schema=PolicyConfig,
-    needs=(Need("rubrics", "prompts with a rubric"),),
+    needs=(
+        Need(
+            "verified",
+            "prompts whose every criterion has a verifier",
+            left_out=(("unjudged", "prompts with a criterion that has no verifier"),),
+        ),
+    ),
     slots=(
         Slot("base", "model.name"),
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),

@@ -23,7 +23,8 @@ HELD_OUT = "eval/"
 
 @dataclass(frozen=True)
 class Need:
-    """What a dataset version must have. `count` is a key of the version's training counts, `words` name it in the plural.
+    """What a dataset version must have. `count` is a key of `trainer.contracts.training_counts`, `words` name it in the
+    plural.
 
     `left_out` are counts of what looks usable and is not ("ties"): they are told before the launch. One of the needs
     that share an `either` is enough.
@@ -142,6 +143,13 @@ class RecipeConfig(Section):
         """Combinations of single valid values that cannot work together. Overriding methods yield from this one."""
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        """What of the data does not go with this config, beyond the recipe's needs.
+
+        `counts` are the training counts of the version, by `train` and `heldout`; what is 0 may be left out of them.
+        """
+        yield from ()
 
     def memory_knobs(self) -> str:
         """What to lower when memory runs out, in words that go on behind a colon, cheapest first."""

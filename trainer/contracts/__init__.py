@@ -24,9 +24,11 @@ from .events import (
 from .example import Example, Message, Preference, Reason, Response
 from .model_folder import ModelFacts, ModelFile, ModelSource, OutputRole
 from .rubric import Criterion, Rubric, VerifierSpec
+from .training_counts import COUNTS, training_counts
 from .verdict import Verdict
 
 __all__ = [
+    "COUNTS",
     "MAX_EVENTS_PER_POST",
     "MAX_POST_BYTES",
     "TERMINAL_STATES",
@@ -59,4 +61,5 @@ __all__ = [
     "StateData",
     "Verdict",
     "VerifierSpec",
+    "training_counts",
 ]

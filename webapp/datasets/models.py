@@ -66,6 +66,7 @@ class DatasetVersion(models.Model):
     digest = models.CharField(max_length=64)  # SHA-256 over the sorted example digests; see `digests`
     counts = models.JSONField(default=dict)  # {"examples": n, "train": n, "heldout": n, "rubrics": n, ...}
     facets = models.JSONField(default=dict)  # {"domain": {value: n}, "source": ..., "verifier": ...}: the filters
+    training = models.JSONField(null=True)  # what recipes count, once somebody has asked; see `training`
     lineage = models.JSONField(default=dict)  # {"from": "import", "file": ..., "format": ..., "sha256": ...}
     created_at = models.DateTimeField(auto_now_add=True)
     frozen_at = models.DateTimeField(null=True, blank=True)

@@ -1,20 +1,27 @@
 """What must hold before a run is written. Nothing here changes a row except freezing the version a run trains on."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, resolve
+from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.architectures import unsupported
+from trainer.config.recipe import ResolvedSlot
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
-from webapp.datasets.models import DatasetVersion, VersionMember
+from webapp.datasets import training
+from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 from webapp.inference.queries import missing_folder
+from webapp.judging import queries as judging
+from webapp.judging.models import JudgeVersion
 
+from . import fit as fitting
 from .commands import NO_VLLM, sampler_is_missing
 
 MAX_NAME = 120
+BASE = "base"  # the role of the model that a run begins with
 
 
 @dataclass(frozen=True)
@@ -27,6 +34,16 @@ class DatasetChoice:
 
 
 @dataclass(frozen=True)
+class FilledSlot:
+    """A row that the config names at `path`: a model or a version of a judge; neither where it does not exist."""
+
+    role: str
+    path: str
+    model: RegisteredModel | None = None
+    judge: JudgeVersion | None = None
+
+
+@dataclass(frozen=True)
 class Plan:
     """A run that may be written: everything it refers to exists and fits."""
 
@@ -35,7 +52,7 @@ class Plan:
     steps: int
     version: DatasetVersion
     model: RegisteredModel
-    teacher: RegisteredModel | None = None
+    slots: list[FilledSlot]
 
 
 def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: DatasetChoice, model: str | None) -> Plan:
@@ -52,17 +69,26 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
     if version is None:
         problems.append(FieldProblem("dataset", _missing(dataset)))
     elif recipe in RECIPES:
-        problems += _data_problems(RECIPES[recipe], version, config.evaluation.max_examples if config else 0)
-    models: dict[str, RegisteredModel | None] = {}
+        problems += _data_problems(RECIPES[recipe], config, version)
+    slots: list[FilledSlot] = []
     if config:
-        for slot in RECIPES[recipe].filled(config):
-            models[slot.role] = _model(membership, slot.path, slot.name, problems)
+        slots = [_slot(membership, slot, problems) for slot in RECIPES[recipe].filled(config)]
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
-    base = models.get("base")
+    base = next((slot.model for slot in slots if slot.role == BASE), None)
     if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
-    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, models.get("teacher"))
+    return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, slots)
+
+
+def _slot(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> FilledSlot:
+    if slot.kind == "judge":
+        judge = judging.version_named(membership.workspace_id, slot.name)
+        if judge is None:
+            reason = f"no judge version is called {slot.name!r}; name it with its version, such as 'Grader v2'"
+            problems.append(FieldProblem(slot.path, reason))
+        return FilledSlot(slot.role, slot.path, judge=judge)
+    return FilledSlot(slot.role, slot.path, model=_model(membership, slot.path, slot.name, problems))
 
 
 def _model(membership: Membership, field: str, name: str, problems: list[FieldProblem]) -> RegisteredModel | None:
@@ -99,24 +125,12 @@ def _missing(choice: DatasetChoice) -> str:
     return f"this workspace has no dataset {which}{version}"
 
 
-def _data_problems(recipe: Recipe, version: DatasetVersion, heldout_wanted: int) -> list[FieldProblem]:
-    members = VersionMember.objects.filter(version=version)
-    train = members.exclude(example__split="heldout")
-    rubrics = any(need.count == "rubrics" for need in recipe.needs)
-    usable = train.filter(example__criteria_count__gt=0) if rubrics else train
-    found = []
-    if not usable.exists():
-        what = "training " + (recipe.needs[0].words if recipe.needs else "examples")
-        found.append(FieldProblem("dataset", f"{version} has no {what}, which {recipe.title!r} needs"))
-    elif rubrics and version.counts.get("verifiable_criteria") == 0:
-        reason = (
-            f"no criterion of {version} has a verifier, so no response could be scored; add verifiers to its rubrics"
-        )
-        found.append(FieldProblem("dataset", reason))
-    if heldout_wanted and not members.filter(example__split="heldout").exists():
-        reason = f"{version} has no held-out examples to evaluate on; add some or set this to 0"
-        found.append(FieldProblem("evaluation.max_examples", reason))
-    return found
+def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: DatasetVersion) -> Iterator[FieldProblem]:
+    counts = training.counted(version)
+    wanted = config.evaluation.max_examples if config else 0
+    yield from fitting.problems(fitting.fit(recipe, counts), version, wanted)
+    if config:
+        yield from config.data_problems(counts)
 
 
 def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:

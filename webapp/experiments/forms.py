@@ -14,7 +14,7 @@ from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
-from . import checks, services
+from . import checks, choices, services
 from .models import Experiment, Run
 
 MAX_CHOICES = 200
@@ -39,16 +39,13 @@ class RunForm:
 
     @classmethod
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
-        """With the defaults, and the newest version of the dataset called `dataset`, or of one the recipe can use."""
+        """With the defaults, and the version that `dataset` names, or one that the recipe can train on."""
         form = cls(membership, recipe=recipe if recipe in RECIPES else "policy")
         form.raw = form.tree.defaults()
         models = form.model_choices
-        versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).order_by(
-            "dataset__name", "-number"
+        found = choices.named_version(membership.workspace_id, dataset) or choices.fitting_version(
+            membership.workspace_id, RECIPES[form.recipe]
         )
-        needed = {need.count for need in RECIPES[form.recipe].needs}
-        usable = {"counts__verifiable_criteria__gt": 0} if "rubrics" in needed else {}
-        found = versions.filter(dataset__name=dataset).first() or versions.filter(**usable).first() or versions.first()
         form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
         if models and form.raw["model"]["name"] not in models:
             form.raw["model"] = {**form.raw["model"], "name": models[0]}

@@ -41,6 +41,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
     """Asked once by a starting process, which thereby shows its first sign of life."""
     run, token = request.auth  # type: ignore[attr-defined]
     _beat(run, token)
+    models = queries.models_by_role(run)
     return RunAssignment(
         run_id=run.id,
         name=str(run),
@@ -50,8 +51,8 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         resume=run.attempt > 1,
         last_seq=run.last_seq,
         model_path=run.model.path,
-        teacher_path=run.teacher.path if run.teacher else None,
-        models={role: source(model) for role, model in (("base", run.model), ("teacher", run.teacher)) if model},
+        teacher_path=models["teacher"].path if "teacher" in models else None,
+        models={role: source(model) for role, model in models.items()},
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         examples_digest=run.dataset_version.digest,

@@ -200,10 +200,19 @@ def _death(run: Run, job: Job) -> str:
     if not job.was_killed:
         return end
     killed = f"{end}: it was killed, which is what the system does when memory runs out"
+    helps = _memory_knobs(run)
+    return f"{killed}. What helps: {helps}" if helps else killed
+
+
+def _memory_knobs(run: Run) -> str:
+    """What to lower; empty where it cannot be told. Whatever goes wrong here, the run must still end with its reason."""
     try:
-        return f"{killed}. What helps: {resolve(run.recipe, run.config).memory_knobs()}"
+        return resolve(run.recipe, run.config).memory_knobs()
     except ConfigInvalid:  # launched by an older version: its knobs may have other names now
-        return killed
+        return ""
+    except Exception:
+        logger.exception("the recipe %r cannot tell what to lower", run.recipe)
+        return ""
 
 
 def _kill(client: RayClient | None, run: Run) -> None:

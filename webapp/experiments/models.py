@@ -47,9 +47,6 @@ class Run(models.Model):
     config = models.JSONField()  # resolved: every default filled in
     dataset_version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.PROTECT, related_name="runs")
     model = models.ForeignKey("inference.RegisteredModel", on_delete=models.PROTECT, related_name="runs")
-    teacher = models.ForeignKey(
-        "inference.RegisteredModel", null=True, blank=True, on_delete=models.PROTECT, related_name="taught_runs"
-    )
     forked_from = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="forks")
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     state_reason = models.TextField(blank=True)
@@ -91,6 +88,34 @@ class Run(models.Model):
     @property
     def is_over(self) -> bool:
         return self.state in TERMINAL_STATES
+
+
+class RunSlot(models.Model):
+    """A row that the config of a run names: the model or the version of a judge that stands at `path` in it. The base model
+    is one of them (`Run.model`)."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="slots")
+    role = models.CharField(max_length=40)
+    path = models.CharField(max_length=120)
+    model = models.ForeignKey(
+        "inference.RegisteredModel", null=True, blank=True, on_delete=models.PROTECT, related_name="run_slots"
+    )
+    judge = models.ForeignKey(
+        "judging.JudgeVersion", null=True, blank=True, on_delete=models.PROTECT, related_name="run_slots"
+    )
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "path"], name="one_row_per_slot"),
+            models.CheckConstraint(
+                condition=models.Q(model__isnull=False, judge__isnull=True)
+                | models.Q(model__isnull=True, judge__isnull=False),
+                name="a_slot_holds_one_row",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.model or self.judge}"
 
 
 class MetricPoint(models.Model):

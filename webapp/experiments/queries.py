@@ -1,12 +1,14 @@
 """Reads: lists, charts, histograms, rollouts, log. Every answer is bounded, however long a run has become."""
 
 import json
+from collections import Counter
 from typing import Any
 
 from django.db import connection
 from django.db.models import Count, Prefetch, QuerySet
 
 from webapp.datasets.models import VersionMember
+from webapp.inference.models import RegisteredModel
 
 from . import declared, shapes
 from .models import Artifact, Experiment, LogLine, MetricPoint, Run, RunQuerySet
@@ -175,6 +177,18 @@ def compare(rows: list[Run], keys: list[str], max_points: int = 300) -> dict[str
         "curves": {str(run_id): found["curves"] for run_id, found in per_run.items()},
         "keys": sorted({key for found in per_run.values() for key in found["keys"]}),
     }
+
+
+def models_by_role(run: Run) -> dict[str, RegisteredModel]:
+    """What the run loads. Where several slots share a role, it names the first, and each stands under its path as well."""
+    slots = list(run.slots.filter(model__isnull=False).select_related("model__base").order_by("id"))
+    shared = {role for role, n in Counter(slot.role for slot in slots).items() if n > 1}
+    found: dict[str, RegisteredModel] = {}
+    for slot, model in ((slot, slot.model) for slot in slots):
+        if model is not None:
+            found.setdefault(slot.role, model)
+            found |= {slot.path: model} if slot.role in shared else {}
+    return found
 
 
 def top_keys(rows: list[Run]) -> list[str]:

@@ -15,7 +15,7 @@ from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
 
 from . import broadcasts, checks, tokens
-from .models import Experiment, Run
+from .models import Experiment, Run, RunSlot
 from .states import OVER, State, move
 
 
@@ -87,7 +87,6 @@ def _create(
         config=plan.config,
         dataset_version=version,
         model=plan.model,
-        teacher=plan.teacher,
         forked_from=forked_from,
         steps_total=plan.steps,
         created_by=membership.user,
@@ -95,6 +94,9 @@ def _create(
         next_try_at=timezone.now(),
     )
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run))
+    RunSlot.objects.bulk_create(
+        RunSlot(run=run, role=slot.role, path=slot.path, model=slot.model, judge=slot.judge) for slot in plan.slots
+    )
     audit.record(membership, membership.user, "run.launch", run, recipe=run.recipe, name=str(run))
     enqueue("workers.runs.launch", run.id)
     run.refresh_from_db(from_queryset=Run.objects.with_names())

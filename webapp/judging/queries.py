@@ -11,6 +11,7 @@ from django.db.models import Count, Prefetch, QuerySet
 from trainer.contracts import Example
 from trainer.judges.calls import Call, expand, sample_keys
 from trainer.judges.inputs import InputProblem, JudgeInput
+from webapp.core.numbers import whole
 from webapp.datasets.models import DatasetVersion, VersionMember
 
 from .models import Judge, JudgeVersion, Trial, Verdict
@@ -39,6 +40,14 @@ def usable_versions(workspace_id: int, kinds: Iterable[str]) -> QuerySet[JudgeVe
     rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__kind__in=kinds)
     rows = rows.filter(judge__archived_at=None, endpoint__archived_at=None)
     return rows.select_related("judge", "endpoint").order_by("judge__name", "-number")
+
+
+def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
+    """The version that is written `Grader v2`: of a judge on the list whose endpoint is there."""
+    name, _, number = text.rpartition(" v")
+    rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
+    rows = rows.filter(judge__archived_at=None, endpoint__archived_at=None)
+    return rows.select_related("judge", "endpoint").first()
 
 
 def states(version: JudgeVersion) -> dict[str, int]:

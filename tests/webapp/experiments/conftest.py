@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 from django.test import Client
 
-from trainer.contracts import Criterion, Message, Rubric
+from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
 from webapp.experiments import checks, commands, services, tokens
@@ -16,10 +16,17 @@ from webapp.inference.models import RegisteredModel
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).isoformat()
 
 
-def make_version(membership, name="demo", train=3, heldout=2, rubrics=True, state="frozen") -> DatasetVersion:
+VERIFIER = VerifierSpec(name="must_contain", args={"texts": ["red"]})
+
+
+def make_version(
+    membership, name="demo", train=3, heldout=2, rubrics=True, state="frozen", verifier=VERIFIER
+) -> DatasetVersion:
     dataset = Dataset.objects.create(workspace=membership.workspace, name=name)
     version = DatasetVersion.objects.create(dataset=dataset, number=1, state=state, digest="d" * 64)
-    rubric = Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3),)) if rubrics else None
+    rubric = (
+        Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3, verifier=verifier),)) if rubrics else None
+    )
     for i in range(train + heldout):
         split = "train" if i < train else "heldout"
         record = ExampleRecord(

@@ -49,8 +49,7 @@ def test_the_defaults_survive_a_round_through_the_browser(tree):
 def test_a_new_form_proposes_data_that_the_recipe_can_use(cast):
     make_version(cast.owner, "Answers", rubrics=False)
     scored = make_version(cast.owner, "Prompts")
-    scored.counts = {"verifiable_criteria": 5}
-    scored.save()
+    make_version(cast.owner, "Judged prompts", verifier=None)
     assert RunForm.blank(cast.researcher).dataset == f"{scored.dataset_id}:1"
     assert RunForm.blank(cast.researcher, dataset="Answers").dataset != f"{scored.dataset_id}:1", "asked for by name"
 

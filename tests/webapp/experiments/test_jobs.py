@@ -7,6 +7,7 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from trainer.config import PolicyConfig
 from webapp.experiments import jobs, services, tokens
 from webapp.experiments.models import LogLine, Run
 from webapp.localstack.places import write_facts
@@ -188,6 +189,17 @@ def test_a_process_that_was_killed_may_have_wanted_memory_and_the_page_says_what
     assert fresh(run).state == "failed"
     assert "what the system does when memory runs out" in fresh(run).state_reason
     assert "lower optim.micro_batch_tokens (now 1024)" in fresh(run).state_reason
+
+
+def test_a_killed_run_ends_even_where_its_recipe_cannot_say_what_to_lower(live, run, ray, monkeypatch):
+    def broken(self):
+        raise AttributeError("no such knob")
+
+    monkeypatch.setattr(PolicyConfig, "memory_knobs", broken)
+    ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=137)
+    jobs.watch()
+    assert fresh(run).state == "failed"
+    assert fresh(run).state_reason.endswith("what the system does when memory runs out")
 
 
 def test_a_job_that_ray_forgot_ends_its_run(live, run, ray):

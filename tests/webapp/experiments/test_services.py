@@ -165,12 +165,12 @@ def test_a_double_click_launches_one_run(launch):
     assert Run.objects.count() == 1
 
 
-def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(launch, version):
-    version.counts = {"examples": 5, "criteria": 5, "verifiable_criteria": 0}
-    version.save()
+def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(launch, cast):
+    make_version(cast.owner, name="judged", verifier=None)
     with pytest.raises(ConfigInvalid) as caught:
-        launch()
-    assert [(p.path, "verifier" in p.message) for p in caught.value.problems] == [("dataset", True)]
+        launch(dataset=checks.DatasetChoice(name="judged"))
+    (problem,) = caught.value.problems
+    assert problem.path == "dataset" and "5 prompts with a criterion that has no verifier left out" in problem.message
     assert not Run.objects.exists()
 
 

@@ -154,7 +154,12 @@ def test_pages_carry_no_inline_script_or_style(launch, page):
 
 
 def test_the_new_run_form_takes_the_dataset_that_one_came_from(cast, page, version, model):
-    other = make_version(cast.owner, name="zebras & co")  # would not be the first of the list
-    assert page.get("/runs/new").context["form"].dataset == f"{version.dataset_id}:1"
-    assert page.get("/runs/new", {"dataset": "zebras & co"}).context["form"].dataset == f"{other.dataset_id}:1"
-    assert page.get("/runs/new", {"dataset": "gone"}).context["form"].dataset == f"{version.dataset_id}:1"
+    newest = make_version(cast.owner, name="zebras & co")
+
+    def proposed(**query) -> str:
+        return page.get("/runs/new", {"recipe": "policy", **query}).context["form"].dataset
+
+    assert proposed() == f"{newest.dataset_id}:1", "the newest that fits"
+    for named in ("demo", f"{version.dataset_id}:1"):
+        assert proposed(dataset=named) == f"{version.dataset_id}:1"
+    assert proposed(dataset="gone") == proposed(dataset="9:0") == f"{newest.dataset_id}:1"

@@ -1,0 +1,46 @@
+"""What a form offers: versions of datasets, models, experiments; and which of them it begins with."""
+
+from django.db.models import QuerySet
+
+from trainer.config import Recipe
+from webapp.core.numbers import whole
+from webapp.datasets import training
+from webapp.datasets.models import DatasetVersion
+
+from .fit import fit
+
+MOST_TRIED = 50  # datasets looked at for one that fits
+
+
+def versions(workspace_id: int) -> QuerySet[DatasetVersion]:
+    """The workspace's versions with their datasets: by name, newest first."""
+    found = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
+    return found.order_by("dataset__name", "-number")
+
+
+def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
+    """`demo` is the newest version of the dataset of this name, `7:2` version 2 of dataset 7; None for anything else."""
+    rows = versions(workspace_id)
+    dataset, _, number = text.partition(":")
+    if (which := whole(dataset)) is not None and (version := whole(number, 9)) is not None:
+        return rows.filter(dataset_id=which, number=version).first()
+    return rows.filter(dataset__name=text).first() if text else None
+
+
+def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
+    """The newest version of the newest dataset that the recipe can train on; of the newest dataset where none is known to.
+
+    Large versions that nobody has counted yet are not waited for.
+    """
+    newest = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
+    rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])
+    budget = training.AT_ONCE
+    for row in rows:
+        if training.kept(row) is None:
+            budget -= row.counts.get("examples", 0)
+            if budget < 0:
+                continue
+        counts = training.counted(row)
+        if (found := fit(recipe, counts)).ok and found.held_out:
+            return row
+    return rows[0] if rows else None
