@@ -155,7 +155,9 @@ def imported() -> set[str]:
 
 def test_what_is_wanted_is_used_and_what_is_imported_is_wanted(imported):
     wanted = {canonicalize_name(requirement.name) for requirement in pins.wanted(WANTED)}
-    assert wanted == (imported & {pin.name for pin in pins.pins(LOCK)}) | UNIMPORTED.keys()
+    used = (imported & {pin.name for pin in pins.pins(LOCK)}) | UNIMPORTED.keys()
+    assert used - wanted == set(), "imported, and no line in requirements.in names it"
+    assert wanted - used == set(), "named in requirements.in, and nothing uses it"
 
 
 def test_what_is_not_imported_is_where_the_table_says():
