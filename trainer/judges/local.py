@@ -38,7 +38,7 @@ def wording(spec: BaseSpec) -> str:
 
 @dataclass(frozen=True)
 class LocalTarget:
-    """`command` starts the process, in `folder`; `model` is a directory or hub id. `wording` names the templates asked with.
+    """`command` starts the process, in `folder`; `model` is a directory or hub id, `adapters` are laid on it. `wording` names the templates asked with.
 
     `yes_no`: every request asks whether a statement is true, and gets the probability instead of a text.
     """
@@ -49,6 +49,7 @@ class LocalTarget:
     yes_no: bool
     wording: str = ""
     prices: Prices | None = None
+    adapters: Sequence[str] = ()
 
     @property
     def concurrency(self) -> int:
@@ -67,7 +68,8 @@ class LocalClient:
         self._ready = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        command = [*self.target.command, "--model", self.target.model, "--in", "-", "--out", "-"]
+        adapters = [part for folder in self.target.adapters for part in ("--adapter", folder)]
+        command = [*self.target.command, "--model", self.target.model, *adapters, "--in", "-", "--out", "-"]
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = await asyncio.create_subprocess_exec(

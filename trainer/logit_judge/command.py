@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TextIO
 
 from .calls import LocalCall, answered, read_calls
@@ -26,6 +27,9 @@ def judge_local(arguments: list[str]) -> int:
     """
     parser = argparse.ArgumentParser(prog="python -m trainer judge-local", description=judge_local.__doc__)
     parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
+    parser.add_argument(
+        "--adapter", action="append", default=[], help="folder of an adapter laid on the model; in order"
+    )
     parser.add_argument("--calibration", type=Path, help="made by judge-calibrate; else the one shipped for the model")
     parser.add_argument("--in", dest="calls", required=True, help="calls, JSON Lines, or -")
     parser.add_argument("--out", dest="verdicts", required=True, help="verdicts, JSON Lines, appended to, or -")
@@ -33,7 +37,8 @@ def judge_local(arguments: list[str]) -> int:
     from trainer.inference.models import ModelInvalid
 
     try:
-        return _serve(options)
+        with TemporaryDirectory(prefix="touchstone-judge-") as folder:
+            return _serve(options, Path(folder) / "merged")
     except (ModelInvalid, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -85,11 +90,11 @@ def calibrated(model: str, rows: list[dict[str, Any]], verdicts: str, seed: int 
     return calibrate(margins, met, items, seed=seed, **named)
 
 
-def _serve(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace, merged: Path) -> int:
     piped = options.verdicts == "-"
     known: set[str] = set() if piped else _resume(Path(options.verdicts))
     calls, total = _input(options.calls, known)
-    directory = _directory(options.model)
+    directory = _merged(options.model, options.adapter, merged) if options.adapter else _directory(options.model)
     from .answering import Answering  # loads torch: what is wrong is said before
     from .calibration import Calibration
 
@@ -118,6 +123,14 @@ def _directory(model: str) -> Path:
     directory = Path(model).absolute() if Path(model).exists() else model_directory(model)
     check_directory(directory)
     return directory
+
+
+def _merged(model: str, adapters: list[str], folder: Path) -> Path:
+    """The model with its adapters, written to `folder` for the time of this process. Raises ModelInvalid."""
+    from trainer.contracts import ModelSource
+    from trainer.inference.adapters import whole_directory
+
+    return whole_directory(ModelSource(path=str(_directory(model)), adapters=tuple(adapters)), folder)
 
 
 def _progress(tell: TextIO, done: int, total: int | None, started: float) -> None:

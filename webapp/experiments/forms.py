@@ -18,6 +18,7 @@ from . import checks, choices, services
 from .models import Experiment, Run
 
 MAX_CHOICES = 200
+MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
 
 
@@ -121,6 +122,12 @@ class RunForm:
         amounts = RECIPES[self.recipe].schema.amounts(self.raw)
         return [{"label": each.label, "value": _count(each.value), "how": each.how} for each in amounts]
 
+    def fill(self, given: Mapping[str, str]) -> None:
+        """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out."""
+        for path, text in given.items():
+            if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
+                _put(self.raw, path.split("."), text)
+
     def check(self) -> bool:
         """Fills `problems`; True if a run could be launched as it stands."""
         if "json" in self.problems:
@@ -194,6 +201,26 @@ def _list_at(raw: Any, path: str) -> list[Any] | None:
     for part in path.split("."):
         node = node.get(part) if isinstance(node, dict) else None
     return node if isinstance(node, list) else None
+
+
+def _put(raw: dict[str, Any], path: list[str], text: str) -> None:
+    """Sets the text at its place; a number in the path is an item of a list, which is made where there is none."""
+    node: Any = raw
+    for part, following in zip(path, [*path[1:], ""], strict=True):
+        value: Any = text if not following else ([] if following.isdigit() else {})
+        if isinstance(node, dict):
+            found = node.get(part)
+            keep = following and isinstance(found, type(value))
+            node[part] = found if keep else value
+            node = node[part]
+        elif isinstance(node, list) and part == "0":
+            if not node:
+                node.append(value)
+            elif not isinstance(node[0], type(value)):
+                node[0] = value
+            node = node[0]
+        else:
+            return
 
 
 def _paths(group: Group) -> set[str]:

@@ -57,6 +57,7 @@ def run_new(request: HttpRequest) -> HttpResponseBase:
         membership, request.GET.get("recipe", "policy"), request.GET.get("dataset", "")[:120].replace("\0", "")
     )
     form.experiment = request.GET.get("experiment", "")[:120]
+    form.fill({path[3:]: value for path, value in request.GET.items() if path.startswith("at.")})
     return render(request, "experiments/run_new.html", {"form": form})
 
 

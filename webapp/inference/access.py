@@ -25,7 +25,10 @@ def model_write(membership: Membership, model_id: int) -> RegisteredModel:
 
 
 def _model(membership: Membership, model_id: int) -> RegisteredModel:
-    found = RegisteredModel.objects.filter(workspace_id=membership.workspace_id, id=model_id).first()
+    rows = RegisteredModel.objects.select_related(
+        "base", "artifact__run__experiment", "artifact__run__dataset_version__dataset"
+    )
+    found = rows.filter(workspace_id=membership.workspace_id, id=model_id).first()
     if found is None:
         raise Http404("no such model")
     return found

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
 from ninja import Path, Router, Schema, Status
 from pydantic import Field
 
@@ -11,29 +12,66 @@ from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.archive import respond
+from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from . import access, queries, services
-from .models import RegisteredModel
+from . import access, files, queries, services, shapes
 
 router = Router(tags=["models"])
 Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
 
 
+class ModelName(Schema):
+    id: int
+    name: str
+
+
+class ModelRun(Schema):
+    id: int
+    name: str
+    experiment: str
+    step: int
+
+
 class ModelOut(Schema):
     id: int
     name: str
-    source: str
+    source: str = Field(description="local, hub or run")
     path: str
     description: str
     facts: dict[str, Any]
+    role: str = Field(description="What a run has trained it to be; empty where none has")
+    format: str = Field(description="hf (a whole model) or peft (an adapter for its base)")
+    head: str = Field(description="lm (writes text) or scalar (scores text)")
+    base: ModelName | None
+    digest: str
+    run: ModelRun | None
+    present: bool | None = Field(description="Whether the files of a run's model are there; null for other models")
     created_at: datetime
+    archived_at: datetime | None
 
 
 class ModelList(Schema):
     items: list[ModelOut]
     next: str | None
+
+
+class ModelFileOut(Schema):
+    path: str
+    bytes: int
+    digest: str = Field(description="SHA-256")
+
+
+class ModelFiles(Schema):
+    items: list[ModelFileOut]
+    next: None = None
+
+
+class ModelChange(Schema):
+    name: str | None = Field(None, max_length=120)
+    description: str | None = Field(None, max_length=20_000)
 
 
 class ModelIn(Schema):
@@ -72,20 +110,63 @@ class TryOut(Schema):
     note: str
 
 
-@router.get("/models", response=ModelList, summary="The models that runs may start from, newest first")
-def list_models(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    return page(queries.models(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
+@router.get("/models", response=ModelList, summary="The models that are offered where one is chosen, newest first")
+def list_models(
+    request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False
+) -> dict[str, Any]:
+    rows = queries.models(access.may_read(require(request)).workspace_id, archived=archived)
+    found = page(rows, cursor, limit, "-id")
+    return {"items": [shapes.model(row) for row in found.items], "next": found.next}
 
 
 @router.post("/models", response={201: ModelOut}, summary="Register a local directory or a hub id")
-def register(request: HttpRequest, payload: ModelIn) -> Status[RegisteredModel]:
+def register(request: HttpRequest, payload: ModelIn) -> Status[dict[str, Any]]:
     membership = access.may_write(require(request))
-    return Status(201, services.register(membership, **payload.model_dump()))
+    return Status(201, shapes.model(services.register(membership, **payload.model_dump())))
 
 
 @router.get("/models/{int:model_id}", response=ModelOut, summary="One model")
-def get_model(request: HttpRequest, model_id: Id) -> RegisteredModel:
-    return access.model_read(require(request), model_id)
+def get_model(request: HttpRequest, model_id: Id) -> dict[str, Any]:
+    return shapes.model(access.model_read(require(request), model_id))
+
+
+@router.patch("/models/{int:model_id}", response=ModelOut, summary="Rename a model, or describe it")
+def change_model(request: HttpRequest, model_id: Id, payload: ModelChange) -> dict[str, Any]:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.change_model(membership, row, name=payload.name, description=payload.description)
+    return shapes.model(row)
+
+
+@router.post("/models/{int:model_id}/archive", response=ModelOut, summary="Offer a model no longer; its files stay")
+def archive_model(request: HttpRequest, model_id: Id) -> dict[str, Any]:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.archive_model(membership, row)
+    return shapes.model(row)
+
+
+@router.post("/models/{int:model_id}/restore", response=ModelOut, summary="Offer an archived model again")
+def restore_model(request: HttpRequest, model_id: Id) -> dict[str, Any]:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.restore_model(membership, row)
+    return shapes.model(row)
+
+
+@router.get("/models/{int:model_id}/files", response=ModelFiles, summary="The files of a model that a run has trained")
+def model_files(request: HttpRequest, model_id: Id) -> dict[str, Any]:
+    return {"items": files.listed(access.model_read(require(request), model_id))}
+
+
+@router.get(
+    "/models/{int:model_id}/download",
+    summary="The folder of a model that a run has trained",
+    openapi_extra=sends("application/x-tar", ranges=True),
+)
+def download_model(request: HttpRequest, model_id: Id) -> HttpResponseBase:
+    """An uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
+    return respond(request, files.download(access.model_read(require(request), model_id)))
 
 
 @router.delete("/models/{int:model_id}", response={204: None}, summary="Take an unused model off the list")

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid
 
@@ -45,7 +46,8 @@ def endpoint_new(request: HttpRequest) -> HttpResponseBase:
     kind = request.GET.get("kind", Endpoint.Kind.CHAT)
     if kind not in KINDS:
         raise Http404("no such kind")
-    form = _form(membership, kind, request)
+    chosen = request.GET.get("registered_model", "")
+    form = _form(membership, kind, request, {"registered_model": whole(chosen)} if chosen else None)
     if request.method == "POST" and form.is_valid():
         try:
             made = services.create_endpoint(membership, kind, **form.fields_given())

@@ -3,6 +3,7 @@ from typing import Any
 from django import forms
 
 from .models import Endpoint, RegisteredModel
+from .queries import usable
 
 
 class ModelForm(forms.Form):
@@ -13,6 +14,11 @@ class ModelForm(forms.Form):
         label="Directory or hub id",
         help_text="An absolute directory on the server with config.json, safetensors and a tokenizer, or owner/name.",
     )
+    description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)
+
+
+class ModelAboutForm(forms.Form):
+    name = forms.CharField(max_length=120, help_text="What runs call it. Configs of earlier runs keep the old name.")
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)
 
 
@@ -82,13 +88,12 @@ class ChatForm(Priced):
 
 class LocalForm(Priced):
     registered_model = forms.ModelChoiceField(
-        RegisteredModel.objects.none(), label="Model", help_text="Its weights are loaded by a job of the Ray cluster."
+        RegisteredModel.objects.none(), label="Model", help_text="The worker loads its weights in a process of its own."
     )
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        rows = RegisteredModel.objects.filter(workspace_id=workspace_id).order_by("name")
-        self.fields["registered_model"].queryset = rows
+        self.fields["registered_model"].queryset = usable(workspace_id).order_by("name")
 
     def fields_given(self) -> dict[str, Any]:
         given = super().fields_given()

@@ -4,12 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
 
 from trainer.contracts import ModelSource
 
 from .models import Endpoint, EndpointCheck, RecordedOutput, RegisteredModel
+
+MOST_RELATED = 20
 
 
 def models(workspace_id: int, *, archived: bool | None = None) -> QuerySet[RegisteredModel]:
@@ -44,6 +47,38 @@ def missing_folder(model: RegisteredModel) -> str:
             return row.path
         row = row.base if row.format == RegisteredModel.Format.PEFT else None
     return ""
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """Where a model comes from and what rests on it. `run` and `version` are None where no run of ours has made it."""
+
+    run: Any
+    step: int | None
+    version: Any
+    runs: list[Any]
+    taught: list[Any]
+    derived: list[RegisteredModel]
+    endpoints: list[Endpoint]
+
+    @property
+    def is_used(self) -> bool:
+        return bool(self.runs or self.taught or self.derived or self.endpoints)
+
+
+def lineage(model: RegisteredModel) -> Lineage:
+    """The newest MOST_RELATED of each. Needs `artifact.run` loaded with the row."""
+    artifact = getattr(model, "artifact", None)
+    run = artifact.run if artifact is not None else None
+    return Lineage(
+        run,
+        artifact.step if artifact is not None else None,
+        run.dataset_version if run is not None else None,
+        list(model.runs.select_related("experiment").order_by("-id")[:MOST_RELATED]),
+        list(model.taught_runs.select_related("experiment").order_by("-id")[:MOST_RELATED]),
+        list(model.derived.order_by("-id")[:MOST_RELATED]),
+        list(model.endpoints.order_by("-id")[:MOST_RELATED]),
+    )
 
 
 def endpoints(workspace_id: int, *, archived: bool = False) -> QuerySet[Endpoint]:

@@ -12,11 +12,12 @@ from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.archive import respond
 from webapp.core.paging import page
-from webapp.core.problems import Conflict, Invalid
+from webapp.core.problems import Conflict, Invalid, Problem
 
-from . import access, queries, services
-from .forms import ModelForm
+from . import access, files, queries, services, uses
+from .forms import ModelAboutForm, ModelForm
 
 MAX_TRIED = 100_000  # characters
 
@@ -25,12 +26,14 @@ MAX_TRIED = 100_000  # characters
 @require_GET
 def models(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
+    archived = request.GET.get("archived") == "1"
     try:
-        found = page(queries.models(membership.workspace_id), request.GET.get("cursor"), 50, "-id")
+        rows = queries.models(membership.workspace_id, archived=archived)
+        found = page(rows, request.GET.get("cursor"), 50, "-id")
     except Invalid:
         return redirect("models")
-    context = {"rows": found.items, "next": found.next, "may_write": membership.may(Role.RESEARCHER)}
-    return render(request, "models/models.html", context)
+    context = {"rows": found.items, "next": found.next, "archived": archived}
+    return render(request, "models/models.html", {**context, "may_write": membership.may(Role.RESEARCHER)})
 
 
 @member(Role.RESEARCHER)
@@ -54,8 +57,58 @@ def model_new(request: HttpRequest) -> HttpResponseBase:
 def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.model_read(membership, model_id)
-    context = {"model": row, "run_count": row.runs.count(), "may_write": membership.may(Role.RESEARCHER)}
+    context = {
+        "model": row,
+        "present": files.is_there(row),
+        "files": files.listed(row),
+        "card": files.card(row),
+        "uses": uses.of(row),
+        "lineage": queries.lineage(row),
+        "may_write": membership.may(Role.RESEARCHER),
+    }
     return render(request, "models/model.html", context)
+
+
+@member(Role.REVIEWER)
+@require_GET
+def model_download(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    row = access.model_read(require(request), model_id)
+    try:
+        return respond(request, files.download(row))
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("model", model_id)
+
+
+@member(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def model_edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    form = ModelAboutForm(request.POST or None, initial={"name": row.name, "description": row.description})
+    if request.method == "POST" and form.is_valid():
+        try:
+            services.change_model(membership, row, **form.cleaned_data)
+        except Invalid as problem:
+            for field, reason in problem.fields.items():
+                form.add_error(field, reason)
+        else:
+            return redirect("model", model_id)
+    context = {"form": form, "model": access.model_read(membership, model_id)}
+    return render(request, "models/model_edit.html", context, status=422 if form.is_bound else 200)
+
+
+@member(Role.RESEARCHER)
+@require_POST
+def model_act(request: HttpRequest, model_id: int) -> HttpResponseBase:
+    """Archive or restore."""
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    act = {"archive": services.archive_model, "restore": services.restore_model}.get(request.POST.get("action", ""))
+    if act is None:
+        raise Http404("no such action")
+    act(membership, row)
+    return redirect("model", model_id)
 
 
 @member(Role.RESEARCHER)

@@ -58,7 +58,7 @@ def test_a_delivery_that_comes_twice_registers_once(trainer, run):
 def test_a_resumed_run_renews_its_row_and_keeps_the_name_given_to_it(trainer, run, cast):
     trainer.post(output(trainer))
     (row,) = made(run)
-    registry.rename_model(cast.researcher, row, "Our best")
+    registry.change_model(cast.researcher, row, name="Our best")
     Run.objects.filter(id=run.id).update(state="failed")
     run.refresh_from_db()
     again = Trainer(services.resume(cast.researcher, run))

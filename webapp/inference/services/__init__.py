@@ -12,7 +12,7 @@ from .endpoints import (
     restore,
 )
 from .recorded import add_recorded
-from .registry import add_output, archive_model, delete, register, rename_model, renew_output, restore_model
+from .registry import add_output, archive_model, change_model, delete, register, renew_output, restore_model
 from .sharing import EndpointShare
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "archive",
     "archive_model",
     "change_endpoint",
+    "change_model",
     "create_endpoint",
     "delete",
     "endpoint_target",
@@ -29,7 +30,6 @@ __all__ = [
     "mark_used",
     "note_troubles",
     "register",
-    "rename_model",
     "renew_output",
     "restore",
     "restore_model",

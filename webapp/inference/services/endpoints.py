@@ -15,7 +15,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.sealed import Unreadable, seal, unseal
-from webapp.inference import addresses
+from webapp.inference import addresses, queries
 from webapp.inference.models import Endpoint, RegisteredModel
 
 from .registry import named
@@ -163,6 +163,10 @@ def _registered(endpoint: Endpoint, model_id: int | None) -> RegisteredModel:
     found = RegisteredModel.objects.filter(workspace=endpoint.workspace, id=model_id).first() if model_id else None
     if found is None:
         raise Invalid("Which model?", {"registered_model": "must be a model of this workspace"})
+    if found.head != RegisteredModel.Head.LM:
+        raise Invalid(
+            "Which model?", {"registered_model": f"{found.name} scores texts and cannot answer a judge's questions"}
+        )
     return found
 
 
@@ -222,14 +226,23 @@ def endpoint_target(endpoint: Endpoint) -> Target:
 def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarget:
     """How to ask an endpoint of kind local, in a process that the worker starts. See LocalTarget for the arguments.
 
-    Raises Conflict for an endpoint that is archived or of another kind.
+    Raises Conflict for an endpoint that is archived or of another kind, EndpointProblem where files of a run are gone.
     """
     _in_use(endpoint)
     model = endpoint.registered_model
     if endpoint.kind != Kind.LOCAL or model is None:
         raise Conflict(f"The endpoint {endpoint.name} has no weights here: it is of kind {endpoint.kind}.", "not_local")
+    if gone := queries.missing_folder(model):
+        raise EndpointProblem("down", f"the files of the model {model.name} are gone: there is no folder {gone}")
+    loaded = queries.source(model)
     return LocalTarget(
-        settings.JUDGE_COMMAND, str(settings.BASE_DIR), model.path, yes_no, wording=wording, prices=prices(endpoint)
+        settings.JUDGE_COMMAND,
+        str(settings.BASE_DIR),
+        loaded.path,
+        yes_no,
+        wording=wording,
+        prices=prices(endpoint),
+        adapters=loaded.adapters,
     )
 
 

@@ -134,16 +134,24 @@ def _free_names(stem: str, ending: str) -> Iterator[str]:
         yield stem[: MAX_NAME - len(last)] + last
 
 
-def rename_model(membership: Membership, model: RegisteredModel, name: str) -> None:
-    """Configs of runs that began with it keep the old name, and their rows keep the model. Raises Invalid at `name`."""
-    name = named(name, "model")
+def change_model(
+    membership: Membership, model: RegisteredModel, *, name: str | None = None, description: str | None = None
+) -> None:
+    """Changes what is given. Configs of runs that began with it keep the old name, and their rows the model.
+
+    Raises Invalid at `name`.
+    """
+    before = model.name
+    if name is not None:
+        model.name = named(name, "model")
+    if description is not None:
+        model.description = description
     try:
         with transaction.atomic():
-            RegisteredModel.objects.filter(pk=model.pk).update(name=name)
-            audit.record(membership, membership.user, "model.renamed", model, name=name, before=model.name)
+            model.save(update_fields=["name", "description"])
+            audit.record(membership, membership.user, "model.changed", model, name=model.name, before=before)
     except IntegrityError as error:
         raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error
-    model.name = name
 
 
 @transaction.atomic

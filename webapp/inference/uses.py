@@ -1,0 +1,47 @@
+"""What a model can be used as, and the form that is then filled in."""
+
+from dataclasses import dataclass
+from urllib.parse import urlencode
+
+from django.urls import reverse
+
+from trainer.config import RECIPES
+from trainer.config.recipe import Slot
+
+from .models import RegisteredModel
+
+Head = RegisteredModel.Head
+SCORES = "reward_model"  # the role of a slot that takes a model with a scalar head too
+
+
+@dataclass(frozen=True)
+class Use:
+    title: str
+    words: str
+    icon: str
+    url: str
+
+
+def of(model: RegisteredModel) -> list[Use]:
+    """In the order in which people ask: train further, teach, reward, judge, write rubrics."""
+    found = [
+        _in_run(model, recipe.name, recipe.title, slot)
+        for recipe in RECIPES.values()
+        for slot in recipe.slots
+        if slot.kind == "model" and (model.head == Head.LM or slot.role == SCORES)
+    ]
+    if model.head == Head.LM:
+        local = reverse("endpoint_new") + "?" + urlencode({"kind": "local", "registered_model": model.pk})
+        found.append(Use("Judge", "an endpoint that a judge asks", "scale", local))
+        found.append(Use("Rubric writer", "an endpoint that a judge of rubrics asks", "pencil", local))
+    return found
+
+
+def _in_run(model: RegisteredModel, recipe: str, title: str, slot: Slot) -> Use:
+    words = {"base": "Base", "teacher": "Teacher", SCORES: "Reward"}
+    path = slot.path.replace("*", "0")
+    given = {"recipe": recipe, f"at.{path}": model.name}
+    if slot.when:
+        owner = path.rpartition(".")[0]
+        given[f"at.{owner}.{slot.when[0]}" if owner else f"at.{slot.when[0]}"] = slot.when[1][0]
+    return Use(words.get(slot.role, slot.role.capitalize()), title, "play", f"{reverse('run_new')}?{urlencode(given)}")
