@@ -88,16 +88,17 @@ def _slot(membership: Membership, slot: ResolvedSlot, problems: list[FieldProble
             reason = f"no judge version is called {slot.name!r}; name it with its version, such as 'Grader v2'"
             problems.append(FieldProblem(slot.path, reason))
         return FilledSlot(slot.role, slot.path, judge=judge)
-    return FilledSlot(slot.role, slot.path, model=_model(membership, slot.path, slot.name, problems))
+    return FilledSlot(slot.role, slot.path, model=_model(membership, slot, problems))
 
 
-def _model(membership: Membership, field: str, name: str, problems: list[FieldProblem]) -> RegisteredModel | None:
+def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> RegisteredModel | None:
+    field, name = slot.path, slot.name
     found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
     if found is None:
         problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
     elif "model_type" in found.facts and (why := unsupported(found.facts["model_type"])):  # of the hub's, none is known
         problems.append(FieldProblem(field, why))
-    elif found.head != RegisteredModel.Head.LM:
+    elif found.head != RegisteredModel.Head.LM and slot.role != "reward_model":
         problems.append(FieldProblem(field, f"{name!r} scores texts and cannot write any"))
     elif gone := missing_folder(found):
         problems.append(FieldProblem(field, f"the files of {name!r} are gone: there is no folder {gone}"))

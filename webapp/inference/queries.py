@@ -57,13 +57,14 @@ class Lineage:
     step: int | None
     version: Any
     runs: list[Any]
-    taught: list[Any]
+    slots: list[Any]
+    """Rows of runs that use it otherwise than as their base: each has `run` and `role`."""
     derived: list[RegisteredModel]
     endpoints: list[Endpoint]
 
     @property
     def is_used(self) -> bool:
-        return bool(self.runs or self.taught or self.derived or self.endpoints)
+        return bool(self.runs or self.slots or self.derived or self.endpoints)
 
 
 def lineage(model: RegisteredModel) -> Lineage:
@@ -75,7 +76,7 @@ def lineage(model: RegisteredModel) -> Lineage:
         artifact.step if artifact is not None else None,
         run.dataset_version if run is not None else None,
         list(model.runs.select_related("experiment").order_by("-id")[:MOST_RELATED]),
-        list(model.taught_runs.select_related("experiment").order_by("-id")[:MOST_RELATED]),
+        list(model.run_slots.exclude(role="base").select_related("run__experiment").order_by("-id")[:MOST_RELATED]),
         list(model.derived.order_by("-id")[:MOST_RELATED]),
         list(model.endpoints.order_by("-id")[:MOST_RELATED]),
     )
