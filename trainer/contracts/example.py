@@ -71,11 +71,16 @@ class Preference(Record):
 
 
 class Example(Record):
-    """One row: a prompt and whatever is known about it. `key` is stable across versions of a dataset."""
+    """One row: a prompt and whatever is known about it. `key` is stable across versions of a dataset.
+
+    Examples of one `group` (a topic, a document, an author) stand on one side of the split; without a group, those with
+    the same prompt do.
+    """
 
     key: str = Field(min_length=1, max_length=200)
     prompt: tuple[Message, ...] = Field(min_length=1)
     split: Split | None = None
+    group: str = ""
     domain: str = ""
     source: str = ""
     tags: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 Annotators see no dataset: labels, other answers and the names of models would colour their judgement.
 """
 
+from collections.abc import Collection
 from typing import TypeVar
 
 from django.http import Http404
@@ -40,6 +41,14 @@ def version_read(membership: Membership, dataset_id: int, number: int | None = N
 
 def version_write(membership: Membership, dataset_id: int, number: int) -> DatasetVersion:
     return _version(may_write(membership), dataset_id, number)
+
+
+def versions_read(membership: Membership, ids: Collection[int]) -> list[DatasetVersion]:
+    """The versions with these ids, of whichever datasets; 404 where one is missing."""
+    wanted = set(ids)
+    rows = DatasetVersion.objects.filter(dataset__workspace_id=may_read(membership).workspace_id, pk__in=wanted)
+    found = list(rows.select_related("dataset"))
+    return _found(found if len(found) == len(wanted) else None, "version")
 
 
 def example_read(membership: Membership, example_id: int) -> Example:

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from .derived import COLUMNS
 
 Array = NDArray[Any]
-# codes into `values`, whole numbers, and numbers that may be missing (then NaN)
+# codes into `values`, whole numbers, numbers that may be missing (then NaN), and hashes of 64 bits
 CODED = ("split", "domain", "source", "marks", "verifiers")
 WHOLE = ("criteria_count", "preference_count", "response_count", "prompt_length", "constraints")
+HASHES = ("prompt_hash", "group_hash")
 REAL = ("response_length", "length_ratio", "strength", "agreement", "pass_rate")
-NAMES = (*CODED, *WHOLE, *REAL)
+NAMES = (*CODED, *WHOLE, *REAL, *HASHES)
 packed = itemgetter(*(list(COLUMNS).index(name) for name in NAMES))  # of the values of COLUMNS
 
 
@@ -36,6 +37,8 @@ def of(rows: Sequence[tuple[Any, ...]]) -> dict[str, Column]:
 def _column(name: str, cells: tuple[Any, ...]) -> Column:
     if name in REAL:
         return Column(np.array(cells, np.float32))  # None becomes NaN
+    if name in HASHES:
+        return Column(np.array(cells, np.int64))
     if name in WHOLE:
         return Column(np.array(cells, narrowest(max(cells))))
     book: dict[Any, int] = {}

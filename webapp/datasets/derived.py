@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from trainer.contracts import Example, Preference
 
 from . import search
+from .prompt_hashes import Hashes, hashes
 
 EXCERPT = 300
 MAX_LABEL = 200  # characters of a key, a domain or a source: short enough for an index
@@ -33,6 +34,8 @@ COLUMNS = {
     "digest": "text",
     "canonical": "text",
     "excerpt": "text",
+    "prompt_hash": "bigint",
+    "group_hash": "bigint",
     "split": LABEL,
     "domain": LABEL,
     "source": LABEL,
@@ -64,9 +67,11 @@ class Signs(NamedTuple):
 ANY = Signs()
 
 
-def columns(example: Example, canonical: str | bytes | None = None, signs: Signs = ANY) -> tuple[Any, ...]:
-    """The values of COLUMNS for one example; `canonical` is its canonical text, or that in UTF-8, where the caller has it
-    already. Raises ValueError when it holds what JSON or Postgres text cannot."""
+def columns(
+    example: Example, canonical: str | bytes | None = None, signs: Signs = ANY, known: Hashes | None = None
+) -> tuple[Any, ...]:
+    """The values of COLUMNS for one example; `canonical` is its canonical text, or that in UTF-8, and `known` its hashes,
+    where the caller has them already. Raises ValueError when it holds what JSON or Postgres text cannot."""
     canonical = example.canonical() if canonical is None else canonical
     criteria = example.rubric.criteria if example.rubric else ()
     verifiers = [criterion.verifier.name for criterion in criteria if criterion.verifier]
@@ -79,6 +84,7 @@ def columns(example: Example, canonical: str | bytes | None = None, signs: Signs
         example.digest_of(canonical),
         canonical,
         excerpt(asked),
+        *(hashes(example) if known is None else known),
         example.split or "",
         example.domain,
         example.source,

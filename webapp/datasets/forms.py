@@ -19,8 +19,14 @@ class ImportForm(forms.Form):
     heldout_percent = forms.IntegerField(
         label="Held out",
         min_value=0,
-        max_value=99,
+        max_value=100,
         required=False,
         help_text="Of examples that come without a split. Leave empty for what suits the format.",
+    )
+    group_by = forms.CharField(
+        label="Keep together",
+        max_length=80,
+        required=False,
+        help_text="Which examples stand on one side: leave empty for those with one prompt, or write domain, source or meta.NAME.",
     )
     keep_good = forms.BooleanField(label="Import the good lines even if others are malformed", required=False)

@@ -20,13 +20,12 @@ from webapp.core import audit, broadcast, locks
 from webapp.core.views import DATABASE_AWAY
 from webapp.webhooks.services import announce
 
-from . import elsewhere, loading, queries, versions
+from . import earlier_sides, elsewhere, leaks, loading, queries, versions
 from .importers import REGISTRY, Bundle, RowProblem, files_for
 from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
 from .reading import Reader, Ready, Sides
-from .sides import Rule
-from .splits import Splits
+from .split_rule import Settled
 from .taken import Taken, source
 
 logger = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ SMALL = 8_000_000  # bytes: a file up to this size is read in less time than a p
 TELL_EVERY_S = 0.5
 DEATHS = 3  # at one place, of the process that reads or by an error of ours, after which nobody tries again
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
-DEFAULT_HELDOUT_SHARE = 0.1
+PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
 Pieces = Generator[Ready, None, None]
 
 
@@ -119,20 +118,37 @@ def _said(error: Exception) -> str:
 
 
 def _carry(job: ImportJob) -> None:
+    """Reads the file, and reads it again where it puts a prompt on both sides: the side is settled then."""
     _unless_cancelled(job)
     bundle = Bundle(Path(job.file_path), job.file_name)
     importer = REGISTRY[job.format]
     names = files_for(bundle, importer)
-    taken = _left_by_an_earlier_worker(job, bundle) or _begin(job, bundle, names)
+    settled: dict[int, Settled] = {}
+    for _ in range(PASSES):
+        taken = _left_by_an_earlier_worker(job, bundle) or _begin(job, bundle, names)
+        loader = _filled(job, bundle, names, taken, settled)
+        found = loader.contradictions(names) if job.keep_good or not job.rejected_count else {}
+        if not found:
+            return _conclude(job, loader)
+        settled |= found
+        _start_over(job, taken)
+    raise RuntimeError(f"import {job.pk} puts prompts on both sides whatever is settled")
+
+
+def _filled(
+    job: ImportJob, bundle: Bundle, names: tuple[str, ...], taken: Taken, settled: dict[int, Settled]
+) -> Loader:
+    """The loader with every row of the file in it."""
     version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
     known = version.dataset if version.dataset.ready else None
-    rule = Rule(heldout_share(job, known), importer.splits == "file" and job.heldout_share is None)
+    target = earlier_sides.Target(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
+    rule = replace(earlier_sides.rule_of(job.format, known, target), settled=settled)
     reader = Reader(bundle.path, job.file_name, names, job.format, job.mapping, rule, taken)
     loader = Loader(version, taken)
-    before = Splits(known, rule).before if known else None  # else no key has an earlier side
+    before = partial(earlier_sides.of_keys, known) if known else None  # else no key has an earlier side
     with closing(_read(reader, before, bundle.size)) as ready:
         _take(job, taken, ready, names, loader)
-    _conclude(job, loader)
+    return loader
 
 
 def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, size: int) -> Pieces:
@@ -157,11 +173,15 @@ def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
     dataset = Dataset.every.get(versions=taken.version)
     if taken.source == source(bundle) and taken.latest == _latest(dataset) and loading.intact(taken):
         return taken
-    with transaction.atomic():
-        _discard(taken)
-        job.taken = {}
-        job.save(update_fields=["taken"])
+    _start_over(job, taken)
     return None
+
+
+@transaction.atomic
+def _start_over(job: ImportJob, taken: Taken) -> None:
+    _discard(taken)
+    job.taken = {}
+    job.save(update_fields=["taken"])
 
 
 def _discard(taken: Taken) -> None:
@@ -250,17 +270,10 @@ def _conclude(job: ImportJob, loader: Loader) -> None:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()
     _unless_cancelled(job, lock=True)  # only now: finishing a large version takes a while, and who cancels would wait
-    Dataset.every.filter(pk=version.dataset_id, ready=False).update(ready=True, heldout_share=heldout_share(job, None))
+    Dataset.every.filter(pk=version.dataset_id, ready=False).update(
+        ready=True, heldout_share=earlier_sides.share_of(job.format, None, job.heldout_share), group_by=job.group_by
+    )
     _finish(job, version, unchanged=not new)
-
-
-def heldout_share(job: ImportJob, dataset: Dataset | None) -> float | None:
-    """The share asked for, else the dataset's, else the default; None where the file's own splits stand."""
-    if job.heldout_share is not None:
-        return job.heldout_share
-    if REGISTRY[job.format].splits == "file":
-        return dataset.heldout_share if dataset else None
-    return dataset.heldout_share if dataset and dataset.heldout_share is not None else DEFAULT_HELDOUT_SHARE
 
 
 @transaction.atomic
@@ -291,7 +304,8 @@ def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> boo
 
 def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None:
     job.version, job.unchanged = version, unchanged
-    job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version)}
+    job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version), **_leaked(version)}
+    job.overlaps = leaks.of_version(version).json()
     job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
     job.save()
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)
@@ -304,6 +318,11 @@ def _repeated(job: ImportJob, version: DatasetVersion) -> dict[str, int]:
     """How many rows were there already, key and content: they count once, and are told."""
     repeated = job.rows_done - job.rejected_count - version.counts.get("examples", 0)
     return {"repeated": repeated} if repeated > 0 else {}
+
+
+def _leaked(version: DatasetVersion) -> dict[str, int]:
+    """How many prompts and groups stand on both sides, as an older release left them."""
+    return {"leaked": count} if (count := leaks.within(version).count) else {}
 
 
 def _lineage(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> dict[str, object]:

@@ -6,7 +6,7 @@ and what is there already is found first, and the rest is copied straight into i
 the version is filled, holds the narrow columns of all rows so far, by which the version is described in the end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from operator import add
 from typing import Any
@@ -16,16 +16,18 @@ from django.db import connection
 from django.utils import timezone
 from numpy.typing import NDArray
 
-from . import arrow, copying, packed, staging, versions, words
+from . import arrow, contradictions, copying, packed, staging, versions, words
 from .derived import COLUMNS
 from .models import Dataset, DatasetVersion
 from .reading import NARROW, Ready
 from .repeats import Repeat, Seen
+from .split_rule import Settled
 from .taken import Taken
 
 Kept = NDArray[np.bool_]
 PLACE = {"file": "int", "line": "bigint"}
-ROW = {**PLACE, **{name: COLUMNS[name] for name in NARROW}}
+GROUND = {"ground": "int"}  # of the side: see `split_rule`
+ROW = {**PLACE, **GROUND, **{name: COLUMNS[name] for name in NARROW}}
 EXAMPLE = ("id", "dataset_id", "created_at", *COLUMNS)
 MEMBER = ("version_id", "example_id", "position")
 PROVISIONAL = 2**31 - 1  # numbers of versions that are still filled count down from here
@@ -124,7 +126,8 @@ class Loader:
             kept[list(repeats)] = False
             count = int(kept.sum())
             lines = np.array(ready.lines, np.int64)[kept]
-            heads = copying.starts(len(ROW), np.full(count, ready.place.file, np.int32), lines)
+            grounds = np.array(ready.grounds, np.int32)[kept]
+            heads = copying.starts(len(ROW), np.full(count, ready.place.file, np.int32), lines, grounds)
             copying.copy(cursor, self._rows, ROW, map(add, heads, compress(ready.narrow, kept)))
             self.good += count
             if self.storing:
@@ -132,6 +135,11 @@ class Loader:
                 if self.packer:
                     self.packer.add(ids, ready.columns, kept)
         return list(repeats.values())
+
+    def contradictions(self, names: Sequence[str]) -> dict[int, Settled]:
+        """The prompts and groups that the rows put on both sides, each with the side that it should have; empty where there
+        are none. `names` are those of the files."""
+        return contradictions.settled(contradictions.InTable(self._rows), names)
 
     def _store(self, cursor: Any, ready: Ready, kept: Kept) -> words.Ids:
         """Stores the rows that are `kept` where their content is new, and lists them; returns their examples' ids, one of

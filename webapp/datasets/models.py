@@ -23,13 +23,15 @@ class Ready(models.Manager["Dataset"]):
 
 
 class Dataset(models.Model):
-    """`heldout_share` splits examples that come without a split; None leaves them without one."""
+    """`heldout_share` splits examples that come without a split; None leaves them without one. `group_by` names the field
+    whose value is the group of examples that come without one: `domain`, `source` or `meta.NAME`; empty for none."""
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="datasets")
     name = models.CharField(max_length=120)
     description = models.TextField(blank=True)
     licence = models.CharField(max_length=120, blank=True)
     heldout_share = models.FloatField(null=True, blank=True)
+    group_by = models.CharField(max_length=80, blank=True)
     ready = models.BooleanField(default=True)  # False while its first import has made no version yet: nobody sees it
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -98,6 +100,8 @@ class Example(models.Model):
     digest = models.CharField(max_length=64, db_collation="C")
     canonical = models.TextField()
     excerpt = models.CharField(max_length=300)  # start of the last user message, for lists
+    prompt_hash = models.BigIntegerField(default=0)  # see `prompt_hashes`: equal for prompts that count as one
+    group_hash = models.BigIntegerField(default=0)  # 0 without a group
     split = models.CharField(max_length=8, blank=True)
     domain = models.CharField(max_length=MAX_LABEL, blank=True)
     source = models.CharField(max_length=MAX_LABEL, blank=True)
@@ -233,6 +237,7 @@ class CurationJob(models.Model):
     class Kind(models.TextChoices):
         DERIVE = "derive", "Derive a version"
         DUPLICATES = "duplicates", "Find duplicates"
+        LEAKS = "leaks", "Find leaks"
         CRITERIA = "criteria", "Find criteria that never discriminate"
         STRUCTURE = "structure", "Check rubrics"
 
@@ -296,6 +301,7 @@ class ImportJob(models.Model):
     format = models.CharField(max_length=40)
     mapping = models.JSONField(default=dict)  # {our field: column of the file}
     heldout_share = models.FloatField(null=True, blank=True)
+    group_by = models.CharField(max_length=80, blank=True)
     keep_good = models.BooleanField(default=False)
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     cancel_asked = models.BooleanField(default=False)  # whoever carries it out is to end it
@@ -304,6 +310,9 @@ class ImportJob(models.Model):
     rows_done = models.PositiveIntegerField(default=0)
     taken = models.JSONField(default=dict)  # what is committed so far and where reading goes on; see `taken.Taken`
     counts = models.JSONField(default=dict)
+    overlaps = models.JSONField(
+        default=dict
+    )  # prompts that other datasets have on the other side; see `leaks.Overlaps`
     rejected = models.JSONField(default=list)  # the first 1,000: {"line", "field", "reason"}
     rejected_count = models.PositiveIntegerField(default=0)
     unchanged = models.BooleanField(default=False)  # the content was there already; `version` is that version

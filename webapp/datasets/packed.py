@@ -7,6 +7,7 @@ rows, or keep an index for every filter and still sort.
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
@@ -146,6 +147,45 @@ def columns(version: DatasetVersion) -> Columns:
         while len(_kept) > 1 and sum(each.nbytes for each in _kept.values()) > KEPT_BYTES:
             _kept.popitem(last=False)
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class SplitColumns:
+    """By position: the example's id, the hashes of its prompt and group, and whether it is on each side of the split."""
+
+    ids: NDArray[np.int64]
+    prompts: NDArray[np.int64]
+    groups: NDArray[np.int64]
+    train: Mask
+    heldout: Mask
+
+
+SPLIT_COLUMNS = (ID, "prompt_hash", "group_hash", "split")
+
+
+def split_columns(version_ids: Iterable[int]) -> dict[int, SplitColumns]:
+    """Of these versions, in one query; those that were packed before these columns existed are packed anew."""
+    wanted = list(version_ids)
+    arrays = _stored(wanted)
+    if lacking := [each for each in wanted if len(arrays.get(each, {})) < len(SPLIT_COLUMNS)]:
+        for version_id in lacking:
+            pack(version_id)
+        arrays |= _stored(lacking)
+    return {each: _split_columns(arrays[each]) for each in wanted}
+
+
+def _stored(version_ids: list[int]) -> dict[int, dict[str, PackedColumn]]:
+    arrays: dict[int, dict[str, PackedColumn]] = {}
+    for row in PackedColumn.objects.filter(version_id__in=version_ids, name__in=SPLIT_COLUMNS):
+        arrays.setdefault(row.version_id, {})[row.name] = row
+    return arrays
+
+
+def _split_columns(rows: dict[str, PackedColumn]) -> SplitColumns:
+    ids, prompts, groups, codes = (np.frombuffer(rows[name].data, rows[name].kind) for name in SPLIT_COLUMNS)
+    values = np.array(rows["split"].values or [""])
+    sides = values[codes] if len(codes) else values[:0]
+    return SplitColumns(ids, prompts, groups, sides == "train", sides == "heldout")
 
 
 def mask(held: Columns, filters: Filters) -> Mask | None:

@@ -43,8 +43,11 @@ def _last_first(changes: list[Any]) -> list[Any]:
 def _change(data: Any, path: list[Any], value: list[Any]) -> None:
     *way, last = path
     for step in way:
-        data = data[step]
-    if not value:
+        # an importer that has learned to read a column leaves less in `meta` than it did when the file was written
+        data = data.setdefault(step, {}) if isinstance(data, dict) else data[step]
+    if not value and isinstance(data, dict):
+        data.pop(last, None)
+    elif not value:
         del data[last]
     elif isinstance(data, list) and last == len(data):
         data.append(value[0])

@@ -10,7 +10,7 @@ from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
 from webapp.core.problems import Invalid
 
-from . import explore
+from . import explore, leaks
 from .filters import Filters
 from .models import CurationJob, Dataset, DatasetVersion, Example, Finding, ImportJob, SavedView, VersionMember
 
@@ -90,17 +90,20 @@ def _position(cursor: str) -> int:
 
 @dataclass(frozen=True)
 class Removal:
-    """What a derivation would take away: `examples` are the first of those that go."""
+    """What a derivation would take away: `examples` are the first of those that go; `leaked` prompts and groups would
+    still stand on both sides of the split."""
 
     kept: int
     removed: int
+    leaked: int
     examples: list[VersionMember]
 
 
 def removal(version: DatasetVersion, filters: Filters, keep: bool, job: CurationJob | None) -> Removal:
     gone = explore.removed(version, filters, keep, job)
     shown = list(members(version, [int(each) for each in gone[:SHOWN_PROBLEMS]]))
-    return Removal(version.counts.get("examples", 0) - len(gone), len(gone), shown)
+    leaked = leaks.within(version, gone).count
+    return Removal(version.counts.get("examples", 0) - len(gone), len(gone), leaked, shown)
 
 
 def views(dataset: Dataset) -> QuerySet[SavedView]:
@@ -121,7 +124,7 @@ def removable(job: CurationJob) -> int:
 
 @dataclass(frozen=True)
 class Found:
-    """A finding with its example, and for a duplicate the example that stays for it."""
+    """A finding with its example, and for a duplicate or a leak the example that stays."""
 
     finding: Finding
     example: Example
@@ -132,6 +135,9 @@ def found_examples(job: CurationJob, items: list[Finding]) -> list[Found]:
     duplicates = job.kind == CurationJob.Kind.DUPLICATES
     places = {each.position for each in items} | ({each.group for each in items} if duplicates else set())
     held = {member.position: member.example for member in members(job.version, sorted(places))}
+    if job.kind == CurationJob.Kind.LEAKS:
+        others = Example.objects.only("id", "key", "excerpt").in_bulk(each.detail["example"] for each in items)
+        return [Found(each, held[each.position], others.get(each.detail["example"])) for each in items]
     return [Found(each, held[each.position], held[each.group] if duplicates else None) for each in items]
 
 
@@ -183,6 +189,7 @@ def import_facts(job: ImportJob) -> dict[str, Any]:
         "bytes_total": job.bytes_total,
         "rows_done": job.rows_done,
         "counts": job.counts,
+        "overlaps": job.overlaps,
         "rejected_count": job.rejected_count,
         "unchanged": job.unchanged,
         "error": job.error,
@@ -205,6 +212,7 @@ def import_report(job: ImportJob) -> dict[str, Any]:
         "format": job.format,
         "unchanged": job.unchanged,
         "counts": job.counts,
+        "overlaps": job.overlaps,
         "rejected": [{"file": job.file_name, **problem} for problem in job.rejected],
         "rejected_count": job.rejected_count,
         "error": job.error,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -21,14 +21,15 @@ from .derived import COLUMNS, columns, searched
 from .importers import REGISTRY, Bundle, RowProblem, Tally, plain
 from .importers import Mapping as Fields
 from .importers.source import Progress
-from .sides import Rule
+from .prompt_hashes import Hashes, hashes
+from .split_rule import Rule
 from .taken import Taken
 
 ROWS, BYTES = 2_000, 4_000_000  # of a batch at most: rows, and what is read of the file when it is unpacked
 LOOK = 20  # rows after which it is asked again how much was read
 NARROW = (  # the columns by which a version is described in the end
     *("key", "digest", "split", "domain", "source", "criteria_count", "verifiable_count"),
-    *("response_count", "preference_count", "verifiers"),
+    *("response_count", "preference_count", "verifiers", "prompt_hash", "group_hash"),
 )
 
 Row = tuple[int, Example | RowProblem | None]  # line, what it holds
@@ -65,11 +66,12 @@ class Batch:
 
 @dataclass
 class Ready:
-    """A batch for the loader: of its good rows the lines, keys and digests, and as COPY takes them the cells of COLUMNS
+    """A batch for the loader: of its good rows the lines, the grounds of their sides, keys and digests, and as COPY takes them the cells of COLUMNS
     and those of NARROW; their small columns; what of their texts is searched; and the problems of the others."""
 
     place: Place
     lines: list[int] = field(default_factory=list)
+    grounds: list[int] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     digests: list[str] = field(default_factory=list)
     wide: list[bytes] = field(default_factory=list)
@@ -128,13 +130,14 @@ class Reader:
         """The good rows on their sides of the split."""
         ready, before = Ready(batch.place), answer()
         good = [each for line, row in batch.rows if (each := self._settled(line, row, before, ready.problems))]
-        said = [searched(example) for _, example, _ in good]
+        said = [searched(each.example) for each in good]
         texts = arrow.texts(said)
         small: list[tuple[Any, ...]] = []
-        for (line, example, canonical), found in zip(good, signs.of(texts), strict=True):
-            values = columns(example, canonical, found)
+        for each, found in zip(good, signs.of(texts), strict=True):
+            values = columns(each.example, each.canonical, found, each.hashes)
             cells = _cells(values)
-            ready.lines.append(line)
+            ready.lines.append(each.line)
+            ready.grounds.append(each.ground)
             ready.keys.append(values[0])
             ready.digests.append(values[1])
             ready.wide.append(b"".join(cells))
@@ -147,22 +150,34 @@ class Reader:
 
     def _settled(
         self, line: int, row: Example | RowProblem, before: Sides, problems: list[RowProblem]
-    ) -> tuple[int, Example, bytes] | None:
-        """The example on its side and its canonical text; None for a row that cannot be taken, which is a problem then."""
+    ) -> "DecidedRow | None":
+        """The example on its side; None for a row that cannot be taken, which is a problem then."""
         if isinstance(row, RowProblem):
             problems.append(row)
             return None
-        split = self.rule.decide(line, row, before)
-        if isinstance(split, RowProblem):
-            problems.append(split)
-            return None
         # the record is frozen for those it is given to; nobody has this one yet, and a copy takes its time
-        row.__dict__["split"] = split
+        row.__dict__["group"] = self.rule.group_of(row)
+        found = hashes(row)
+        decision = self.rule.decide(line, row, found, before)
+        if isinstance(decision, RowProblem):
+            problems.append(decision)
+            return None
+        row.__dict__["split"] = decision.split
         try:
-            return line, row, plain.canonical(row)
+            return DecidedRow(line, row, plain.canonical(row), found, decision.ground)
         except ValueError as error:
             problems.append(_unstorable(line, error))
             return None
+
+
+class DecidedRow(NamedTuple):
+    """A good row whose side is decided."""
+
+    line: int
+    example: Example
+    canonical: bytes
+    hashes: Hashes
+    ground: int
 
 
 def _unstorable(line: int, error: ValueError) -> RowProblem:

@@ -22,14 +22,13 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
-from . import curation, imports, queries, staging, versions
+from . import curation, imports, queries, split_rule, staging, versions
 from .curation import runner
+from .earlier_sides import Settler, Target
 from .filters import Filters, query
 from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
 from .preview import readable
-from .sides import Rule
-from .splits import Splits
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
@@ -104,16 +103,18 @@ def start_import(
     mapping: Mapping | None = None,
     keep_good: bool = False,
     heldout_share: float | None = None,
+    group_by: str = "",
     queue: bool = True,
 ) -> ImportJob:
     """An import of the file at `path` into dataset `name`, queued for a worker (`queue=False`: the caller runs it).
 
-    Raises Invalid at `name`, `format`, `mapping`, `heldout_share` or `file`.
+    `group_by`: the field whose value names the group that stands on one side of the split, see `split_rule`; a dataset
+    that is there keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`.
     """
     bundle = _bundle(path, file_name or path.name)
     importer = _importer(bundle, format)
-    if heldout_share is not None and not 0 <= heldout_share < 1:
-        raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be at least 0 and below 1"})
+    if heldout_share is not None and not 0 <= heldout_share <= 1:
+        raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
         job = ImportJob.objects.create(
             workspace=membership.workspace,
@@ -123,6 +124,7 @@ def start_import(
             format=importer,
             mapping=_mapping(importer, mapping or {}),
             heldout_share=heldout_share,
+            group_by=group_field(membership.workspace_id, _name(name), group_by),
             keep_good=keep_good,
             bytes_total=bundle.size,
             created_by=membership.user,
@@ -151,6 +153,25 @@ def _name(name: str) -> str:
     if not name or len(name) > 120 or "\0" in name:
         raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
     return name
+
+
+def target(workspace_id: int, name: str, heldout_share: float | None, group_by: str) -> Target:
+    """What an import would be for, before it is asked for: the name may still be missing. Raises Invalid at `group_by`."""
+    name = " ".join(name.replace("\0", " ").split())
+    return Target(workspace_id, name, heldout_share, group_field(workspace_id, name, group_by))
+
+
+def group_field(workspace_id: int, name: str, group_by: str) -> str:
+    """The field to group by, checked. Raises Invalid at `group_by`."""
+    try:
+        field = split_rule.group_field(group_by)
+    except ValueError as error:
+        raise Invalid("The field to group by is not known.", {"group_by": str(error)}) from error
+    known = Dataset.objects.filter(workspace_id=workspace_id, name=name).first()
+    if known and field and field != known.group_by:
+        kept = f"{name} keeps examples of one {known.group_by or 'prompt'} together, and their sides are drawn already"
+        raise Invalid("The groups of a dataset never change.", {"group_by": kept})
+    return known.group_by if known else field
 
 
 def _mapping(importer: str, mapping: Mapping) -> Mapping:
@@ -244,7 +265,7 @@ def new_version(
 
     Without `base` it holds exactly the records, in their order. With `base` it holds the examples of that version, each
     record in the place of the one with its key, and records with new keys behind them. A key keeps the side of the
-    split that it has in any earlier version. `lineage` says where it comes from: {"from": "annotation", ...}; number
+    split that it has in any earlier version, and so do prompts and groups. `lineage` says where it comes from: {"from": "annotation", ...}; number
     and id of `base` are added. Where a version holds exactly this content already, that one is returned.
     Raises Invalid at `records.N.field`, or at `base` when it is a version of another dataset.
     """
@@ -265,10 +286,10 @@ def new_version(
 
 
 def _stage(dataset: Dataset, records: Iterable[Example]) -> None:
-    splits = Splits(dataset, Rule(dataset.heldout_share))
+    settler = Settler(dataset)
     numbered = enumerate(records)
     while batch := list(islice(numbered, BATCH)):
-        rows = [_sound(row) for row in splits.settle(batch)]
+        rows = [_sound(row) for row in settler.settle(batch)]
         staging.copy(list(_prepared(rows)))  # in full before COPY: an error inside it would break the transaction
     for line, key, first in staging.repeated_keys():
         _refuse(line, "key", f"the key {key!r} is that of record {first} already")

@@ -73,7 +73,7 @@ def test_a_version_whose_worker_died_right_behind_it_is_told_as_made(make, cast,
 def test_what_matches_can_be_removed_instead(make, cast):
     version = make(example(f"e{i}", domain="odd" if i % 2 else "even") for i in range(4))
     job = done(services.derive(cast.researcher, version, parse({"domain": "odd"}), keep=False))
-    assert keys(job.made) == ["e0", "e2"] and job.result == {"removed": 2, "kept": 2, "unchanged": False}
+    assert keys(job.made) == ["e0", "e2"] and job.result == {"removed": 2, "kept": 2, "unchanged": False, "leaked": 0}
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ from itertools import count
 
 import pytest
 
-from webapp.datasets import elsewhere, imports, loading, services
+from webapp.datasets import earlier_sides, elsewhere, imports, loading, services
 from webapp.datasets.importers import REGISTRY
 from webapp.datasets.models import Example, ImportJob, VersionMember
 from webapp.datasets.reading import ROWS, Reader
-from webapp.datasets.sides import Rule
-from webapp.datasets.splits import Splits
+from webapp.datasets.split_rule import Rule
 from webapp.datasets.taken import Taken
 
 from .conftest import ROOT, row
@@ -110,16 +109,16 @@ def test_it_needs_no_django():
 def dying(children, monkeypatch):
     """Takes a rule: the one process that reads is killed when it asks for the sides of keys that the rule says yes to."""
     monkeypatch.setattr(elsewhere, "READERS", 1)
-    before = Splits.before
+    of_keys = earlier_sides.of_keys
 
     def when(deadly):
-        def asked(self, keys):
+        def asked(dataset, keys):
             if deadly(keys):
                 children[-1].send_signal(signal.SIGKILL)
                 children[-1].wait()
-            return before(self, keys)
+            return of_keys(dataset, keys)
 
-        monkeypatch.setattr(Splits, "before", asked)
+        monkeypatch.setattr(earlier_sides, "of_keys", asked)
 
     return when
 

@@ -14,6 +14,7 @@ from trainer.contracts import Example
 from webapp.datasets import card, export, services
 from webapp.datasets.exporters import REGISTRY
 from webapp.datasets.models import Dataset
+from webapp.datasets.prompt_hashes import hashes
 
 from .test_api import exported
 
@@ -26,7 +27,7 @@ def full(key="e1", **extra):
         "key": key,
         "prompt": [
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "为什么天空是蓝色的？ $E=mc^2$"},
+            {"role": "user", "content": f"为什么天空是蓝色的？ $E=mc^2$ ({key})"},
         ],
         "split": "train",
         "domain": "physics",
@@ -208,9 +209,7 @@ response_ids = ["a", "b", "c"]
 
 @st.composite
 def examples(draw):
-    data = full(
-        draw(st.text("abcdef", min_size=1, max_size=4)), split=draw(st.sampled_from(["train", "heldout", None]))
-    )
+    data = full(draw(st.text("abcdef", min_size=1, max_size=4)))
     for name in ("rubric", "tags", "reference", "meta", "domain", "source"):
         if draw(st.booleans()):
             del data[name]
@@ -222,6 +221,8 @@ def examples(draw):
         {"a": a, "b": b, "strength": draw(st.integers(-3, 3))} for a, b in draw(st.lists(pairs, min_size=1, max_size=4))
     ]
     data["prompt"][1]["content"] = draw(word.filter(lambda text: text.strip()))
+    # one prompt stands on one side, and an example without a side would fall on one
+    data["split"] = ("train", "heldout")[hashes(Example.model_validate(data)).prompt % 2]
     return Example.model_validate(data)
 
 

@@ -102,7 +102,7 @@ def test_an_example_never_changes_side_however_the_dataset_grows(cast, batches, 
     sides, base = {}, None
     try:
         for turn, batch in enumerate(batches):
-            records = [example(key, f"Question {turn}") for key in sorted(batch)]
+            records = [example(key, f"Question {turn} of {key}") for key in sorted(batch)]
             base = services.new_version(cast.researcher, dataset, records, base, IMPORTED)
             now = {each.key: each.split for each in held(base)}
             assert all(now[key] == side for key, side in sides.items())

@@ -43,6 +43,7 @@ class DatasetOut(Schema):
     description: str
     licence: str
     heldout_share: float | None
+    group_by: str
     created_at: datetime
     latest: VersionOut | None
 
@@ -84,6 +85,7 @@ class ImportOut(Schema):
     bytes_total: int
     rows_done: int
     counts: dict[str, int]
+    overlaps: dict[str, Any] = Field(description="Prompts that other datasets have on the other side of the split")
     rejected_count: int
     rejected: list[dict[str, Any]]
     unchanged: bool
@@ -103,12 +105,16 @@ class ImportForm(Schema):
     format: str = Field("auto", description="An importer's name, or auto")
     mapping: str = Field("", description='JSON object: our field -> column, such as {"prompt": "question"}')
     keep_good: bool = Field(False, description="Import the good lines of a file with bad ones")
-    heldout_share: float | None = Field(None, ge=0, lt=1, description="Share held out of examples without a split")
+    heldout_share: float | None = Field(None, ge=0, le=1, description="Share held out of examples without a split")
+    group_by: str = Field("", description="prompt, domain, source or meta.NAME: what stands on one side of the split")
 
 
 class PreviewForm(Schema):
     format: str = "auto"
     mapping: str = ""
+    name: str = Field("", max_length=120, description="The dataset it is for: its sides stay, and others are compared")
+    heldout_share: float | None = Field(None, ge=0, le=1)
+    group_by: str = ""
 
 
 class FormatOut(Schema):
@@ -154,6 +160,7 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
             mapping=_mapping(form.mapping),
             keep_good=form.keep_good,
             heldout_share=form.heldout_share,
+            group_by=form.group_by,
         )
     return Status(202, _import(job))
 
@@ -164,10 +171,11 @@ def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[Impo
     summary="The first rows of a file as they would be imported; nothing is written",
 )
 def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[PreviewForm]) -> dict[str, Any]:
-    access.may_write(require(request))
+    membership = access.may_write(require(request))
+    target = services.target(membership.workspace_id, form.name, form.heldout_share, form.group_by)
     path = services.store_upload(file.name or "upload", file)
     try:
-        return preview(path, path.name, form.format, _mapping(form.mapping))
+        return preview(path, path.name, form.format, _mapping(form.mapping), target)
     finally:
         services.discard_upload(path)
 

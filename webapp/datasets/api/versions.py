@@ -11,7 +11,7 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.paging import Limit
 
-from .. import access, differences, queries, services
+from .. import access, differences, leaks, queries, services
 from ..changes import MISSING, Change
 from ..filters import parse
 from ..models import CurationJob
@@ -59,12 +59,13 @@ class DeriveIn(Schema):
 class PreviewOut(Schema):
     kept: int
     removed: int
+    leaked: int = Field(description="Prompts and groups that would still stand on both sides of the split")
     exact: bool
     examples: list[dict[str, Any]]
 
 
 class CurateIn(Schema):
-    kind: Literal["duplicates", "criteria", "structure"]
+    kind: Literal["duplicates", "leaks", "criteria", "structure"]
     params: dict[str, Any] = Field(default_factory=dict)
 
 
@@ -130,6 +131,50 @@ def _change(change: Change) -> dict[str, Any]:
     }
 
 
+class SideOut(Schema):
+    version: int
+    dataset: int
+    name: str
+    number: int
+
+
+class LeakOut(Schema):
+    """`prompts` and `groups` stand in train in the one version and are held out in the other."""
+
+    train: SideOut
+    heldout: SideOut
+    prompts: int
+    groups: int
+    train_examples: int
+    heldout_examples: int
+    shown: list[dict[str, Any]]
+
+
+class LeakList(Schema):
+    """`searched`: by version id, what the newest search for leaks found, prompts that are nearly the same included; a version
+    that nobody searched is not in it."""
+
+    items: list[LeakOut]
+    searched: dict[int, dict[str, Any]]
+    next: str | None
+
+
+VersionId = Annotated[int, Field(ge=1, le=2**63 - 1)]
+
+
+class LeaksQuery(Schema):
+    along: list[VersionId] = Field([], max_length=20, description="Ids of versions, each given once")
+
+
+@router.get(VERSION + "/leaks", response=LeakList, summary="Prompts in train that are held out as well")
+def show_leaks(request: HttpRequest, dataset_id: Id, number: Number, asked: Query[LeaksQuery]) -> dict[str, Any]:
+    """Within this version, and between it and the versions whose ids are in `along` (give it once for each)."""
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
+    ids = [version.pk, *(each.pk for each in access.versions_read(membership, asked.along))]
+    return {"items": leaks.leaks(ids), "searched": leaks.looked_for(ids), "next": None}
+
+
 @router.put(VERSION + "/tags/{name}", response={200: dict[str, Any]}, summary="Name this version; a tag moves here")
 def tag(request: HttpRequest, dataset_id: Id, number: Number, name: Tag) -> dict[str, Any]:
     membership = require(request, Role.RESEARCHER)
@@ -153,6 +198,7 @@ def preview(request: HttpRequest, dataset_id: Id, number: Number, payload: Deriv
     return {
         "kept": found.kept,
         "removed": found.removed,
+        "leaked": found.leaked,
         "exact": True,
         "examples": [
             {"id": each.example_id, "key": each.example.key, "excerpt": each.example.excerpt} for each in found.examples
@@ -171,7 +217,7 @@ def derive(request: HttpRequest, dataset_id: Id, number: Number, payload: Derive
 
 
 @router.post(
-    VERSION + "/curate", response={202: CurationOut}, summary="Look for duplicates, idle criteria, bad rubrics"
+    VERSION + "/curate", response={202: CurationOut}, summary="Look for duplicates, leaks, idle criteria, bad rubrics"
 )
 def curate(request: HttpRequest, dataset_id: Id, number: Number, payload: CurateIn) -> Status[CurationJob]:
     """Nothing is changed: what is found can be removed with `derive` and the id of this job."""

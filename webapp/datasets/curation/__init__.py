@@ -1,4 +1,4 @@
-"""Work over whole versions: derive the next one, find duplicates, check rubrics, find criteria that decide nothing.
+"""Work over whole versions: derive the next one, find duplicates and leaks, check rubrics, find criteria that decide nothing.
 
 Each job only looks, and leaves findings; `derive` is the one that makes a version, of filters or of findings.
 """
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..models import CurationJob
-from . import criteria, derive, duplicates, structure
+from . import criteria, derive, duplicates, leaks, structure
 from .progress import Report
 
 Work = Callable[[CurationJob, Report], None]
@@ -24,6 +24,7 @@ class Curation:
 
 REGISTRY: dict[str, Curation] = {
     CurationJob.Kind.DUPLICATES: Curation(duplicates.run, duplicates.params),
+    CurationJob.Kind.LEAKS: Curation(leaks.run, leaks.params),
     CurationJob.Kind.CRITERIA: Curation(criteria.run, criteria.params),
     CurationJob.Kind.STRUCTURE: Curation(structure.run, structure.params),
 }

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from webapp.core.problems import Invalid
 
-from .. import explore, versions
+from .. import explore, leaks, versions
 from ..filters import parse
 from ..models import CurationJob
 from .progress import Report
@@ -28,7 +28,8 @@ def run(job: CurationJob, report: Report) -> None:
 
     with transaction.atomic():
         job.made, made = versions.create(version.dataset, lineage, lambda new: _list(new, version.pk, gone))
-        job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made}
+        leaked = leaks.within(job.made).count
+        job.result = {"removed": len(gone), "kept": total - len(gone), "unchanged": not made, "leaked": leaked}
         job.save(update_fields=["made", "result"])
     report.at(total, total)
 

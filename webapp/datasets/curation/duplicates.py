@@ -88,7 +88,7 @@ def signature(tokens: list[str]) -> Signatures:
 def pairs(signatures: Signatures, contents: NDArray[np.uint64], threshold: float) -> Iterator[tuple[int, int, float]]:
     """(position that goes, position that stays for it, similarity), in order of the first; each goes once."""
     earlier: dict[int, set[int]] = {}
-    for candidates in (_alike(contents), *(_alike(_band(signatures, at)) for at in range(0, WORDS, BAND))):
+    for candidates in (alike(contents), *(alike(band(signatures, at)) for at in range(0, WORDS, BAND))):
         for group in candidates:
             for place, position in enumerate(group):
                 if place:
@@ -107,7 +107,7 @@ def pairs(signatures: Signatures, contents: NDArray[np.uint64], threshold: float
             yield position, int(stays[best]), 1.0 if same else min(float(similar[best]), 0.999)
 
 
-def _band(signatures: Signatures, at: int) -> NDArray[np.uint64]:
+def band(signatures: Signatures, at: int) -> NDArray[np.uint64]:
     """One number for BAND words of each signature; a rare collision only costs a comparison."""
     mixed = np.zeros(len(signatures), np.uint64)
     for word in range(at, at + BAND):
@@ -115,7 +115,7 @@ def _band(signatures: Signatures, at: int) -> NDArray[np.uint64]:
     return mixed
 
 
-def _alike(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
+def alike(values: NDArray[np.uint64]) -> Iterator[NDArray[np.int64]]:
     """The positions of equal values, ascending, for each value that occurs more than once."""
     order = np.argsort(values, kind="stable")
     sorted_values = values[order]

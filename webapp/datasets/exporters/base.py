@@ -58,10 +58,11 @@ def compact(value: Any) -> str:
 
 def facts(example: Example) -> Row:
     """The columns that every layout of ours has beside its own."""
-    return {"key": example.key, "split": example.split, "domain": example.domain, "source": example.source}
+    labels = {"split": example.split, "group": example.group, "domain": example.domain, "source": example.source}
+    return {"key": example.key, **labels}
 
 
-FACTS = [("key", pa.string()), ("split", pa.string()), ("domain", pa.string()), ("source", pa.string())]
+FACTS = [(name, pa.string()) for name in ("key", "split", "group", "domain", "source")]
 
 
 def schema(*columns: tuple[str, pa.DataType], extras: bool = False) -> pa.Schema:

@@ -81,7 +81,7 @@ def _openrlhf_prompts(example: Example) -> Iterator[Row]:
     yield {"input": messages(example), "label": rubric(example) or example.reference, **facts(example)}
 
 
-HELD = frozenset({"key", "prompt", "split", "domain", "source"})
+HELD = frozenset({"key", "prompt", "split", "group", "domain", "source"})
 EXPORTERS = (
     Exporter(
         name="trl_preference",

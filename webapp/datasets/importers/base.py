@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Literal, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from trainer.contracts import Example
 
 Row = dict[str, Any]
 Mapping = dict[str, str]  # our field -> column of the file
-Splits = Literal["file", "share"]
+DEFAULT_HELDOUT_SHARE = 0.1
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class Importer:
     """`knows` tells from 0 to 1 how surely a row is of this format; `convert` turns one row into the data of a `contracts.Example`.
 
     Formats that spread over several files, or that keep something in a file's name, give `bind` instead of `convert`:
-    it makes the converter for one file. `splits`: "file" takes the file's split as it is, none included; "share" gives
-    an example without a split one by the dataset's held-out share. `mappable` importers read their columns through a
+    it makes the converter for one file. `heldout_share`: of the examples that come without a split, unless the dataset or
+    whoever imports says otherwise; 1 for benchmarks, which nobody should train on by accident. `mappable` importers read their columns through a
     mapping. `merge` joins rows that are about one item before they are converted. `aside`: rows that only add to those of
     another file; given together with it, their file is not read for examples of its own.
     """
@@ -107,7 +107,7 @@ class Importer:
     knows: Callable[[Row], float]
     convert: Convert | None = None
     bind: Callable[[Beside], Convert] | None = None
-    splits: Splits = "share"
+    heldout_share: float = DEFAULT_HELDOUT_SHARE
     mappable: bool = False
     guess: Callable[[Head], Mapping] = lambda head: {}
     aside: Callable[[Row], bool] = lambda row: False

@@ -44,7 +44,7 @@ def _first(line: int, error: ValidationError) -> RowProblem:
 
 
 def _check_labels(found: Example) -> None:
-    for name, value in (("key", found.key), ("domain", found.domain), ("source", found.source)):
+    for name, value in (("key", found.key), ("group", found.group), ("domain", found.domain), ("source", found.source)):
         if len(value) > MAX_LABEL:
             raise BadRow(name, f"is longer than {MAX_LABEL} characters")
         if "\0" in value:

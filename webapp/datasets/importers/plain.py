@@ -12,14 +12,15 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from trainer.contracts import Example, Message, Preference, Response
-from trainer.contracts.example import Role
+from trainer.contracts.example import Role, Split
 
 from .shapes import CHOSEN
 
 ROLES = frozenset(get_args(Role))
+SIDES = get_args(Split)
 WRITTEN = to_json(CHOSEN)
 PREFERENCES = tuple(Preference.model_validate(each) for each in CHOSEN)
-ALLOWED = frozenset({"key", "prompt", "responses", "preferences", "meta", "source", "domain"})
+ALLOWED = frozenset({"key", "prompt", "responses", "preferences", "meta", "source", "domain", "split"})
 # every field in its order, so that values put over it stay in the record's order
 DEFAULTS = {name: info.get_default(call_default_factory=True) for name, info in Example.model_fields.items()}
 
@@ -49,6 +50,8 @@ def pair(data: dict[str, Any]) -> Example | None:
     ):
         return None
     chosen, rejected = data["responses"]
+    if data.get("split", "train") not in SIDES:
+        return None
     texts = (chosen["text"], rejected["text"], data.get("source", ""), data.get("domain", ""))
     prompt = tuple(map(_message, data["prompt"]))
     if not TEXT.issuperset(map(type, texts)) or not prompt or not all(prompt):
@@ -72,7 +75,11 @@ def read_back(data: Any) -> dict[str, Any]:
 def canonical(example: Example) -> bytes:
     """The text of `Example.canonical` in UTF-8: written here for a record that `pair` made and whose `meta` holds texts and
     numbers at most. Raises ValueError for what no JSON can hold."""
-    if example.preferences is not PREFERENCES or not NUMBERS.issuperset(map(type, example.meta.values())):
+    if (
+        example.preferences is not PREFERENCES
+        or example.group
+        or not NUMBERS.issuperset(map(type, example.meta.values()))
+    ):
         return example.canonical().encode()
     a, b = example.responses
     try:

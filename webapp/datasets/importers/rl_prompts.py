@@ -7,11 +7,10 @@ import json
 from typing import Any
 
 from .base import BadRow, Importer, Mapping, Row
-from .shapes import content_key, messages, rest
+from .shapes import content_key, messages, rest, side_of
 
 USED = {"key", "id", "prompt", "input", "label", "rubric", "reference", "reward_model", "data_source", "ability"}
-USED |= {"extra_info", "split", "domain", "source"}
-SIDES = ("train", "heldout")
+USED |= {"extra_info", "split", "group", "domain", "source"}
 
 
 def knows(row: Row) -> float:
@@ -44,7 +43,11 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         "reference": reference,
         "meta": rest(row, USED) | rest({"extra_info": rest(extra, {"index", "split", "reference"}) or None}, set()),
     }
-    return data | ({"split": side} if side in SIDES else {})
+    if row.get("group"):
+        data["group"] = str(row["group"])
+    if side_of(side) is None:
+        return data | ({"meta": data["meta"] | {"split": side}} if side is not None else {})
+    return data | {"split": side_of(side)}
 
 
 def _truth(row: Row, extra: Row) -> tuple[Row | None, str | None]:

@@ -1,11 +1,13 @@
 """Pieces that several importers share: prompts, pairs, keys."""
 
+import re
 from collections.abc import Hashable, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
 from pydantic_core import to_json
 
+from ..derived import MAX_LABEL
 from .base import BadRow, Row
 
 CHOSEN_STRENGTH = -2  # "A is better": files that only say which side won do not say by how much
@@ -16,6 +18,37 @@ def content_key(*parts: object) -> str:
     """A key for rows without one: the same content has the same key in every file and version. Raises ValueError for
     what no JSON can hold, such as half a character."""
     return sha256(to_json(parts)).hexdigest()[:20]
+
+
+SIDES = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(
+        ("heldout", "test", "testing", "validation", "valid", "val", "dev", "eval", "evaluation"), "heldout"
+    ),
+}
+FIRST_WORD = re.compile(r"[a-z]+")
+
+
+def side_of(value: Any) -> str | None:
+    """The side that a split's name stands for, such as `train`, `test`, `held-out`, `train_prefs` or `validation[:100]`;
+    None for any other name."""
+    name = str(value).lower().strip()
+    if re.match(r"held[ _-]?out", name):
+        return "heldout"
+    word = FIRST_WORD.match(name)
+    return SIDES.get(word[0]) if word else None
+
+
+LABELS = ("group", "domain", "source")
+
+
+def labels(row: Row) -> tuple[dict[str, str], set[str]]:
+    """What the columns `split`, `group`, `domain` and `source` say of an example, and which of them were read: only a text
+    short enough for a label is one, and a split that names neither side stays where it is."""
+    found = {name: row[name] for name in LABELS if isinstance(row.get(name), str) and 0 < len(row[name]) <= MAX_LABEL}
+    if (side := side_of(row.get("split", ""))) is not None:
+        found["split"] = side
+    return found, set(found)
 
 
 def text_of(row: Row, field: str) -> str:

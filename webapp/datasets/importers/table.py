@@ -5,7 +5,7 @@ from typing import Any
 
 from .base import BadRow, Head, Importer, Mapping, Row
 from .convert import with_ids
-from .shapes import content_key, messages, pair, rest
+from .shapes import content_key, messages, pair, rest, side_of
 
 # our field -> column names it is guessed from, likeliest first
 SYNONYMS: dict[str, tuple[str, ...]] = {
@@ -28,19 +28,9 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "rubric": ("rubric", "rubrics", "criteria"),
     "reference": ("reference", "reference_answer", "ground_truth", "target"),
     "split": ("split",),
+    "group": ("group", "group_id"),
     "domain": ("domain", "category", "topic", "subject"),
     "source": ("source", "dataset"),
-}
-SPLITS = {
-    "train": "train",
-    "training": "train",
-    "heldout": "heldout",
-    "held_out": "heldout",
-    "test": "heldout",
-    "validation": "heldout",
-    "valid": "heldout",
-    "dev": "heldout",
-    "eval": "heldout",
 }
 
 
@@ -73,7 +63,7 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     data |= _answers(cells, columns)
     if cells.get("rubric") is not None:
         data["rubric"] = _rubric(cells["rubric"], columns["rubric"])
-    for field in ("domain", "source", "reference"):
+    for field in ("group", "domain", "source", "reference"):
         if cells.get(field) is not None:
             data[field] = str(cells[field])
     if cells.get("split"):
@@ -132,9 +122,10 @@ def _rubric(value: Any, column: str) -> Any:
 
 
 def _split(value: Any, column: str) -> str:
-    if str(value).lower() not in SPLITS:
+    side = side_of(value)
+    if side is None:
         raise BadRow(column, f"must be train or heldout, found {value!r}")
-    return SPLITS[str(value).lower()]
+    return side
 
 
 def _key(cells: dict[str, Any], columns: Mapping, data: dict[str, Any]) -> str:

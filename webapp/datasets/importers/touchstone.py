@@ -14,6 +14,7 @@ FIELDS = {
     "key",
     "prompt",
     "split",
+    "group",
     "domain",
     "source",
     "tags",
@@ -69,5 +70,4 @@ IMPORTER = Importer(
     help="One example per line with key, prompt, rubric, responses and preferences; what the export writes.",
     knows=knows,
     convert=convert,
-    splits="file",
 )

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .base import BadRow, Importer, Mapping, Row
-from .shapes import content_key, messages, rest
+from .shapes import content_key, labels, messages, rest
 from .trl_preference import completion
 
 USED = {"id", "key", "messages", "prompt", "completion", "label", "completions", "labels"}
@@ -35,7 +35,9 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     key = (
         row.get("key") or row.get("id") or content_key(data["prompt"], data.get("responses"), data["meta"].get("label"))
     )
-    return {"key": str(key), **data}
+    told, read = labels(row)
+    data["meta"] = {name: value for name, value in data["meta"].items() if name not in read}
+    return {"key": str(key), **data, **told}
 
 
 def _dialogue(row: Row) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from .base import BadRow, Importer, Mapping, Row
-from .shapes import content_key, messages, pair, rest
+from .shapes import content_key, labels, messages, pair, rest
 
 USED = {"prompt", "chosen", "rejected", "id", "key"}
 
@@ -23,7 +23,8 @@ def _is_conversation(value: Any) -> bool:
 def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
     prompt, chosen, rejected = parts(row)
     key = row.get("key") or row.get("id") or content_key(prompt, chosen, rejected)
-    return {"key": str(key), "prompt": prompt, **pair(chosen, rejected), "meta": rest(row, USED)}
+    told, read = labels(row)
+    return {"key": str(key), "prompt": prompt, **pair(chosen, rejected), **told, "meta": rest(row, USED | read)}
 
 
 def parts(row: Row) -> tuple[list[dict[str, str]], str, str]:
@@ -57,7 +58,7 @@ def completion(value: Any, field: str, prompt: list[dict[str, str]]) -> str:
 IMPORTER = Importer(
     name="trl_preference",
     label="TRL preference",
-    help="Prompt, chosen and rejected, as text or as conversations, in JSON Lines or Parquet.",
+    help="Prompt, chosen and rejected, as text or as conversations; split, group, domain and source where there are any.",
     knows=knows,
     convert=convert,
 )

@@ -9,9 +9,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from .. import access, queries, services, surface
+from .. import access, leaks, queries, services, surface
 from ..models import CurationJob
 
 SHOWN = 30
@@ -19,6 +20,11 @@ CARDS = {
     "duplicates": {
         "title": "Duplicates",
         "text": "Examples that say the same as an earlier one, word for word or nearly. The first of each stays.",
+    },
+    "leaks": {
+        "title": "Leaks",
+        "text": "Prompts that stand in train and are held out as well, the same or nearly the same. The example on one side "
+        "goes. Groups that stand on both sides are counted on the first page of the version.",
     },
     "structure": {
         "title": "Rubrics by their words",
@@ -46,6 +52,7 @@ def curate(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "version": version,
         "tab": "curate",
         "surface": surface.report(version),
+        "others": leaks.newest_of_others(version.dataset.workspace_id, version.dataset_id)[:100],
         "cards": [
             {
                 "kind": kind,
@@ -68,6 +75,10 @@ def start(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBas
     kind, params = request.POST.get("kind", ""), dict[str, Any]()
     if kind == CurationJob.Kind.DUPLICATES:
         params = {"scope": request.POST.get("scope", "all"), "threshold": _number(request.POST.get("threshold", ""))}
+    if kind == CurationJob.Kind.LEAKS:
+        along = [whole(each) for each in request.POST.getlist("along")]
+        params = {"remove": request.POST.get("remove", "train"), "versions": along}
+        params["threshold"] = _number(request.POST.get("threshold", ""))
     try:
         return redirect("curation", services.curate(membership, version, kind, params).pk)
     except Invalid as problem:
@@ -83,6 +94,14 @@ def told(job: CurationJob) -> str:
             return f"No duplicates among {found['examples']:,} examples."
         repeated = f"{found['exact']:,} exact and {found['near']:,} near duplicates of {found['groups']:,} examples"
         return f"{repeated}, among {found['examples']:,}."
+    if job.kind == CurationJob.Kind.LEAKS:
+        along = f" and {found['along']:,} other versions" if found["along"] else ""
+        where = f"among {found['examples']:,} examples of this version{along}"
+        if not found["exact"] + found["near"]:
+            return f"No leak {where}."
+        side = "for training" if job.params["remove"] == "train" else "held out"
+        told = f"{found['exact']:,} examples {side} ask the same as one on the other side, {found['near']:,} nearly the same"
+        return f"{told}, {where}."
     if job.kind == CurationJob.Kind.CRITERIA:
         if not found["judged"]:
             return (

@@ -9,10 +9,12 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid
 
 from .. import access, queries, services
+from ..earlier_sides import Target
 from ..forms import ImportForm
 from ..importers.table import SYNONYMS
 from ..models import ImportJob
@@ -70,6 +72,7 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
                 mapping=_mapping(request.POST),
                 keep_good=data["keep_good"],
                 heldout_share=None if percent is None else percent / 100,
+                group_by=data["group_by"],
             )
     except Invalid as problem:
         for field, reason in problem.fields.items():
@@ -90,14 +93,23 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
         return HttpResponse("")
     path = None
     try:
+        target = _target(request)
         path = services.store_upload(upload.name or "upload", upload)
-        shown = preview(path, path.name, request.POST.get("format") or services.AUTO, _mapping(request.POST))
+        shown = preview(path, path.name, request.POST.get("format") or services.AUTO, _mapping(request.POST), target)
     except Invalid as problem:
         return render(request, "datasets/_preview.html", {"problem": problem}, status=422)
     finally:
         if path:
             services.discard_upload(path)
     return render(request, "datasets/_preview.html", {"shown": shown, "fields": _fields(shown)})
+
+
+def _target(request: HttpRequest) -> Target:
+    """As far as the form is filled in by now."""
+    posted = request.POST
+    percent = whole(posted.get("heldout_percent", ""), 3)
+    share = None if percent is None else min(percent, 100) / 100
+    return services.target(require(request).workspace_id, posted.get("name", ""), share, posted.get("group_by", ""))
 
 
 def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.problems import Invalid
 
-from .. import access, explore, known, queries, services
+from .. import access, explore, known, leaks, queries, services
 from ..curation.structure import rubric_hints
 from ..filters import CHOICES, SLICES, Filters, parse, query, words
 from ..models import DatasetVersion
@@ -70,6 +70,7 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
     without = {name: {other: value for other, value in set_.items() if other != name} for name in set_}
     return {
         "matches": explore.count(version, filters),
+        "leaked": leaks.of_page(version),
         "chips": [(text, address(version, without[name])) for name, text in words(filters)],
         "histograms": explore.histograms(version, filters),
         "choices": [

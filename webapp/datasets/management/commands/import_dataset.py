@@ -26,6 +26,7 @@ class Command(JsonCommand):
         parser.add_argument("--map", action="append", default=[], metavar="FIELD=COLUMN", help="for format table")
         parser.add_argument("--keep-good", action="store_true", help="import the good lines of a file with bad ones")
         parser.add_argument("--heldout-share", type=float, help="share held out of examples without a split")
+        parser.add_argument("--group-by", default="", metavar="FIELD", help="domain, source or meta.NAME: see the docs")
         parser.add_argument("--workspace", help="slug; needed only where there are several")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -41,6 +42,7 @@ class Command(JsonCommand):
                 mapping=dict(_pair(text) for text in options["map"]),
                 keep_good=options["keep_good"],
                 heldout_share=options["heldout_share"],
+                group_by=options["group_by"],
                 queue=False,
             )
         except Invalid as problem:

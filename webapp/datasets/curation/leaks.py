@@ -1,0 +1,135 @@
+"""Leaks between train and held out: prompts that are the same, or nearly the same, on both sides.
+
+The same prompts are found by their hashes, nearly the same ones by MinHash (see `duplicates`). Other versions can be
+compared along: then an example is also found if its prompt stands on the other side there.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainer.contracts import Example
+from webapp.core.problems import Invalid
+
+from .. import packed, queries, search
+from ..models import CurationJob, DatasetVersion
+from .duplicates import BAND, LARGE_GROUP, WORDS, Signatures, alike, band, signature
+from .progress import Report
+
+SIDES = ("train", "heldout")
+MOST_VERSIONS = 20
+
+
+def params(given: dict[str, Any]) -> dict[str, Any]:
+    """`remove`: the side that leaked examples are removed from, train (the default) or heldout; `threshold` 0.5 to 1 (0.8);
+    `versions`: ids of versions to compare along. Raises Invalid."""
+    remove, threshold, versions = given.get("remove", "train"), given.get("threshold", 0.8), given.get("versions", [])
+    if remove not in SIDES:
+        raise Invalid("The side is not known.", {"params.remove": f"must be one of {', '.join(SIDES)}"})
+    if not isinstance(threshold, int | float) or isinstance(threshold, bool) or not 0.5 <= threshold <= 1:
+        raise Invalid("The similarity is out of bounds.", {"params.threshold": "must be a number from 0.5 to 1"})
+    ids = isinstance(versions, list) and all(type(each) is int and 0 < each < 2**63 for each in versions)
+    if not ids or len(versions) > MOST_VERSIONS:
+        raise Invalid(
+            "The versions are not known.", {"params.versions": f"must be a list of at most {MOST_VERSIONS} ids"}
+        )
+    return {"remove": remove, "threshold": float(threshold), "versions": sorted(set(versions))}
+
+
+@dataclass
+class Prompt:
+    """`losing`: positions in the job's version on the side that loses; `other`: an example on the other side, in any of
+    the versions, by the version's place in the list and the example's id."""
+
+    signature: Signatures
+    losing: list[int] = field(default_factory=list)
+    other: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Match:
+    similarity: float
+    other: tuple[int, int]
+
+
+def run(job: CurationJob, report: Report) -> None:
+    """One finding for each example of the losing side whose prompt stands on the other one. Raises Invalid."""
+    versions = [job.version, *_along(job)]
+    prompts = _prompts(versions, job.params["remove"], report)
+    exact = near = 0
+    for prompt, match in matches(prompts, job.params["threshold"]):
+        place, example = match.other
+        where = versions[place]
+        other: dict[str, Any] = {"example": example, "dataset": where.dataset.name, "number": where.number}
+        for position in prompt.losing:
+            exact += match.similarity == 1.0
+            near += match.similarity != 1.0
+            report.found(position, **other, similarity=round(match.similarity, 3))
+    report.flush()
+    total = sum(version.counts.get("examples", 0) for version in versions)
+    report.at(total, total)
+    job.result = {"exact": exact, "near": near, "examples": total, "along": len(versions) - 1}
+
+
+def _along(job: CurationJob) -> list[DatasetVersion]:
+    wanted = job.params["versions"]
+    rows = DatasetVersion.objects.filter(pk__in=wanted, dataset__workspace=job.version.dataset.workspace_id)
+    found = list(rows.exclude(pk=job.version_id).select_related("dataset").order_by("pk"))
+    if missing := set(wanted) - {each.pk for each in found} - {job.version_id}:
+        raise Invalid(f"There is no version with the id {min(missing)}.", {"params.versions": "are not all there"})
+    return found
+
+
+def _prompts(versions: list[DatasetVersion], remove: str, report: Report) -> list[Prompt]:
+    """Each prompt that matters once. Of other versions only the side that does not lose matters."""
+    found: dict[int, Prompt] = {}
+    columns = packed.split_columns(version.pk for version in versions)
+    total, done = sum(version.counts.get("examples", 0) for version in versions), 0
+    for place, version in enumerate(versions):
+        held = columns[version.pk]
+        loses = ~held.heldout if remove == "train" else held.heldout
+        for position, line in queries.stream_canonical(version):
+            done += 1
+            if done % 500 == 0:
+                report.at(done, total)
+            if place and loses[position]:
+                continue
+            prompt = found.get(key := int(held.prompts[position]))
+            if prompt is None:
+                prompt = found[key] = Prompt(_signature(line))
+            if loses[position]:
+                prompt.losing.append(position)
+            elif prompt.other is None:
+                prompt.other = (place, int(held.ids[position]))
+    return list(found.values())
+
+
+def _signature(line: str) -> Signatures:
+    prompt = Example.model_validate_json(line).prompt
+    return signature(search.tokens("\n".join(message.content for message in prompt)))
+
+
+def matches(prompts: list[Prompt], threshold: float) -> Iterator[tuple[Prompt, Match]]:
+    """Each prompt of the losing side that is on the other one as well, with the likest there."""
+    best = {i: Match(1.0, each.other) for i, each in enumerate(prompts) if each.losing and each.other}
+    signatures = np.stack([each.signature for each in prompts]) if prompts else np.zeros((0, WORDS), np.uint32)
+    for at in range(0, WORDS, BAND):
+        for group in alike(band(signatures, at)):
+            _compare(prompts, signatures, group, best)
+    for i in sorted(best):
+        if best[i].similarity >= threshold:
+            yield prompts[i], best[i]
+
+
+def _compare(prompts: list[Prompt], signatures: Signatures, group: NDArray[np.int64], best: dict[int, Match]) -> None:
+    others = np.array([i for i in group if prompts[i].other][:LARGE_GROUP], np.int64)
+    for i in (int(each) for each in group if len(others) and prompts[each].losing and not prompts[each].other):
+        similar = (signatures[others] == signatures[i]).mean(axis=1)
+        likest = int(similar.argmax())
+        other = prompts[others[likest]].other
+        found = Match(min(float(similar[likest]), 0.999), other) if other else None
+        if found and (i not in best or found.similarity > best[i].similarity):
+            best[i] = found
