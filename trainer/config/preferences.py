@@ -33,6 +33,7 @@ NEEDS = (
         left_out=(
             ("ties", "ties"),
             ("undecided", "pairs that nobody could decide"),
+            ("equal", "pairs of equal answers"),
         ),
     ),
 )

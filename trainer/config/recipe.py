@@ -151,6 +151,11 @@ class RecipeConfig(Section):
         """
         yield from ()
 
+    @classmethod
+    def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+        """What a new form changes of the defaults for data with these training counts."""
+        return {}
+
     def memory_knobs(self) -> str:
         """What to lower when memory runs out, in words that go on behind a colon, cheapest first."""
         return ", ".join(self._update_knobs())

@@ -39,6 +39,10 @@ class SftEvaluation(Evaluation):
     max_new_tokens: int = knob(64, "Where such an answer is cut", unit="tokens", ge=1, le=65536)
 
 
+SOURCES = {"conversations": "turns", "references": "references", "chosen": "chosen", "best": "valued"}
+"""Where answers come from -> the count of what can be learnt from there."""
+
+
 class SftConfig(RecipeConfig):
     """Raise the probability of the answers in the data, token by token."""
 
@@ -65,6 +69,20 @@ class SftConfig(RecipeConfig):
                 f"data.source {self.data.source!r} names one answer, so there is one turn to learn; set 'last'",
             )
 
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        train, source = counts["train"], self.data.source
+        if self.data.scale or train.get(SOURCES[source]):
+            return  # what ratings on a scale prefer is known only once they are unfolded
+        others = [f"{train[count]:,} with {name!r}" for name, count in SOURCES.items() if train.get(count)]
+        if others:
+            reason = f"the data has nothing to learn with {source!r}; it has {', '.join(others)}"
+            yield FieldProblem("data.source", reason)
+
+    @classmethod
+    def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
+        best = max(SOURCES, key=lambda name: counts["train"].get(SOURCES[name], 0))
+        return {"data": {"source": best}}
+
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:
         steps, batch = whole_number(raw, "steps"), whole_number(raw, "batch_size")
@@ -85,9 +103,9 @@ RECIPE = Recipe(
     schema=SftConfig,
     needs=(
         Need("turns", "conversations with an answer", either="answers"),
-        Need("references", "reference answers", either="answers"),
-        Need("pairs", "preferred answers", either="answers"),
-        Need("responses", "responses to choose the best of", either="answers"),
+        Need("references", "prompts with a reference answer", either="answers"),
+        Need("chosen", "prompts with an answer that was preferred", either="answers"),
+        Need("valued", "prompts with several answers whose reward is known", either="answers"),
     ),
     slots=(Slot("base", "model.name"),),
     headline="eval/loss",

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from .example import Example
+from .pairs import labelled_pairs
 
 COUNTS = {
     "examples": "examples",
@@ -12,10 +13,13 @@ COUNTS = {
     "unjudged": "prompts with a criterion that has no verifier",
     "unjudged_criteria": "criteria without a verifier",
     "responses": "prompts with a stored answer",
+    "turns": "conversations with an answer",
     "references": "prompts with a reference answer",
-    "turns": "conversations with an answer in them",
+    "chosen": "prompts with an answer that was preferred and never rejected",
+    "valued": "prompts with several answers whose reward is known",
     "preferences": "prompts with compared answers",
     "pairs": "pairs with a preferred answer",
+    "equal": "pairs of equal answers",
     "ties": "ties",
     "undecided": "pairs that nobody could decide",
 }
@@ -24,11 +28,13 @@ COUNTS = {
 
 def training_counts(example: Example) -> Counter[str]:
     """The counts of one example; keys of COUNTS, those that are 0 left out."""
+    answered = example.prompt[-1].role == "assistant"
     found = Counter(examples=1)
     found["responses"] = bool(example.responses)
-    found["references"] = bool(example.reference)
-    found["turns"] = any(message.role == "assistant" for message in example.prompt)
+    found["turns"] = answered or len(example.responses) == 1
+    found["references"] = bool(example.reference) and not answered
     found["preferences"] = bool(example.preferences)
+    found["valued"] = _valued(example)
     if example.rubric:
         criteria = example.rubric.criteria
         unjudged = sum(criterion.verifier is None for criterion in criteria)
@@ -38,13 +44,36 @@ def training_counts(example: Example) -> Counter[str]:
     return +found
 
 
+def _valued(example: Example) -> bool:
+    """Whether two answers or more have a reward: stored beside them, or to be had from verifiers alone."""
+    stored = example.meta.get("rewards")
+    if isinstance(stored, dict):
+        known = {response.id for response in example.responses}
+        return sum(name in known and _is_number(value) for name, value in stored.items()) > 1
+    criteria = example.rubric.criteria if example.rubric else ()
+    return bool(criteria) and len(example.responses) > 1 and all(criterion.verifier for criterion in criteria)
+
+
 def _pairs(example: Example) -> Counter[str]:
-    """Pairs of answers by what their raters say: more for the one side, as many for both, or no vote at all."""
-    votes: dict[tuple[str, str], list[int]] = {}
-    for each in example.preferences:
-        first, second = sorted((each.a, each.b))
-        mine = votes.setdefault((first, second), [])
-        if each.verdict == "compared" and each.strength is not None:
-            side = (each.strength > 0) - (each.strength < 0)
-            mine.append(side if each.a == first else -side)
-    return Counter("undecided" if not mine else "pairs" if sum(mine) else "ties" for mine in votes.values())
+    """Pairs of answers by what their raters say, and whether an answer was preferred and never rejected."""
+    texts = {response.id: response.text for response in example.responses}
+    found: Counter[str] = Counter()
+    won, lost = set(), set()
+    for pair in labelled_pairs(example):
+        if not pair.votes:
+            found["undecided"] += 1
+        elif not pair.decided:
+            found["ties"] += 1
+        else:
+            found["equal" if texts[pair.first] == texts[pair.second] else "pairs"] += 1
+            better, worse = pair.first, pair.second
+            if len(pair.for_second) > len(pair.for_first):
+                better, worse = worse, better
+            won.add(better)
+            lost.add(worse)
+    found["chosen"] = bool(won - lost)
+    return found
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -11,6 +11,7 @@ from webapp.accounts.models import Membership
 from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
@@ -48,6 +49,8 @@ class RunForm:
             membership.workspace_id, RECIPES[form.recipe]
         )
         form.dataset = f"{found.dataset_id}:{found.number}" if found else ""
+        if found and (counts := training.known(found)):
+            form.raw = services.merged(form.raw, RECIPES[form.recipe].schema.suited(counts))
         if models and form.raw["model"]["name"] not in models:
             form.raw["model"] = {**form.raw["model"], "name": models[0]}
         return form

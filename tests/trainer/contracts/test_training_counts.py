@@ -55,8 +55,28 @@ def test_rubrics_are_told_by_who_can_decide_them():
 
 def test_texts_to_imitate_are_told_by_where_they_stand():
     turns = (*ASKED, {"role": "assistant", "content": "Red."}, *ASKED)
-    found = training_counts(example(prompt=turns, reference="Blue."))
-    assert (found["turns"], found["references"], found["responses"]) == (1, 1, 0)
+    asked_again = training_counts(example(prompt=turns, reference="Blue."))
+    assert (asked_again["turns"], asked_again["references"], asked_again["responses"]) == (0, 1, 0)
+    answered = training_counts(example(prompt=turns[:2], reference="Blue."))
+    assert (answered["turns"], answered["references"]) == (1, 0)
+    assert training_counts(example(responses=ANSWERS[:1]))["turns"] == 1
+
+
+def test_an_answer_that_also_lost_was_not_chosen():
+    assert training_counts(compared(("a", "b", -1), ("c", "a", -1)))["chosen"] == 1  # c
+    assert training_counts(compared(("a", "b", -1), ("b", "c", -1), ("c", "a", -1)))["chosen"] == 0  # each loses one
+    same = ({"id": "a", "text": "red"}, {"id": "b", "text": "red"})
+    found = training_counts(example(responses=same, preferences=[{"a": "a", "b": "b", "strength": 2}]))
+    assert (found["equal"], found["pairs"]) == (1, 0)
+
+
+def test_answers_are_valued_where_rewards_are_stored_or_verifiers_decide_all():
+    assert training_counts(example(responses=ANSWERS, meta={"rewards": {"a": 1, "b": 0.5, "gone": 1}}))["valued"] == 1
+    assert training_counts(example(responses=ANSWERS, meta={"rewards": {"a": 1, "b": True}}))["valued"] == 0
+    verifier = {"name": "must_contain", "args": {"texts": ["red"]}}
+    rubric = {"criteria": [{"id": "c1", "text": "Names red", "points": 1, "verifier": verifier}]}
+    assert training_counts(example(responses=ANSWERS, rubric=rubric))["valued"] == 1
+    assert training_counts(example(responses=ANSWERS[:1], rubric=rubric))["valued"] == 0
 
 
 def test_every_count_has_a_name_in_words():

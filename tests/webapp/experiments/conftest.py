@@ -20,7 +20,7 @@ VERIFIER = VerifierSpec(name="must_contain", args={"texts": ["red"]})
 
 
 def make_version(
-    membership, name="demo", train=3, heldout=2, rubrics=True, state="frozen", verifier=VERIFIER
+    membership, name="demo", train=3, heldout=2, rubrics=True, state="frozen", verifier=VERIFIER, **fields
 ) -> DatasetVersion:
     dataset = Dataset.objects.create(workspace=membership.workspace, name=name)
     version = DatasetVersion.objects.create(dataset=dataset, number=1, state=state, digest="d" * 64)
@@ -30,7 +30,7 @@ def make_version(
     for i in range(train + heldout):
         split = "train" if i < train else "heldout"
         record = ExampleRecord(
-            key=f"e{i}", prompt=(Message(role="user", content=f"Prompt {i} ü"),), split=split, rubric=rubric
+            key=f"e{i}", prompt=(Message(role="user", content=f"Prompt {i} ü"),), split=split, rubric=rubric, **fields
         )
         row = Example.objects.create(
             dataset=dataset,

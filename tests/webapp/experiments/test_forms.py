@@ -243,3 +243,13 @@ def test_the_config_page_compares_with_the_defaults_of_the_objective_that_was_ch
     run = launch(config={"steps": 4, "scaffold": None, "objective": {"name": "kimi", "tau": 0.5}})
     changed = {row.path for row in config_rows(run) if row.changed and row.path.startswith("objective")}
     assert changed == {"objective.tau"}
+
+
+def test_a_new_form_begins_with_what_the_data_has(cast, model):
+    demonstrations = make_version(cast.owner, "Demonstrations", rubrics=False, reference="Red.")
+    form = RunForm.blank(cast.researcher, recipe="sft")
+    assert form.dataset == f"{demonstrations.dataset_id}:1" and form.raw["data"]["source"] == "references"
+    assert form.check(), form.problems
+    form.raw["data"]["source"] = "chosen"
+    assert not form.check()
+    assert form.problems["data.source"].endswith("it has 3 with 'references'")

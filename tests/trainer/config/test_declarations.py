@@ -1,12 +1,13 @@
-"""The one home of what metrics mean: whole, without contradiction, for every recipe."""
+"""Declarations of recipes: whole and without contradiction, metrics, needs and examples."""
 
 from collections import Counter
 
 import pytest
 
-from trainer.config import RECIPES
+from trainer.config import RECIPES, resolve
 from trainer.config.metrics import GROUPS
 from trainer.config.recipe import HELD_OUT, Metric, Recipe
+from trainer.contracts import COUNTS
 
 
 @pytest.fixture(params=RECIPES.values(), ids=RECIPES)
@@ -54,3 +55,12 @@ def test_a_summary_keeps_what_is_shown_on_top_and_what_evaluations_measure():
     kept = {key for key in ("eval/length", "reward/mean", "policy/loss", "criterion/words") if policy.remembers(key)}
     assert kept == {"eval/length", "reward/mean"}
     assert Metric("perf/x", "training", "", "speed", chart="Throughput").label == "Throughput, training"
+
+
+def test_every_need_is_counted(recipe):
+    for need in recipe.needs:
+        assert {need.count, *(key for key, _ in need.left_out)} <= set(COUNTS)
+
+
+def test_the_example_of_a_recipe_is_a_config(recipe):
+    assert resolve(recipe.name, dict(recipe.example)).steps <= 10
