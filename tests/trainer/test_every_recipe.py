@@ -128,7 +128,7 @@ def test_a_stopped_example_leaves_a_checkpoint(name: str, data: Path, tiny_dir: 
 def test_what_an_example_puts_out_loads_with_stock_libraries(
     name: str, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    from peft import AutoPeftModelForCausalLM, AutoPeftModelForSequenceClassification
+    from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
     out = tmp_path / "run"
@@ -141,8 +141,9 @@ def test_what_an_example_puts_out_loads_with_stock_libraries(
             path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
         }
         scalar = model.model.head == "scalar"
+        stock = AutoModelForSequenceClassification if scalar else AutoModelForCausalLM
         if model.model.format == "peft":
-            stock = AutoPeftModelForSequenceClassification if scalar else AutoPeftModelForCausalLM
+            options = {"num_labels": 1} if scalar else {}
+            PeftModel.from_pretrained(stock.from_pretrained(str(tiny_dir), **options), str(folder))
         else:
-            stock = AutoModelForSequenceClassification if scalar else AutoModelForCausalLM
-        stock.from_pretrained(str(folder))
+            stock.from_pretrained(str(folder))

@@ -10,8 +10,8 @@ from trainer.config.sft import SftData
 from trainer.contracts import Example, Message, Response
 from trainer.contracts.pairs import labelled_pairs
 from trainer.inference.turns import Span, Turns, TurnsUnfit, encode_turns
-from trainer.rewards import guarded, score_rubric
-from trainer.rewards.composition import COMPONENT_SECONDS
+from trainer.rewards import score_rubric
+from trainer.rewards.guard import SECONDS, guarded
 
 from .errors import RunFailed
 
@@ -154,7 +154,7 @@ def _rewards(example: Example) -> dict[str, float]:
         return {}
     found = {}
     for response in example.responses:
-        score, _ = guarded(partial(score_rubric, example.rubric, response.text), COMPONENT_SECONDS)
+        score, _ = guarded(partial(score_rubric, example.rubric, response.text), SECONDS)
         if score is not None and score.score is not None:
             found[response.id] = score.score
     return found

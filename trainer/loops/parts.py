@@ -25,6 +25,8 @@ class Parts:
     sampler: Sampler
     learner: Learner
     run_dir: Path
+    base: Path
+    """The directory of the model that the run begins with."""
     teacher: Teacher | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""

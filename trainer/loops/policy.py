@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -13,6 +14,7 @@ from .collecting import Collected, MakeCollector, SyncCollector
 from .engine_check import check_engine
 from .errors import RunFailed, StopRequested
 from .evaluation import evaluate
+from .export import write_model
 from .offending import save_offending
 from .parts import Parts
 from .planner import Planner
@@ -69,7 +71,9 @@ class PolicyStage:
         self.collector.restore(step, state)
 
     def outputs(self) -> Iterator[ModelOutput]:
-        return iter(())
+        parts = self.parts
+        write = partial(write_model, config=parts.config, base=parts.base, trained=parts.learner)
+        yield ModelOutput("policy", "policy", write)
 
     def close(self) -> None:
         self.collector.close()

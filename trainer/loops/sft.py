@@ -13,8 +13,8 @@ from torch import Tensor
 from trainer.config.sft import SftConfig
 from trainer.contracts import RolloutRecord
 from trainer.objectives import REGISTRY, ObjectiveBatch
-from trainer.rewards import guarded, score_rubric
-from trainer.rewards.composition import COMPONENT_SECONDS
+from trainer.rewards import score_rubric
+from trainer.rewards.guard import SECONDS, guarded
 
 from .data import read_examples
 from .demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
@@ -186,5 +186,5 @@ def _marked(item: Demonstration) -> Marked:
 
 def _score(item: Demonstration, text: str) -> float | None:
     assert item.example.rubric is not None  # noqa: S101 - the caller chose those with one
-    score, _ = guarded(partial(score_rubric, item.example.rubric, text), COMPONENT_SECONDS)
+    score, _ = guarded(partial(score_rubric, item.example.rubric, text), SECONDS)
     return score.score if score else None

@@ -30,7 +30,7 @@ def make(job: Job) -> PolicyStage:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner, updater, teacher = _learner(config, model_dir, _teacher_dir(job, tokenizer))
     sampler = build_sampler(config, model_dir, tokenizer)
-    parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, teacher, updater)
+    parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, model_dir, teacher, updater)
     job.monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; {learner.size:,} trained parameters"
     )

@@ -70,7 +70,7 @@ def make_loop(
         sampler = LocalSampler(load_model(tiny_dir), tokenizer)
         monitor = RunMonitor(Spool(run_dir / "events.jsonl"))
         job = job_of(config, examples_file, tiny_dir, run_dir, monitor)
-        parts = Parts(config, prompts, tokenizer, sampler, learner, run_dir)
+        parts = Parts(config, prompts, tokenizer, sampler, learner, run_dir, tiny_dir)
         stage = PolicyStage(parts, collector(job)) if collector else PolicyStage(parts)
         made.append(Session(job, stage))
         return made[-1]
