@@ -1,6 +1,7 @@
 """The data card: what a version holds, how far its raters agree, where it comes from, and what may be done with it."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -73,11 +74,11 @@ def line(version: DatasetVersion) -> list[dict[str, Any]]:
     return steps
 
 
-def markdown(told: dict[str, Any]) -> str:
-    """The card as a README with the front matter that dataset hubs read."""
+def markdown(told: dict[str, Any], files: Mapping[str, str] | None = None) -> str:
+    """The card as a README with the front matter that dataset hubs read. `files`: by split, the file that holds it."""
     counts = told["counts"]
     parts = [
-        f"---\npretty_name: {json.dumps(told['name'], ensure_ascii=False)}\nlicense: {json.dumps(told['licence'] or 'unknown')}\n---",
+        _front_matter(told, files or {}),
         f"# {told['name']}, version {told['version']}",
         told["description"] or "No description.",
         f"Licence: {told['licence'] or 'not stated'}. Digest: `{told['digest']}`. State: {told['state']}.",
@@ -95,6 +96,18 @@ def markdown(told: dict[str, Any]) -> str:
     )
     parts.append("## Where it comes from\n\n" + "\n".join(steps))
     return "\n\n".join(parts) + "\n"
+
+
+def _front_matter(told: dict[str, Any], files: Mapping[str, str]) -> str:
+    lines = [
+        f"pretty_name: {json.dumps(told['name'], ensure_ascii=False)}",
+        f"license: {json.dumps(told['licence'] or 'unknown')}",
+    ]
+    if files:
+        lines += ["configs:", "- config_name: default", "  data_files:"]
+        for split, path in files.items():
+            lines += [f"  - split: {split}", f"    path: {path}"]
+    return "\n".join(("---", *lines, "---"))
 
 
 def _agreement(told: dict[str, Any], sides: dict[str, int]) -> str:

@@ -3,8 +3,8 @@
 import json
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import islice
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ from .models import DatasetVersion
 SEARCHED = 50_000  # examples of a version whose texts are searched for what no column holds
 BATCH = 500  # examples read, and at least as many rows written, at a time
 TYPES = {"jsonl": "application/x-ndjson", "parquet": "application/vnd.apache.parquet", "zip": "application/zip"}
+UNSPLIT = "unsplit"  # the file of examples that are on no side
+SPLITS = ("train", "heldout", UNSPLIT)
 FIELDS = {  # of an example, in words, with the count that tells whether a version has any
     "rubric": ("rubrics", "rubrics"),
     "responses": ("responses", "responses"),
@@ -39,13 +41,19 @@ FIELDS = {  # of an example, in words, with the count that tells whether a versi
 
 @dataclass(frozen=True)
 class Order:
-    """What is asked for. `extras`: the column that lets an import give back the identical version."""
+    """What is asked for. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the
+    column that lets an import give back the identical version."""
 
     exporter: Exporter
     kind: Kind = "jsonl"
     split: str = ""
     extras: bool = True
     archive: bool = False
+
+    @property
+    def side(self) -> str | None:
+        """What the examples' own split must be; None for any."""
+        return {"": None, UNSPLIT: ""}.get(self.split, self.split)
 
     @property
     def suffix(self) -> str:
@@ -59,8 +67,8 @@ def order(format: str, kind: str = "jsonl", split: str = "", extras: bool = True
         raise Invalid("The format is not known.", {"format": f"must be one of {', '.join(REGISTRY)}"})
     if kind not in exporter.kinds:
         raise Invalid("The format has no such file.", {"file": f"must be one of {', '.join(exporter.kinds)}"})
-    if split not in ("", "train", "heldout"):
-        raise Invalid("The split is not known.", {"split": "must be train or heldout"})
+    if split not in ("", *SPLITS):
+        raise Invalid("The split is not known.", {"split": f"must be one of {', '.join(SPLITS)}"})
     return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive)
 
 
@@ -129,18 +137,14 @@ def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
 
 def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     """The stored text itself, not read and written again."""
-    lines = queries.stream_canonical(version)
+    lines = queries.stream_canonical(version, split=asked.side)
     while rows := list(islice(lines, BATCH)):
-        kept = (line for _, line in rows if not asked.split or json.loads(line).get("split") == asked.split)
-        if text := "".join(line + "\n" for line in kept):
-            yield text.encode()
+        yield "".join(line + "\n" for _, line in rows).encode()
 
 
 def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
-    for _, line in queries.stream_canonical(version):
-        example = Example.model_validate_json(line)
-        if not asked.split or example.split == asked.split:
-            yield from rows_of(example, line, asked.exporter, asked.extras)
+    for _, line in queries.stream_canonical(version, split=asked.side):
+        yield from rows_of(Example.model_validate_json(line), line, asked.exporter, asked.extras)
 
 
 def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True) -> Iterator[Row]:
@@ -223,15 +227,27 @@ def _parquet(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
 
 
 def _archive(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
-    """The data with its card, as a folder that the datasets library loads."""
-    sink = _Sink()
+    """The data with its card, as a folder that the datasets library loads: one file for each split, which the card names.
+    Loaded as one, the held-out examples would be trained on."""
+    sink, files = _Sink(), dict[str, str]()
     told = card.build(version)
     with zipfile.ZipFile(sink, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("README.md", card.markdown(told))
+        for split in [asked.split] if asked.split else splits_of(version):
+            pieces = filter(None, _data(version, replace(asked, split=split)))
+            if (first := next(pieces, None)) is None:
+                continue  # no example of this side has a row in the layout, and an empty file cannot be loaded
+            files[split] = f"data/{split}.{asked.kind}"
+            with archive.open(files[split], "w", force_zip64=True) as file:
+                for piece in chain((first,), pieces):
+                    file.write(piece)
+                    yield sink.taken()
+        archive.writestr("README.md", card.markdown(told, files))
         archive.writestr("card.json", json.dumps(told, ensure_ascii=False, indent=2))
-        name = f"{asked.split or 'data'}.{asked.kind}"
-        with archive.open(name, "w", force_zip64=True) as file:
-            for piece in _data(version, asked):
-                file.write(piece)
-                yield sink.taken()
     yield sink.taken()
+
+
+def splits_of(version: DatasetVersion) -> list[str]:
+    """The splits that hold an example."""
+    counts = {split: version.counts.get(split, 0) for split in ("train", "heldout")}
+    counts[UNSPLIT] = version.counts.get("examples", 0) - sum(counts.values())
+    return [split for split, count in counts.items() if count]

@@ -167,12 +167,48 @@ def test_a_layout_that_nothing_fits_is_refused_and_what_sft_leaves_out_is_told(c
 
 def test_the_archive_holds_data_and_card(version, cast):
     archive = zipfile.ZipFile(io.BytesIO(file_of(version, "trl_preference", "parquet", archive=True)))
-    assert archive.namelist() == ["README.md", "card.json", "data.parquet"] and archive.testzip() is None
+    names = ["data/train.parquet", "data/heldout.parquet", "README.md", "card.json"]
+    assert archive.namelist() == names and archive.testzip() is None
     told = json.loads(archive.read("card.json"))
     assert told["digest"] == version.digest and told["licence"] == "CC-BY-4.0"
     assert told["agreement"] == {"pairwise": 1.0, "examples": 4} and told["labels"]["first"] == 4
     assert told["lineage"][0]["origin"] == "Produced by run 7"
     assert "# Sky, version 1" in archive.read("README.md").decode()
+
+
+@pytest.mark.parametrize(("format", "kind"), READ_BACK)
+def test_the_datasets_library_loads_an_archive_as_splits(version, importing, format, kind, tmp_path):
+    datasets = pytest.importorskip("datasets")
+    content = file_of(version, format, kind, archive=True)
+    folder = tmp_path / "sky"
+    zipfile.ZipFile(io.BytesIO(content)).extractall(folder)
+    loaded = datasets.load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    assert set(loaded) == {"train", "heldout"}
+    for split in loaded:
+        keys = {row["key"] for row in loaded[split]} if "key" in loaded[split].column_names else set()
+        assert keys <= {"e0", "e2"} if split == "train" else keys <= {"e1", "e3"}
+    again = importing(content, name="Again", file_name="sky.zip")
+    assert (again.rejected, again.version.digest) == ([], version.digest)
+
+
+def test_a_split_without_a_row_has_no_file_and_one_without_a_side_has_its_own(cast):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Parts")
+    bare = {"prompt": [{"role": "user", "content": "?"}]}
+    records = [
+        full("a"),
+        {"key": "b", "split": "heldout", **bare},
+        {"key": "c", "prompt": [{"role": "user", "content": "!"}]},
+    ]
+    version = services.new_version(
+        cast.researcher, dataset, map(Example.model_validate, records), None, {"from": "import"}
+    )
+
+    def names(format):
+        return zipfile.ZipFile(io.BytesIO(file_of(version, format, archive=True))).namelist()[:-2]
+
+    assert names("touchstone") == ["data/train.jsonl", "data/heldout.jsonl", "data/unsplit.jsonl"]
+    assert names("trl_preference") == ["data/train.jsonl"]
+    assert file_of(version, "touchstone", split="unsplit").count(b"\n") == 1
 
 
 def test_agreement_nobody_can_have_is_called_undefined(cast):

@@ -64,13 +64,14 @@ def export(
     number: Number,
     format: str = "touchstone",
     file: Literal["jsonl", "parquet"] = "jsonl",
-    split: Literal["", "train", "heldout"] = "",
+    split: Literal["", "train", "heldout", "unsplit"] = "",
     extras: bool = True,
     archive: bool = False,
 ) -> StreamingHttpResponse:
     """`format` is one of `export/formats`. With `extras`, layouts that we read back carry a column `touchstone` with what
     they have no place for, so that importing the file gives back the identical digest. `archive` makes a zip with the
-    data card. 422 where the version has nothing for the layout."""
+    data card and one file for each split, which the datasets library loads as splits; without it and without `split`, all
+    examples are in one file, each with its side in the column `split`. 422 where the version has nothing for the layout."""
     version = access.version_read(require(request), dataset_id, number)
     asked = exports.order(format, file, split, extras, archive)
     exports.refuse_empty(version, asked)

@@ -26,6 +26,7 @@ def export(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "layouts": [
             (each, exports.leaves_out(each, version), exports.is_empty(each, version)) for each in REGISTRY.values()
         ],
+        "splits": exports.splits_of(version),
         "base": base,
         "card": told,
         "card_text": card.markdown(told),
