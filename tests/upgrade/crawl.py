@@ -85,7 +85,7 @@ def published() -> bool:
 
     owner = Membership.objects.select_related("user", "workspace").get(role="owner")
     project = Project.objects.get(kind="pairwise")
-    version = publish.publish(owner, project, publish.Choice(what="answers"))
+    version = publish.publish(owner, project, publish.Choice(what="answers")).version
     return version.counts["preferences"] > 0
 
 

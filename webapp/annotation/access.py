@@ -12,7 +12,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role, User
 
-from .models import Assignment, Comment, Project, ProjectInvite, Task
+from .models import Assignment, Comment, Project, ProjectInvite, Publication, Task
 
 Row = TypeVar("Row")
 READER = Role.REVIEWER
@@ -55,6 +55,15 @@ def project_work(membership: Membership, project_id: int) -> Project:
     if not membership.may(READER) and not project.participants.filter(user=membership.user).exists():
         raise Http404("no such project")
     return project
+
+
+def publication_read(membership: Membership, project_id: int, publication_id: int) -> Publication:
+    """What was published from a project that they may read."""
+    rows = Publication.objects.select_related("version__dataset", "project__version", "made_by")
+    found = rows.filter(project=project_read(membership, project_id), pk=publication_id).first()
+    if found is None:
+        raise Http404("no such publication")
+    return found
 
 
 def task_read(membership: Membership, task_id: int) -> Task:

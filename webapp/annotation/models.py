@@ -229,6 +229,64 @@ class Resolution(models.Model):
         return f"{self.source} for task {self.task_id}"
 
 
+class Publication(models.Model):
+    """A version made of a project's answers, and what became of every label: see `services.publish`.
+
+    `counts`: {fate: {reason: number}} of the labels of examples that were judged, `answers` of people behind the labels
+    that are in the version, and of the preferences of all other examples of the base how many are `untouched` and how many
+    `left_out`.
+    """
+
+    project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="publications")
+    version = models.ForeignKey("datasets.DatasetVersion", on_delete=models.CASCADE, related_name="publications")
+    choice = models.JSONField()
+    counts = models.JSONField()
+    made_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return f"publication {self.pk} of project {self.project_id}"
+
+
+class PublishedCase(models.Model):
+    """One label of an example that was judged, and what became of it."""
+
+    class Fate(models.TextChoices):
+        KEPT = "kept", "In the version"
+        REPLACED = "replaced", "Replaced"
+        IMPORTED = "imported", "Imported, beside them"
+        DROPPED = "dropped", "Not in the version"
+
+    class Reason(models.TextChoices):
+        OTHERS = "others", "of another project"
+        JUDGED = "judged", "judged again in this project"
+        EARLIER = "earlier", "published by this project before"
+        GOLD = "gold", "a gold task, whose answer is known"
+        OPEN = "open", "opened again, and not submitted since"
+        ALONE = "alone", "fewer than two answers, so there is no agreement"
+        AGREEMENT = "agreement", "less agreement than was asked for"
+        UNDECIDED = "undecided", "nothing stands for the task yet"
+        UNRESOLVED = "unresolved", "left unresolved by a reviewer"
+        SOURCE = "source", "stands by a way that was not chosen"
+        GONE = "gone", "the version that was built on has no such example"
+        CHANGED = "changed", "its responses are others in the version that was built on"
+
+    publication = models.ForeignKey(Publication, on_delete=models.CASCADE, related_name="cases", db_index=False)
+    fate = models.CharField(max_length=8, choices=Fate.choices)
+    reason = models.CharField(max_length=10, choices=Reason.choices, blank=True)
+    example = models.CharField(max_length=200)
+    task = models.ForeignKey(Task, null=True, on_delete=models.SET_NULL, related_name="+")
+    whose = models.CharField(max_length=200)
+    says = models.CharField(max_length=200)
+    answers = models.PositiveIntegerField(default=0)  # of people of the project, that it stands for
+
+    class Meta:
+        indexes = [models.Index(fields=["publication", "fate", "id"], name="published_listing")]
+
+    def __str__(self) -> str:
+        return f"{self.fate}: {self.example}"
+
+
 class Comment(models.Model):
     """A remark about a task, or a wish to change the guidelines, until somebody resolves it."""
 

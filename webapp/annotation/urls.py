@@ -2,6 +2,6 @@
 
 from django.urls import URLPattern
 
-from .views import people, projects, review, tasks, work
+from .views import answers, people, projects, review, tasks, work
 
-urlpatterns: list[URLPattern] = [*projects.urls, *people.urls, *tasks.urls, *work.urls, *review.urls]
+urlpatterns: list[URLPattern] = [*projects.urls, *people.urls, *tasks.urls, *work.urls, *review.urls, *answers.urls]

@@ -16,7 +16,7 @@ from pydantic_core import from_json, to_json
 from trainer.contracts import Example
 from webapp.core.problems import Invalid
 
-from . import card, packed, patches, queries
+from . import card, labels, packed, patches, queries
 from .exporters import NATIVE, REGISTRY, Exporter, named
 from .exporters.base import ANSWER, EXTRAS, PAIR, Kind, Row
 from .importers import REGISTRY as IMPORTERS
@@ -42,13 +42,15 @@ FIELDS = {  # of an example, in words, with the count that tells whether a versi
 @dataclass(frozen=True)
 class Order:
     """What is asked for. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the
-    column that lets an import give back the identical version."""
+    column that lets an import give back the identical version. `imported`: the preferences that came with an import, too,
+    and not those of projects alone."""
 
     exporter: Exporter
     kind: Kind = "jsonl"
     split: str = ""
     extras: bool = True
     archive: bool = False
+    imported: bool = True
 
     @property
     def side(self) -> str | None:
@@ -60,7 +62,14 @@ class Order:
         return "zip" if self.archive else self.kind
 
 
-def order(format: str, kind: str = "jsonl", split: str = "", extras: bool = True, archive: bool = False) -> Order:
+def order(
+    format: str,
+    kind: str = "jsonl",
+    split: str = "",
+    extras: bool = True,
+    archive: bool = False,
+    imported: bool = True,
+) -> Order:
     """Raises Invalid at `format`, `file` or `split`."""
     exporter = named(format)
     if exporter is None:
@@ -69,7 +78,7 @@ def order(format: str, kind: str = "jsonl", split: str = "", extras: bool = True
         raise Invalid("The format has no such file.", {"file": f"must be one of {', '.join(exporter.kinds)}"})
     if split not in ("", *SPLITS):
         raise Invalid("The split is not known.", {"split": f"must be one of {', '.join(SPLITS)}"})
-    return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive)
+    return Order(exporter, "parquet" if kind == "parquet" else "jsonl", split, extras, archive, imported)
 
 
 def leaves_out(exporter: Exporter, version: DatasetVersion, extras: bool = True) -> list[str]:
@@ -130,8 +139,10 @@ def chunks(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
 def _data(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
     if asked.kind == "parquet":
         return _parquet(version, asked)
-    if asked.exporter is NATIVE:
+    if asked.exporter is NATIVE and asked.imported:
         return _native(version, asked)
+    if asked.exporter is NATIVE:
+        return _signed(version, asked)
     return _jsonl(version, asked)
 
 
@@ -142,9 +153,25 @@ def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
         yield "".join(line + "\n" for _, line in rows).encode()
 
 
-def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
+def _signed(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
+    """Our own format without the preferences that came with an import."""
+    examples = _examples(version, asked)
+    while part := list(islice(examples, BATCH)):
+        yield "".join([line + "\n" for _, line in part]).encode()
+
+
+def _examples(version: DatasetVersion, asked: Order) -> Iterator[tuple[Example, str]]:
+    """Each example that is asked for, with its canonical text."""
     for _, line in queries.stream_canonical(version, split=asked.side):
-        yield from rows_of(Example.model_validate_json(line), line, asked.exporter, asked.extras)
+        example = Example.model_validate_json(line)
+        if not asked.imported and (signed := labels.without_imported(example)) is not example:
+            example, line = signed, signed.canonical()
+        yield example, line
+
+
+def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
+    for example, line in _examples(version, asked):
+        yield from rows_of(example, line, asked.exporter, asked.extras)
 
 
 def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True) -> Iterator[Row]:

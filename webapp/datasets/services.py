@@ -246,27 +246,21 @@ def create_dataset(membership: Membership, name: str, description: str = "", lic
     return row
 
 
-@contextmanager
-def newest(dataset: Dataset) -> Iterator[DatasetVersion | None]:
-    """The newest version, if there is one. No import and no `new_version` makes another before the block ends: what the
-    block makes of it leaves out nothing that somebody else has just added."""
-    with versions.alone(dataset.workspace_id, dataset.name):
-        yield dataset.versions.order_by("-number").first()
-
-
 def new_version(
     membership: Membership,
     dataset: Dataset,
     records: Iterable[Example],
     base: DatasetVersion | None,
     lineage: dict[str, Any],
+    as_given: bool = False,
 ) -> DatasetVersion:
     """A new draft version of the dataset. `records` is read once and never held in memory as a whole.
 
     Without `base` it holds exactly the records, in their order. With `base` it holds the examples of that version, each
     record in the place of the one with its key, and records with new keys behind them. A key keeps the side of the
-    split that it has in any earlier version, and so do prompts and groups. `lineage` says where it comes from: {"from": "annotation", ...}; number
-    and id of `base` are added. Where a version holds exactly this content already, that one is returned.
+    split that it has in any earlier version, and so do prompts and groups; with `as_given` each record keeps the side
+    that it says, or none. `lineage` says where it comes from: {"from": "annotation", ...}; number and id of `base` are
+    added. Where a version holds exactly this content already, that one is returned.
     Raises Invalid at `records.N.field`, or at `base` when it is a version of another dataset.
     """
     if base and base.dataset_id != dataset.pk:
@@ -281,15 +275,15 @@ def new_version(
             staging.move(dataset.pk, version_id)
 
     with versions.alone(dataset.workspace_id, dataset.name), staging.table():
-        _stage(dataset, records)
+        _stage(dataset, records, as_given)
         return made(membership, *versions.create(dataset, lineage, fill))
 
 
-def _stage(dataset: Dataset, records: Iterable[Example]) -> None:
-    settler = Settler(dataset)
+def _stage(dataset: Dataset, records: Iterable[Example], as_given: bool) -> None:
+    settler = None if as_given else Settler(dataset)
     numbered = enumerate(records)
     while batch := list(islice(numbered, BATCH)):
-        rows = [_sound(row) for row in settler.settle(batch)]
+        rows = [_sound(row) for row in settler.settle(batch)] if settler else batch
         staging.copy(list(_prepared(rows)))  # in full before COPY: an error inside it would break the transaction
     for line, key, first in staging.repeated_keys():
         _refuse(line, "key", f"the key {key!r} is that of record {first} already")

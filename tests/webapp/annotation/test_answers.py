@@ -103,7 +103,7 @@ def test_names_are_for_those_who_let_people_in(pairs, cast):
 
 
 def test_what_stands_becomes_one_preference_a_pair(pairs, cast):
-    version = publish.publish(cast.researcher, pairs)
+    version = publish.publish(cast.researcher, pairs).version
     assert version.state == "frozen" and version.lineage["from"] == "annotation"
     assert version.lineage["project"] == pairs.pk and version.lineage["base"] == 1
     rows = published(version)
@@ -117,7 +117,7 @@ def test_what_stands_becomes_one_preference_a_pair(pairs, cast):
 
 
 def test_each_answer_becomes_a_preference_under_a_pseudonym(pairs, cast):
-    version = publish.publish(cast.researcher, pairs, publish.Choice(what="answers"))
+    version = publish.publish(cast.researcher, pairs, publish.Choice(what="answers")).version
     rows = published(version)
     given = [(p["rater"], p["strength"]) for p in rows["e1"]["preferences"]]
     mine = f"@project-{pairs.pk}"
@@ -126,7 +126,7 @@ def test_each_answer_becomes_a_preference_under_a_pseudonym(pairs, cast):
 
 
 def test_the_least_agreement_filters_tasks(pairs, cast):
-    version = publish.publish(cast.researcher, pairs, publish.Choice(what="answers", minimum=0.9, rest=False))
+    version = publish.publish(cast.researcher, pairs, publish.Choice(what="answers", minimum=0.9, rest=False)).version
     assert set(published(version)) == {"e0", "e2"}
     with pytest.raises(Conflict, match="nothing to publish"):
         publish.publish(cast.researcher, pairs, publish.Choice(sources=("majority",)))
@@ -135,17 +135,17 @@ def test_the_least_agreement_filters_tasks(pairs, cast):
 
 
 def test_publishing_again_changes_nothing_and_later_decisions_replace_earlier_ones(pairs, cast):
-    first = publish.publish(cast.researcher, pairs)
-    assert publish.publish(cast.researcher, pairs) == first
+    first = publish.publish(cast.researcher, pairs).version
+    assert publish.publish(cast.researcher, pairs).version == first
     task = pairs.tasks.order_by("rank").first()
     Resolution.objects.filter(task=task).update(source="consolidated", content=preference(-1))
-    second = publish.publish(cast.researcher, pairs)
+    second = publish.publish(cast.researcher, pairs).version
     assert second.number == first.number + 1
     assert [p["strength"] for p in published(second)["e0"]["preferences"]] == [-1]
 
 
-def test_two_projects_publish_into_one_dataset_without_losing_each_others_work(pairs, cast):
-    publish.publish(cast.researcher, pairs)
+def test_two_projects_publish_into_one_dataset_the_second_on_what_the_first_made(pairs, cast):
+    first = publish.publish(cast.researcher, pairs).version
     other = make_project(cast, "rating", n=1, scales=[{"name": "clarity"}])
     other.version = pairs.version
     other.save()
@@ -154,7 +154,11 @@ def test_two_projects_publish_into_one_dataset_without_losing_each_others_work(p
     task.save()
     for member in annotators(cast, other):
         answer(task, member, ratings(clarity=4), order=(0,))
-    example = published(publish.publish(cast.researcher, other))["e0"]
+    alone = published(publish.publish(cast.researcher, other).version)["e0"]
+    assert "preferences" not in alone and set(alone["meta"]["annotation"]) == {str(other.pk)}
+    made = publish.publish(cast.researcher, other, publish.Choice(base=first.number))
+    example = published(made.version)["e0"]
+    assert made.counts["kept"] == {"": 1, "others": 1}
     assert example["preferences"] and set(example["meta"]["annotation"]) == {str(pairs.pk), str(other.pk)}
     assert example["meta"]["annotation"][str(other.pk)]["tasks"][0]["ratings"] == {"clarity": 4}
 
@@ -164,7 +168,7 @@ def test_earlier_labels_give_way_or_stay(cast, replace):
     made = make_project(cast, n=1, preferences=[{"a": "r2", "b": "r1", "strength": 1, "rater": "import"}])
     for member in annotators(cast, made):
         answer(made.tasks.get(), member, preference(2))
-    version = publish.publish(cast.researcher, made, publish.Choice(replace=replace))
+    version = publish.publish(cast.researcher, made, publish.Choice(replace=replace)).version
     raters = [p["rater"] for p in published(version)["e0"]["preferences"]]
     assert raters == ([] if replace else ["import"]) + [f"unanimous@project-{made.pk}"]
 
@@ -173,9 +177,9 @@ def test_a_consolidated_rubric_becomes_the_examples_rubric(cast):
     made = make_project(cast, "rubric", n=1)
     for member in annotators(cast, made):
         answer(made.tasks.get(), member, rubric("Names three rivers"))
-    row = published(publish.publish(cast.researcher, made))["e0"]
+    row = published(publish.publish(cast.researcher, made).version)["e0"]
     assert [c["text"] for c in row["rubric"]["criteria"]] == ["Names three rivers"]
-    each = published(publish.publish(cast.researcher, made, publish.Choice(what="answers", rest=False)))["e0"]
+    each = published(publish.publish(cast.researcher, made, publish.Choice(what="answers", rest=False)).version)["e0"]
     assert len(each["meta"]["annotation"][str(made.pk)]["tasks"]) == 2
 
 
@@ -183,13 +187,13 @@ def test_a_ranking_becomes_pairs_and_grades_are_kept_beside(cast):
     made = make_project(cast, "ranking", n=1)
     for member in annotators(cast, made):
         answer(made.tasks.get(), member, ranking("r2", "r1"))
-    [pair] = published(publish.publish(cast.researcher, made))["e0"]["preferences"]
+    [pair] = published(publish.publish(cast.researcher, made).version)["e0"]["preferences"]
     assert (pair["a"], pair["b"], pair["strength"]) == ("r1", "r2", 2)
     criteria = {"criteria": [{"id": "c1", "text": "Is true", "points": 5}]}
     graded = make_project(cast, "grading", n=1, rubric=criteria)
     for member in annotators(cast, graded):
         answer(graded.tasks.get(), member, grades(c1="met"), order=(0,))
-    row = published(publish.publish(cast.researcher, graded))["e0"]
+    row = published(publish.publish(cast.researcher, graded).version)["e0"]
     assert row["meta"]["annotation"][str(graded.pk)]["tasks"][0]["grades"] == {"c1": "met"}
 
 
@@ -217,7 +221,7 @@ def test_publishing_on_the_page_leads_to_the_version(pairs, cast):
     done = client.post(
         url, {"what": "resolutions", "minimum": "0", "sources": ["unanimous"], "replace": "on", "rest": "on"}
     )
-    assert done["Location"] == f"/datasets/{pairs.version.dataset_id}/versions/2"
+    assert f"/datasets/{pairs.version.dataset_id}/versions/2" in client.get(done["Location"]).content.decode()
     assert "v2" in client.get(f"/projects/{pairs.pk}/answers").content.decode()
     assert client.post(url, {"minimum": "much"})["Location"] == f"/projects/{pairs.pk}/answers"
 

@@ -298,3 +298,75 @@ def test_real_files_come_back_with_the_identical_digest(importing, shared, file,
     first = importing(path.read_bytes(), name="There", file_name=path.name).version
     again = importing(file_of(first, format), name="Back", file_name="again.jsonl")
     assert (again.rejected, again.version.digest) == ([], first.digest)
+
+
+def signed(cast):
+    """Three examples: labels of an import alone, of two people of a project beside them, and of a majority alone."""
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Signed")
+    asked = {"prompt": [{"role": "user", "content": "?"}], "responses": [{"id": i, "text": i * 3} for i in "xy"]}
+    given = [
+        [("old", -1), ("", -2)],
+        [("old", -3), ("annotator-1@project-7", 2), ("annotator-2@project-7", 2)],
+        [("majority@project-7", -2)],
+    ]
+    records = [
+        Example.model_validate(
+            {**asked, "key": f"e{i}", "preferences": [{"a": "x", "b": "y", "strength": s, "rater": r} for r, s in said]}
+        )
+        for i, said in enumerate(given)
+    ]
+    return services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+
+
+@pytest.mark.parametrize(("format", "kind"), [("trl_preference", "parquet"), ("openrlhf_preference", "jsonl")])
+def test_every_label_says_whose_it_is(cast, format, kind):
+    content = file_of(signed(cast), format, kind)
+    rows = (
+        pq.read_table(io.BytesIO(content)).to_pylist()
+        if kind == "parquet"
+        else [json.loads(line) for line in content.splitlines()]
+    )
+    assert [row["labelled_by"] for row in rows] == [
+        ["imported:old", "imported"],
+        ["imported:old", "annotator-1@project-7", "annotator-2@project-7"],
+        ["majority@project-7"],
+    ]
+
+
+def test_a_rubric_says_who_wrote_it(cast):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Rubrics")
+    by = {"meta": {"rubric_by": "consolidated@project-7"}}
+    records = [Example.model_validate(full("e0")), Example.model_validate(full("e1", **by))]
+    version = services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    for format in ("trl_rl", "verl", "openrlhf_prompt", "healthbench", "rubricbench"):
+        rows = [json.loads(line) for line in file_of(version, format).splitlines()]
+        assert [row["labelled_by"][-1] for row in rows] == ["imported", "consolidated@project-7"], format
+
+
+@pytest.mark.parametrize("kind", ["jsonl", "parquet"])
+def test_imported_labels_can_be_left_out(cast, importing, kind):
+    version = signed(cast)
+    content = file_of(version, "trl_preference", kind, imported=False)
+    rows = (
+        pq.read_table(io.BytesIO(content)).to_pylist()
+        if kind == "parquet"
+        else [json.loads(line) for line in content.splitlines()]
+    )
+    assert [(row["key"], row["chosen"][0]["content"], row["strength"]) for row in rows] == [
+        ("e1", "yyy", 2.0),
+        ("e2", "xxx", 2.0),
+    ]
+    assert "imported" not in str([row["labelled_by"] for row in rows])
+    native = file_of(version, "touchstone", kind, imported=False)
+    job = importing(native, name="Back", file_name=f"back.{kind}")
+    raters = [[p.rater for p in m.example.record.preferences] for m in job.version.members.order_by("position")]
+    assert raters == [[], ["annotator-1@project-7", "annotator-2@project-7"], ["majority@project-7"]]
+
+
+def test_the_api_and_the_page_offer_it(cast, as_researcher):
+    version = signed(cast)
+    base = f"/datasets/{version.dataset_id}/versions/1/export"
+    lines = exported(ApiClient(cast.reviewer).get(base, format="trl_preference", imported="false")).splitlines()
+    assert [json.loads(line)["key"] for line in lines] == ["e1", "e2"]
+    page = as_researcher.get(f"{base}?labels=signed").content.decode()
+    assert "imported=false" in page and "imported=false" not in as_researcher.get(base).content.decode()

@@ -20,6 +20,7 @@ from webapp.datasets.services import safe_name
 from .. import access
 from ..models import Project
 from ..queries import answers as queries
+from ..queries import publications
 from ..queries.faces import Faces, faces
 from ..services import publish, standing
 
@@ -71,16 +72,75 @@ class PublishIn(Schema):
     sources: list[Literal["unanimous", "consolidated", "majority"]] = ["unanimous", "consolidated", "majority"]
     replace: bool = Field(True, description="Earlier labels of the annotated pairs give way")
     rest: bool = Field(True, description="Keep the examples nobody annotated")
+    base: int | None = Field(
+        None, ge=1, le=2**31 - 1, description="The version that is built on; the annotated one where none is named"
+    )
+
+
+class ReasonOut(Schema):
+    reason: str
+    label: str
+    count: int
+    cases: str
+
+
+class LabelsOut(Schema):
+    """What became of how many labels; `cases` is the address of these labels one by one."""
+
+    fate: Literal["kept", "replaced", "imported", "dropped"]
+    label: str
+    count: int
+    cases: str
+    reasons: list[ReasonOut]
 
 
 class PublishedOut(Schema):
-    """`version` is null while a job is at it."""
+    """`version` and `publication` are null while a job is at it. `labels` counts those of the examples that were judged,
+    `untouched` the preferences of all others, `left_out` those that are not in the version; `answers` of people stand
+    behind the labels that are kept."""
 
+    publication: int | None = None
     dataset: int
-    version: int | None
-    version_id: int | None
-    digest: str | None
-    counts: dict[str, int]
+    version: int | None = None
+    version_id: int | None = None
+    digest: str | None = None
+    counts: dict[str, int] = {}
+    base: int = Field(description="The number of the version that it is built on")
+    choice: dict[str, Any]
+    labels: list[LabelsOut] = []
+    answers: int | None = None
+    untouched: int | None = None
+    left_out: int | None = None
+
+
+class PublishedList(Schema):
+    items: list[PublishedOut]
+    next: str | None
+
+
+class CaseOut(Schema):
+    """`whose`: `annotator-3@project-1`, `majority@project-1` or the like, or `imported:RATER`. `answers`: of people of this
+    project, that it stands for."""
+
+    example: str
+    task: int | None
+    fate: str
+    reason: str
+    whose: str
+    says: str
+    answers: int
+
+
+class CaseList(Schema):
+    items: list[CaseOut]
+    next: str | None
+
+
+class CaseFilter(Schema):
+    fate: Literal["", "kept", "replaced", "imported", "dropped"] = ""
+    reason: str = Field("", max_length=10)
+    cursor: int = Field(0, ge=0, lt=2**63)
+    limit: int = Field(50, ge=1, le=200)
 
 
 @router.get("/projects/{int:project_id}/answers", response=AnswerList, summary="Its answers, oldest first")
@@ -132,20 +192,55 @@ async def _chunks(project: Project, people: Faces, format: str, revisions: bool)
     summary="Make its answers a frozen version of the dataset",
 )
 def publish_answers(request: HttpRequest, project_id: Id, payload: PublishIn) -> Status[dict[str, Any]]:
-    """201 with the version; 202 where there is so much that a job does it: then look at the dataset's versions."""
+    """201 with the version and what became of every label; 202 where there is so much that a job does it: then
+    `publications` lists it."""
     membership = require(request)
     project = access.project_write(membership, project_id)
     standing.freshen(project)
     choice = publish.Choice(**{**payload.model_dump(), "sources": tuple(payload.sources)})
-    version = publish.start(membership, project, choice)
-    empty: dict[str, Any] = {
-        "dataset": project.version.dataset_id,
-        "version": None,
-        "version_id": None,
-        "digest": None,
-        "counts": {},
-    }
-    if version is None:
-        return Status(202, empty)
-    made = {"version": version.number, "version_id": version.pk, "digest": version.digest, "counts": version.counts}
-    return Status(201, {**empty, **made})
+    made = publish.start(membership, project, choice)
+    if made is None:
+        number = choice.base or project.version.number
+        return Status(202, {"dataset": project.version.dataset_id, "base": number, "choice": choice.told()})
+    return Status(201, publications.told(made))
+
+
+@router.get(
+    "/projects/{int:project_id}/publications",
+    response=PublishedList,
+    summary="What was published from it, newest first",
+)
+def list_publications(
+    request: HttpRequest, project_id: Id, cursor: str | None = None, limit: Limit = 50
+) -> dict[str, Any]:
+    project = access.project_read(require(request), project_id)
+    before = whole(cursor) if cursor else None
+    if cursor and before is None:
+        raise Invalid("The cursor is not one this list gave.", {"cursor": "take it from `next`"})
+    rows = publications.publications(project).select_related("project__version")
+    rows = rows.filter(pk__lt=before) if before else rows
+    found = list(rows[: limit + 1])
+    more = str(found[limit - 1].pk) if len(found) > limit else None
+    return {"items": [publications.told(made) for made in found[:limit]], "next": more}
+
+
+@router.get(
+    "/projects/{int:project_id}/publications/{int:publication_id}",
+    response=PublishedOut,
+    summary="One publication: its version and what became of every label",
+)
+def get_publication(request: HttpRequest, project_id: Id, publication_id: Id) -> dict[str, Any]:
+    return publications.told(access.publication_read(require(request), project_id, publication_id))
+
+
+@router.get(
+    "/projects/{int:project_id}/publications/{int:publication_id}/cases",
+    response=CaseList,
+    summary="The labels behind the counts of a publication",
+)
+def list_cases(request: HttpRequest, project_id: Id, publication_id: Id, given: Query[CaseFilter]) -> dict[str, Any]:
+    made = access.publication_read(require(request), project_id, publication_id)
+    found = publications.cases(made, given.fate, given.reason, given.cursor, given.limit + 1)
+    more = str(found[given.limit - 1].pk) if len(found) > given.limit else None
+    items = [{**vars(case), "task": case.task_id} for case in found[: given.limit]]
+    return {"items": items, "next": more}

@@ -12,7 +12,6 @@ from django.db import connection
 
 from webapp.annotation import consolidation, kinds
 from webapp.annotation.models import Project
-from webapp.datasets.models import DatasetVersion
 
 from .faces import Faces
 
@@ -190,9 +189,3 @@ def says(row: Mapping[str, Any]) -> str:
         return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
     listed = content["rubric"]["criteria"] if kind == "rubric" else content["reasons"]
     return f"{len(listed)} {'criteria' if kind == 'rubric' else 'reasons'}"
-
-
-def versions(project: Project) -> list[DatasetVersion]:
-    """What was published from this project, newest first."""
-    found = project.version.dataset.versions.filter(lineage__contains={"from": "annotation", "project": project.pk})
-    return list(found.order_by("-number")[:10])

@@ -1,4 +1,4 @@
-"""The reviewer's pages: agreement, consolidation, answers."""
+"""The reviewer's pages: agreement and consolidation."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ from django.views.decorators.http import require_GET, require_POST
 
 from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
-from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.problems import Conflict
 
 from .. import access, pages
-from ..queries import agreement, answers, review, review_page
+from ..queries import agreement, review, review_page
 from ..queries.faces import Faces, comment, faces, grid, matrix
 from ..queries.fields import cell, tasks_behind
 from ..queries.jobs import jobs
-from ..services import matching, publish, standing
+from ..services import matching, standing
 from ..services import review as services
 
-CELL_PAGE = ANSWERS_PAGE = 50
+CELL_PAGE = 50
 REMARKS = 20  # open ones on the list; the others follow as these are dealt with
 
 
@@ -179,65 +179,7 @@ def review_majority(request: HttpRequest, project_id: int) -> HttpResponseBase:
     return redirect("project_review", project_id)
 
 
-@member(access.READER)
-@never_cache
-@require_GET
-def project_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """All answers, oldest first; exports; publishing."""
-    membership = require(request)
-    project = access.project_read(membership, project_id)
-    standing.freshen(project)
-    people = pages.seen_as(request, membership, project)
-    after_id = whole(request.GET.get("after", "")) or 0
-    rows = answers.page(project, people, after_id, ANSWERS_PAGE + 1)
-    context = pages.context(membership, project, "answers") | {
-        "rows": [{**row, "says": answers.says(row)} for row in rows[:ANSWERS_PAGE]],
-        "next": rows[ANSWERS_PAGE - 1]["id"] if len(rows) > ANSWERS_PAGE else None,
-        "started": bool(after_id),
-        "named": people.named,
-        "far": review.far(project),
-        "job": jobs(project).get("publish"),
-        "versions": answers.versions(project),
-    }
-    return render(request, "annotation/answers.html", context)
-
-
-@member(access.WRITER)
-@require_POST
-def project_publish(request: HttpRequest, project_id: int) -> HttpResponseBase:
-    """Makes a version of what was chosen on the page of answers."""
-    membership = require(request)
-    project = access.project_write(membership, project_id)
-    given = request.POST
-    try:
-        choice = publish.Choice(
-            what="answers" if given.get("what") == "answers" else "resolutions",
-            minimum=_share(given.get("minimum", "")),
-            sources=tuple(given.getlist("sources")) or publish.Choice.sources,
-            replace=given.get("replace") == "on",
-            rest=given.get("rest") == "on",
-        )
-        version = publish.start(membership, project, choice)
-    except Problem as problem:
-        messages.error(request, f"{problem.message} {'; '.join(problem.fields.values())}".strip())
-        return redirect("project_answers", project_id)
-    if version is None:
-        messages.info(request, "There are many answers; a job publishes them. The new version appears here.")
-        return redirect("project_answers", project_id)
-    messages.success(request, f"Published as version {version.number} of {version.dataset}.")
-    return redirect("dataset_version", version.dataset_id, version.number)
-
-
-def _share(text: str) -> float:
-    try:
-        return float(text or 0)
-    except ValueError as error:
-        raise Invalid("The least agreement is not a number.", {"minimum": "must be between 0 and 1"}) from error
-
-
 urls: list[URLPattern] = [
-    path("projects/<int:project_id>/answers", project_answers, name="project_answers"),
-    path("projects/<int:project_id>/publish", project_publish, name="project_publish"),
     path("projects/<int:project_id>/agreement", project_agreement, name="project_agreement"),
     path("projects/<int:project_id>/agreement/tasks", agreement_tasks, name="agreement_tasks"),
     path("projects/<int:project_id>/review", project_review, name="project_review"),

@@ -67,13 +67,16 @@ def export(
     split: Literal["", "train", "heldout", "unsplit"] = "",
     extras: bool = True,
     archive: bool = False,
+    imported: bool = True,
 ) -> StreamingHttpResponse:
     """`format` is one of `export/formats`. With `extras`, layouts that we read back carry a column `touchstone` with what
     they have no place for, so that importing the file gives back the identical digest. `archive` makes a zip with the
     data card and one file for each split, which the datasets library loads as splits; without it and without `split`, all
-    examples are in one file, each with its side in the column `split`. 422 where the version has nothing for the layout."""
+    examples are in one file, each with its side in the column `split`. `imported=false` leaves out preferences that came
+    with an import: what people of projects said remains; the column `labelled_by` says whose each label is. 422 where the
+    version has nothing for the layout."""
     version = access.version_read(require(request), dataset_id, number)
-    asked = exports.order(format, file, split, extras, archive)
+    asked = exports.order(format, file, split, extras, archive, imported)
     exports.refuse_empty(version, asked)
     return streamed(version, asked)
 

@@ -56,13 +56,18 @@ def compact(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 
-def facts(example: Example) -> Row:
-    """The columns that every layout of ours has beside its own."""
-    labels = {"split": example.split, "group": example.group, "domain": example.domain, "source": example.source}
-    return {"key": example.key, **labels}
+def facts(example: Example, labelled_by: list[str]) -> Row:
+    """The columns that every layout of ours has beside its own. `labelled_by`: whose the labels of the row are, see
+    `labels`."""
+    told = {"split": example.split, "group": example.group, "domain": example.domain, "source": example.source}
+    return {"key": example.key, **told, LABELLED_BY: labelled_by}
 
 
-FACTS = [(name, pa.string()) for name in ("key", "split", "group", "domain", "source")]
+LABELLED_BY = "labelled_by"
+FACTS = [
+    *((name, pa.string()) for name in ("key", "split", "group", "domain", "source")),
+    (LABELLED_BY, pa.list_(pa.string())),
+]
 
 
 def schema(*columns: tuple[str, pa.DataType], extras: bool = False) -> pa.Schema:

@@ -4,7 +4,8 @@ from collections.abc import Iterator
 
 from trainer.contracts import Example
 
-from .base import Exporter, Row, messages
+from .. import labels
+from .base import LABELLED_BY, Exporter, Row, messages
 
 
 def _rows(example: Example) -> Iterator[Row]:
@@ -18,6 +19,7 @@ def _rows(example: Example) -> Iterator[Row]:
             {"criterion": each.text, "points": each.points, "tags": list(each.tags)} for each in example.rubric.criteria
         ],
         "example_tags": list(example.tags),
+        LABELLED_BY: labels.of_rubric(example),
     }
     if example.reference is not None or example.responses:
         row["ideal_completions_data"] = {

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from trainer.contracts import Example
 
+from .. import labels
 from .base import EXTRAS, Exporter, Row, facts, schema
 
 
 def _rows(example: Example) -> Iterator[Row]:
-    yield {**facts(example), EXTRAS: example.canonical()}
+    by = [*labels.signed(example.preferences), *labels.of_rubric(example)]
+    yield {**facts(example, list(dict.fromkeys(by))), EXTRAS: example.canonical()}
 
 
 NATIVE = Exporter(

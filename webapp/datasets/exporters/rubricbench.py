@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from trainer.contracts import Example
 
+from .. import labels
 from ..derived import judged
-from .base import Exporter, Row, asked
+from .base import LABELLED_BY, Exporter, Row, asked
 
 
 def _rows(example: Example) -> Iterator[Row]:
@@ -25,7 +26,15 @@ def _rows(example: Example) -> Iterator[Row]:
         "rubrics": [criterion.text for criterion in example.rubric.criteria],
         "source": example.tags[0] if example.tags else "",
         "domain": example.domain,
+        LABELLED_BY: [*_by(example), *labels.of_rubric(example)],
     }
+
+
+def _by(example: Example) -> list[str]:
+    """Whose the labels of the first judged pair are."""
+    compared = [each for each in example.preferences if each.verdict == "compared" and each.strength is not None]
+    first = {compared[0].a, compared[0].b}
+    return labels.signed(each for each in compared if {each.a, each.b} == first)
 
 
 EXPORTERS = (

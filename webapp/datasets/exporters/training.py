@@ -1,38 +1,49 @@
 """Layouts that trainers read: TRL, verl, OpenRLHF. Pairs are rows of their own; ties and undecided pairs are in none."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import pyarrow as pa
 
-from trainer.contracts import Example
+from trainer.contracts import Example, Preference
 
+from .. import labels
 from .base import ANSWER, MESSAGES, PAIR, Exporter, Row, facts, messages, rubric, schema
 
 
-def decided(example: Example) -> Iterator[tuple[str, str, float]]:
-    """(better text, worse text, mean strength above 0) of each pair of responses with a better side, as its raters
-    see it on average."""
+class Decided(NamedTuple):
+    """A pair with a better side, as its raters see it on average: `strength` above 0. `by`: whose labels these are."""
+
+    better: str
+    worse: str
+    strength: float
+    by: list[str]
+
+
+def decided(example: Example) -> Iterator[Decided]:
+    """Each pair of responses with a better side."""
     texts = {response.id: response.text for response in example.responses}
-    votes: dict[tuple[str, str], list[int]] = {}
+    votes: dict[tuple[str, str], list[tuple[int, Preference]]] = {}
     for each in example.preferences:
         if each.verdict == "compared" and each.strength is not None:
             turned = (each.b, each.a) in votes
             pair = (each.b, each.a) if turned else (each.a, each.b)
-            votes.setdefault(pair, []).append(-each.strength if turned else each.strength)
-    for (a, b), strengths in votes.items():
-        mean = sum(strengths) / len(strengths)
+            votes.setdefault(pair, []).append((-each.strength if turned else each.strength, each))
+    for (a, b), given in votes.items():
+        mean = sum(strength for strength, _ in given) / len(given)
         if mean:
             better, worse = (a, b) if mean < 0 else (b, a)
-            yield texts[better], texts[worse], abs(mean)
+            yield Decided(texts[better], texts[worse], abs(mean), labels.signed(each for _, each in given))
 
 
-def best(example: Example) -> str | None:
-    """The answer to imitate: the better one of the first decided pair, else the reference, else an only response."""
-    for better, _, _ in decided(example):
-        return better
+def best(example: Example) -> tuple[str, list[str]] | None:
+    """The answer to imitate, and whose labels say so: the better one of the first decided pair, else the reference, else
+    an only response."""
+    for pair in decided(example):
+        return pair.better, pair.by
     if example.reference is not None:
-        return example.reference
-    return example.responses[0].text if len(example.responses) == 1 else None
+        return example.reference, []
+    return (example.responses[0].text, []) if len(example.responses) == 1 else None
 
 
 def _said(text: str) -> list[dict[str, str]]:
@@ -40,14 +51,14 @@ def _said(text: str) -> list[dict[str, str]]:
 
 
 def _preferences(example: Example) -> Iterator[Row]:
-    for better, worse, strength in decided(example):
-        row = {"prompt": messages(example), "chosen": _said(better), "rejected": _said(worse), "strength": strength}
-        yield {**row, **facts(example)}
+    for pair in decided(example):
+        sides = {"chosen": _said(pair.better), "rejected": _said(pair.worse), "strength": pair.strength}
+        yield {"prompt": messages(example), **sides, **facts(example, pair.by)}
 
 
 def _sft(example: Example) -> Iterator[Row]:
-    if (answer := best(example)) is not None:
-        yield {"prompt": messages(example), "completion": _said(answer), **facts(example)}
+    if (found := best(example)) is not None:
+        yield {"prompt": messages(example), "completion": _said(found[0]), **facts(example, found[1])}
 
 
 def _rl(example: Example) -> Iterator[Row]:
@@ -55,7 +66,7 @@ def _rl(example: Example) -> Iterator[Row]:
         "prompt": messages(example),
         "rubric": rubric(example),
         "reference": example.reference,
-        **facts(example),
+        **facts(example, labels.of_rubric(example)),
     }
 
 
@@ -67,18 +78,23 @@ def _verl(example: Example) -> Iterator[Row]:
         "ability": example.domain,
         "reward_model": {"style": "rubric" if example.rubric else "rule", "ground_truth": truth},
         "extra_info": {"index": example.key, "split": example.split, "reference": example.reference},
-        **facts(example),
+        **facts(example, labels.of_rubric(example)),
     }
 
 
 def _openrlhf_pairs(example: Example) -> Iterator[Row]:
-    for better, worse, _ in decided(example):
+    for pair in decided(example):
         asked = messages(example)
-        yield {"chosen": asked + _said(better), "rejected": asked + _said(worse), **facts(example)}
+        sides = {"chosen": asked + _said(pair.better), "rejected": asked + _said(pair.worse)}
+        yield {**sides, **facts(example, pair.by)}
 
 
 def _openrlhf_prompts(example: Example) -> Iterator[Row]:
-    yield {"input": messages(example), "label": rubric(example) or example.reference, **facts(example)}
+    yield {
+        "input": messages(example),
+        "label": rubric(example) or example.reference,
+        **facts(example, labels.of_rubric(example)),
+    }
 
 
 HELD = frozenset({"key", "prompt", "split", "group", "domain", "source"})

@@ -19,7 +19,10 @@ def export(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
     version = access.version_read(membership, dataset_id, number)
     told = card.build(version)
     base = f"/api/v1/datasets/{dataset_id}/versions/{number}"
+    signed = request.GET.get("labels") == "signed"
     context = {
+        "signed": signed,
+        "asked": "&imported=false" if signed else "",
         "dataset": version.dataset,
         "version": version,
         "tab": "export",

@@ -1,0 +1,44 @@
+"""Whose a label is: read from the rater that a preference carries.
+
+What a project publishes is signed `annotator-3@project-1` for one person's answer, or `majority@project-1`, `consolidated@…`,
+`unanimous@…` for what stands after review. Whatever else a rater is called, the label came with an import.
+"""
+
+import re
+from collections.abc import Iterable
+
+from trainer.contracts import Example, Preference
+
+SIGNED = re.compile(r"(annotator-\d+|unanimous|consolidated|majority)@project-(\d+)")
+IMPORTED = "imported"
+RUBRIC_BY = "rubric_by"  # in `meta`: who signed the rubric that stands
+
+
+def is_imported(rater: str) -> bool:
+    return SIGNED.fullmatch(rater) is None
+
+
+def whose(rater: str) -> str:
+    """The signature itself, or `imported`, with the name that the import gave its rater: `imported:RATER`."""
+    if not is_imported(rater):
+        return rater
+    return f"{IMPORTED}:{rater}" if rater else IMPORTED
+
+
+def signed(preferences: Iterable[Preference]) -> list[str]:
+    """Whose these are, each named once, in their order."""
+    return list(dict.fromkeys(whose(each.rater) for each in preferences))
+
+
+def of_rubric(example: Example) -> list[str]:
+    """Whose the rubric is; nothing without one."""
+    if example.rubric is None:
+        return []
+    by = example.meta.get(RUBRIC_BY)
+    return [by if isinstance(by, str) and not is_imported(by) else IMPORTED]
+
+
+def without_imported(example: Example) -> Example:
+    """The example with the preferences that people of projects gave, and no others."""
+    kept = tuple(each for each in example.preferences if not is_imported(each.rater))
+    return example if len(kept) == len(example.preferences) else example.model_copy(update={"preferences": kept})
