@@ -29,6 +29,7 @@ PAGES = (
     "/runs/{run}/lineage",
     "/runs/{run}/fork",
     "/runs/new",
+    "/runs/new?recipe=policy",
     "/datasets",
     "/datasets/{dataset}",
     "/datasets/{dataset}?rubric=yes",

@@ -29,7 +29,7 @@ def test_the_formula_is_drawn_and_the_calculator_answers(page, eager):
 
 
 def test_the_form_draws_the_knobs_of_the_objective_that_is_chosen(page):
-    page.goto("/runs/new")
+    page.goto("/runs/new?recipe=policy")
     page.locator("[name='objective.eps_low']").fill("0.1")
     page.locator("[name='objective.name']").select_option("icepop")
     page.locator("[name='objective.pop_high']").wait_for()

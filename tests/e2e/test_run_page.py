@@ -151,7 +151,7 @@ def test_the_log_follows_and_waits_while_paused(open_page, as_researcher, run, p
 
 def test_a_wrong_field_is_named_while_one_types_and_the_run_launches_once_it_is_right(open_page, as_researcher, run):
     page = open_page(as_researcher)
-    page.goto("/runs/new")
+    page.goto("/runs/new?recipe=policy")
     page.locator("#f-rollout-group_size").fill("1")
     page.locator("#f-rollout-prompts_per_step").fill("6")
     page.locator("#f-steps").focus()
@@ -168,11 +168,11 @@ def test_a_wrong_field_is_named_while_one_types_and_the_run_launches_once_it_is_
 def test_launch_is_heard_while_the_field_that_was_just_left_is_still_being_checked(open_page, as_researcher, run):
     """Pressing the button leaves the field, which asks for a check: that must not take the button away under the finger."""
     page = open_page(as_researcher)
-    page.goto("/runs/new")
+    page.goto("/runs/new?recipe=policy")
     checks = []
     launches = "action=launch"
     page.route(
-        "**/runs/new",
+        "**/runs/new**",
         lambda route: route.continue_() if launches in (route.request.post_data or "") else checks.append(route),
     )
     page.locator("#f-steps").fill("3")

@@ -9,6 +9,7 @@ from webapp.datasets.models import DatasetVersion
 
 from .fit import fit
 
+MOST_OFFERED = 200
 MOST_TRIED = 50  # datasets looked at for one that fits
 
 
@@ -25,6 +26,12 @@ def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
     if (which := whole(dataset)) is not None and (version := whole(number, 9)) is not None:
         return rows.filter(dataset_id=which, number=version).first()
     return rows.filter(dataset__name=text).first() if text else None
+
+
+def newest_version(workspace_id: int) -> DatasetVersion | None:
+    """Of the newest dataset."""
+    rows = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
+    return rows.order_by("-dataset_id", "-number").first()
 
 
 def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:

@@ -41,6 +41,11 @@ class Fit:
         return all(each.heldout or self._elsewhere(each, "heldout") for each in self.needs)
 
     @property
+    def alternatives(self) -> list[str]:
+        """Of which one would do, where there is none."""
+        return [each.need.words for each in self.missing if each.need.either]
+
+    @property
     def usable(self) -> list[Counted]:
         return [each for each in self.needs if each.train or each.heldout]
 

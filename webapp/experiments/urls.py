@@ -11,6 +11,7 @@ urlpatterns = [
     path("experiments", views.runs, name="runs"),
     path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
     path("runs/new", views.run_new, name="run_new"),
+    path("runs/trainable", views.trainable, name="trainable"),
     path("runs/compare", views.compare, name="runs_compare"),
     path("runs/<int:run_id>", views.run_page, name="run"),
     path("runs/<int:run_id>/fork", views.run_fork, name="run_fork"),

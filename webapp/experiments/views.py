@@ -6,12 +6,13 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from trainer.config import RECIPES
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, declared, listing, pages, services, shapes
+from . import access, choices, declared, gallery, listing, pages, services, shapes
 from .forms import RunForm
 from .models import Run
 from .states import ALIVE, OVER, State
@@ -53,12 +54,46 @@ def run_new(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     if request.method == "POST":
         return _submitted(request, RunForm.posted(membership, request.POST))
-    form = RunForm.blank(
-        membership, request.GET.get("recipe", "policy"), request.GET.get("dataset", "")[:120].replace("\0", "")
-    )
+    dataset = request.GET.get("dataset", "")[:120].replace("\0", "")
+    if request.GET.get("recipe") not in RECIPES:
+        return _gallery(request, dataset)
+    form = RunForm.blank(membership, request.GET["recipe"], dataset)
     form.experiment = request.GET.get("experiment", "")[:120]
     form.fill({path[3:]: value for path, value in request.GET.items() if path.startswith("at.")})
     return render(request, "experiments/run_new.html", {"form": form})
+
+
+def _gallery(request: HttpRequest, dataset: str) -> HttpResponseBase:
+    """What a run can do, with what the chosen version holds for it."""
+    workspace_id = require(request).workspace_id
+    version = choices.named_version(workspace_id, dataset) or choices.newest_version(workspace_id)
+    context = {
+        "version": version,
+        "datasets": gallery.datasets(workspace_id),
+        "cards": gallery.cards(workspace_id, version),
+        "leaks": gallery.leaked(version) if version else [],
+        "experiment": request.GET.get("experiment", "")[:120],
+    }
+    return render(request, "experiments/gallery.html", context)
+
+
+@member(access.WRITER)
+@never_cache
+@require_GET
+def trainable(request: HttpRequest) -> HttpResponseBase:
+    """A fragment for a dataset's page: what this version can train, with counts."""
+    workspace_id = require(request).workspace_id
+    version = choices.named_version(workspace_id, request.GET.get("dataset", ""))
+    if version is None:
+        raise Http404("no such version")
+    cards = gallery.cards(workspace_id, version)
+    context = {
+        "version": version,
+        "cards": cards,
+        "counting": any(card.fit is None for card in cards),
+        "nothing": not any(card.fit and card.fit.ok for card in cards),
+    }
+    return render(request, "experiments/_trainable.html", context)
 
 
 @member(access.WRITER)

@@ -9,6 +9,7 @@ from django.test import Client
 from trainer.contracts import Criterion, Message, Rubric, VerifierSpec
 from trainer.contracts import Example as ExampleRecord
 from webapp.datasets.models import Dataset, DatasetVersion, Example, VersionMember
+from webapp.datasets.prompt_hashes import hashes
 from webapp.experiments import checks, commands, services, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
@@ -40,6 +41,7 @@ def make_version(
             excerpt=f"Prompt {i}",
             split=split,
             criteria_count=1 if rubrics else 0,
+            prompt_hash=hashes(record).prompt,
         )
         VersionMember.objects.create(version=version, example=row, position=i)
     return version

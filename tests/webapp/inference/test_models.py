@@ -133,4 +133,4 @@ def test_a_form_is_filled_only_with_short_plain_texts(as_researcher):
         "at.model.name=" + "x" * 300,
         "at.a.0=x",
     ):
-        assert as_researcher.get(f"/runs/new?{query}").status_code == 200, query
+        assert as_researcher.get(f"/runs/new?recipe=policy&{query}").status_code == 200, query

@@ -4,10 +4,10 @@ from datetime import datetime
 
 from django import template
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from trainer.config.recipe import Metric
+from trainer.config.recipe import Metric, Recipe
 from webapp.core.templatetags.ui import duration as in_words
 
 register = template.Library()
@@ -37,6 +37,46 @@ def sparkline(values: list[float], label: str) -> SafeString | str:
         f"{points[-1][0]:.1f}",
         f"{points[-1][1]:.1f}",
     )
+
+
+PANEL, GAP = 88, 10
+WAVE = (0.0, 0.04, -0.03, 0.05, -0.04, 0.02, -0.02, 0.03, 0.0)  # what makes a drawn curve look measured
+
+
+@register.simple_tag
+def sketch(recipe: Recipe) -> SafeString:
+    """What the charts of a run will look like when it goes well: its headline and the numbers beside it, drawn by hand."""
+    shown = recipe.top[:3]
+    width = len(shown) * (PANEL + GAP) - GAP
+    panels = [
+        format_html(
+            '<g class="sketch-panel" transform="translate({} 0)"><rect width="{}" height="46" rx="4"/>'
+            '<polyline class="sketch-line-{}" points="{}"/></g>',
+            place * (PANEL + GAP),
+            PANEL,
+            place + 1,
+            " ".join(f"{x:.0f},{y:.1f}" for x, y in _drawn(metric)),
+        )
+        for place, metric in enumerate(shown)
+    ]
+    names = ", ".join(metric.label for metric in shown)
+    return format_html(
+        '<svg class="sketch" viewBox="0 0 {} 46" preserveAspectRatio="xMinYMid" role="img" aria-label="Sketch of its charts: {}">{}</svg>',
+        width,
+        names,
+        format_html_join("", "{}", ((panel,) for panel in panels)),
+    )
+
+
+def _drawn(metric: Metric) -> list[tuple[float, float]]:
+    """Nine points that rise, fall or stay, as is better for this metric."""
+    rise = {"higher": 1, "lower": -1}.get(metric.better, 0)
+    points = []
+    for i, wave in enumerate(WAVE):
+        t = i / (len(WAVE) - 1)
+        level = 0.5 + rise * (1 - 2 * (1 - t) ** 2) * 0.32 + wave * (1.5 if metric.held_out is False else 0.4)
+        points.append((6 + t * (PANEL - 12), 40 - level * 34))
+    return points
 
 
 @register.filter

@@ -1,0 +1,102 @@
+"""The gallery: what each recipe finds in a dataset, how long it takes here, and what a dataset's page offers."""
+
+from datetime import UTC, datetime
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from webapp.datasets import training
+from webapp.datasets.models import Example
+from webapp.experiments import gallery
+from webapp.experiments.models import MetricPoint, Run
+
+from .conftest import make_version
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def card(cards, name):
+    return next(each for each in cards if each.recipe.name == name)
+
+
+def timed(run: Run, *seconds: float) -> None:
+    Run.objects.filter(pk=run.pk).update(first_metric_at=NOW)
+    MetricPoint.objects.bulk_create(
+        MetricPoint(run=run, key="perf/step_s", step=step, value=value, time=NOW) for step, value in enumerate(seconds)
+    )
+
+
+def test_what_a_version_can_train_comes_first_with_its_counts(cast, as_researcher):
+    version = make_version(cast.owner, "Answers", train=4, heldout=1, rubrics=False, reference="Red.")
+    cards = gallery.cards(cast.workspace.id, version)
+    assert cards[0].recipe.name == "sft" and cards[0].fit.ok and not card(cards, "policy").fit.ok
+    shown = as_researcher.get("/runs/new", {"dataset": "Answers"}).content.decode()
+    assert shown.index('id="recipe-sft"') < shown.index('id="recipe-policy"')
+    assert "prompts with a reference answer to train on" in shown
+    assert "no prompts whose every criterion has a verifier" in shown
+    assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in shown
+
+
+def test_without_any_data_it_says_what_to_do(as_researcher):
+    shown = as_researcher.get("/runs/new").content.decode()
+    assert "No dataset yet" in shown and "learns from" in shown and "not yet known" in shown
+
+
+def test_the_pace_is_the_median_of_the_newest_runs_of_the_workspace(cast, launch):
+    for step_s in (2.0, 4.0, 90.0):
+        timed(launch(), step_s, step_s, 500.0)
+    pace = gallery.paces(cast.workspace.id)["policy"]
+    assert (pace.step_s, pace.runs, pace.total_s(10)) == (4.0, 3, 40.0)
+    for _ in range(gallery.RUNS_TIMED):
+        timed(launch(), 7.0)
+    assert gallery.paces(cast.workspace.id)["policy"].step_s == 7.0, "older runs do not count"
+    assert gallery.paces(cast.outsider.workspace_id) == {}
+
+
+def test_a_large_version_is_counted_by_a_worker_while_the_page_stands(cast, as_researcher, monkeypatch):
+    monkeypatch.setattr(training, "enqueue", lambda *args: None)
+    version = make_version(cast.owner)
+    type(version).objects.filter(pk=version.pk).update(counts={"examples": training.AT_ONCE + 1})
+    assert "Counting what this dataset holds" in as_researcher.get("/runs/new").content.decode()
+    menu = as_researcher.get(f"/runs/trainable?dataset={version.dataset_id}:1").content.decode()
+    assert "in a minute" in menu and "nothing" not in menu
+
+
+def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(cast, as_researcher, as_annotator, as_outsider):
+    version = make_version(cast.owner)
+    address = f"/runs/trainable?dataset={version.dataset_id}:1"
+    menu = as_researcher.get(address).content.decode()
+    assert "Policy from rubrics" in menu and "3 prompts whose every criterion has a verifier, 2 held out" in menu
+    assert "Supervised fine-tuning" not in menu
+    assert as_annotator.get(address).status_code == 403
+    assert as_outsider.get(address).status_code == 404
+    assert as_researcher.get("/runs/trainable?dataset=x").status_code == 404
+
+
+def test_leaks_are_told_before_anything_is_set_up(cast, as_researcher):
+    version = make_version(cast.owner)
+    assert "held-out result will look better" not in as_researcher.get("/runs/new").content.decode()
+    trained, *_, held = Example.objects.filter(dataset=version.dataset).order_by("id")
+    other = make_version(cast.owner, "leaky")
+    Example.objects.filter(dataset=other.dataset, key=held.key).update(prompt_hash=trained.prompt_hash)
+    shown = as_researcher.get("/runs/new", {"dataset": "leaky"}).content.decode()
+    assert "<strong>1 held-out example of leaky v1</strong> has its prompt" in shown
+
+
+def test_another_workspaces_dataset_is_not_chosen(cast, as_outsider):
+    version = make_version(cast.owner)
+    for named in ("demo", f"{version.dataset_id}:1"):
+        assert as_outsider.get("/runs/new", {"dataset": named}).context["version"] is None
+
+
+def test_the_page_costs_the_same_whatever_there_is(cast, launch, as_researcher):
+    timed(launch(), 2.0)
+    as_researcher.get("/runs/new?dataset=demo")
+    with CaptureQueriesContext(connection) as few:
+        as_researcher.get("/runs/new?dataset=demo")
+    for n in range(4):
+        training.counted(make_version(cast.owner, f"more {n}"))
+        timed(launch(), 2.0)
+    with CaptureQueriesContext(connection) as many:
+        as_researcher.get("/runs/new?dataset=demo")
+    assert len(many) == len(few)

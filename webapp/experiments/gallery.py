@@ -1,0 +1,88 @@
+"""The gallery of recipes: what each does, whether a dataset has what it needs, and how long it takes on this machine."""
+
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.models import QuerySet
+
+from trainer.config import RECIPES, Recipe
+from webapp.datasets import leaks, training
+from webapp.datasets.models import DatasetVersion
+
+from . import choices
+from .fit import Fit, fit
+
+RUNS_TIMED = 5  # the newest of a recipe that its pace is taken from
+STEP_TIME = "perf/step_s"
+
+# The median over the steps of each of the newest runs, and of these medians again: one odd run does not set the pace.
+PACES = """
+WITH newest AS (
+    SELECT run.id, run.recipe, row_number() OVER (PARTITION BY run.recipe ORDER BY run.id DESC) AS back
+    FROM experiments_run AS run JOIN experiments_experiment AS experiment ON experiment.id = run.experiment_id
+    WHERE experiment.workspace_id = %(workspace)s AND run.first_metric_at IS NOT NULL
+), medians AS (
+    SELECT newest.recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY point.value) AS step_s
+    FROM newest JOIN experiments_metricpoint AS point ON point.run_id = newest.id AND point.key = %(key)s
+    WHERE newest.back <= %(most)s AND point.value IS NOT NULL
+    GROUP BY newest.recipe, newest.id
+)
+SELECT recipe, percentile_cont(0.5) WITHIN GROUP (ORDER BY step_s), count(*) FROM medians GROUP BY recipe
+"""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Median seconds of a step over the last `runs` runs of a recipe in this workspace."""
+
+    step_s: float
+    runs: int
+
+    def total_s(self, steps: int) -> float:
+        return self.step_s * steps
+
+
+@dataclass(frozen=True)
+class Card:
+    """A recipe in the gallery. `fit` is None without a dataset, or while a large one is still counted."""
+
+    recipe: Recipe
+    fit: Fit | None
+    pace: Pace | None
+
+    @property
+    def steps(self) -> int:
+        found: int = self.recipe.schema.model_fields["steps"].default
+        return found
+
+    @property
+    def seconds(self) -> float | None:
+        """Of a run with the default number of steps."""
+        return self.pace.total_s(self.steps) if self.pace else None
+
+
+def paces(workspace_id: int) -> dict[str, Pace]:
+    """Recipe -> its pace, for those with a run that has taken a step."""
+    with connection.cursor() as cursor:
+        cursor.execute(PACES, {"workspace": workspace_id, "key": STEP_TIME, "most": RUNS_TIMED})
+        return {recipe: Pace(step_s, runs) for recipe, step_s, runs in cursor.fetchall()}
+
+
+def cards(workspace_id: int, version: DatasetVersion | None) -> list[Card]:
+    """Those that the version can train first; otherwise in the order of the registry."""
+    counts = training.known(version) if version else None
+    known = paces(workspace_id)
+    found = [
+        Card(recipe, fit(recipe, counts) if counts else None, known.get(recipe.name)) for recipe in RECIPES.values()
+    ]
+    return sorted(found, key=lambda card: not (card.fit and card.fit.ok))
+
+
+def datasets(workspace_id: int) -> QuerySet[DatasetVersion]:
+    """What the gallery offers to train on: every version, by name, newest first."""
+    return choices.versions(workspace_id)[: choices.MOST_OFFERED]
+
+
+def leaked(version: DatasetVersion) -> list[leaks.Leak]:
+    """Prompts that are trained on and held out as well, within this version."""
+    return leaks.leaks([version.pk]) if leaks.of_page(version) else []
