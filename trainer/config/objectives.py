@@ -185,6 +185,7 @@ class DpoParameters(Parameters):
 
 class BradleyTerryParameters(Parameters):
     margin: float = knob(0.0, "How far apart the two scores should at least be", ge=-1000, le=1000)
+    centre: float = knob(0.0, "Weight of the squared sum of the two scores: draws their mean to 0", ge=0, le=1000)
 
 
 P = TypeVar("P", bound=Parameters)

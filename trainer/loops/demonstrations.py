@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from trainer.config.sft import SftData
-from trainer.contracts import Example, Message, Response
+from trainer.contracts import Example, Message, Response, Rubric
 from trainer.contracts.pairs import labelled_pairs
 from trainer.inference.turns import Span, Turns, TurnsUnfit, encode_turns
 from trainer.rewards import score_rubric
@@ -154,10 +154,16 @@ def _rewards(example: Example) -> dict[str, float]:
         return {}
     found = {}
     for response in example.responses:
-        score, _ = guarded(partial(score_rubric, example.rubric, response.text), SECONDS)
-        if score is not None and score.score is not None:
-            found[response.id] = score.score
+        score = verified_score(example.rubric, response.text)
+        if score is not None:
+            found[response.id] = score
     return found
+
+
+def verified_score(rubric: Rubric, text: str) -> float | None:
+    """The score of a text by the rubric's verifiers; None where one of them gave up or took too long."""
+    score, _ = guarded(partial(score_rubric, rubric, text), SECONDS)
+    return score.score if score else None
 
 
 def _wrong_turns(example: Example) -> set[int]:

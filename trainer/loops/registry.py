@@ -8,6 +8,7 @@ from .stage import Job, Make, Stage
 STAGES: dict[str, str] = {
     "policy": "trainer.runners.policy:make",
     "sft": "trainer.loops.sft:make",
+    "reward_model": "trainer.loops.reward_model:make",
 }
 
 

@@ -13,11 +13,9 @@ from torch import Tensor
 from trainer.config.sft import SftConfig
 from trainer.contracts import RolloutRecord
 from trainer.objectives import REGISTRY, ObjectiveBatch
-from trainer.rewards import score_rubric
-from trainer.rewards.guard import SECONDS, guarded
 
 from .data import read_examples
-from .demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
+from .demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations, verified_score
 from .export import write_model
 from .fitting import Fitter, Loss
 from .learner import Learner, Marked
@@ -137,7 +135,8 @@ class SftStage:
         texts = greedy_answers(
             self._learner, self._parts.tokenizer, prompts, evaluation.max_new_tokens, tell.watch("answering")
         )
-        scores = [_score(item, text) for item, text in zip(wanted, texts, strict=True)]
+        rubrics = [item.example.rubric for item in wanted]
+        scores = [verified_score(rubric, text) for rubric, text in zip(rubrics, texts, strict=True) if rubric]
         found = [score for score in scores if score is not None]
         values = {"eval/scored": float(len(found))}
         if found:
@@ -182,9 +181,3 @@ def end_tokens(model: Any, tokenizer: Any) -> list[int]:
 
 def _marked(item: Demonstration) -> Marked:
     return Marked(item.turns.tokens, item.turns.learnt)
-
-
-def _score(item: Demonstration, text: str) -> float | None:
-    assert item.example.rubric is not None  # noqa: S101 - the caller chose those with one
-    score, _ = guarded(partial(score_rubric, item.example.rubric, text), SECONDS)
-    return score.score if score else None

@@ -158,8 +158,16 @@ class PairBatch:
     ref_rejected_PT: Tensor
     total_pairs: float | None = None
     """Pairs of the step, where this is a micro-batch of it."""
+    margin_P: Tensor | None = None
+    """By how much the chosen response's reward should lead."""
+    weight_P: Tensor | None = None
+    """What each pair counts, such as the share of raters who gave this order; 1 where left out."""
 
     def __post_init__(self) -> None:
+        for name in ("margin_P", "weight_P"):
+            value = getattr(self, name)
+            if value is not None and value.shape != self.chosen_PT.shape[:1]:
+                raise ObjectiveError(name[:-2], f"has shape {tuple(value.shape)}; expected ({len(self.chosen_PT)},)")
         for side in ("chosen", "rejected"):
             shape = getattr(self, f"{side}_PT").shape
             for name in (f"mask_{side}_PT", f"ref_{side}_PT"):
@@ -180,9 +188,11 @@ class ScoreBatch:
     """A margin per pair, added to the parameter's: larger for stronger preferences."""
     total_pairs: float | None = None
     """Pairs of the step, where this is a micro-batch of it."""
+    weight_P: Tensor | None = None
+    """What each pair counts, such as the share of raters who gave this order; 1 where left out."""
 
     def __post_init__(self) -> None:
-        for name in ("rejected_P", "margin_P"):
+        for name in ("rejected_P", "margin_P", "weight_P"):
             value = getattr(self, name)
             if value is not None and value.shape != self.chosen_P.shape:
                 raise ObjectiveError(

@@ -16,7 +16,7 @@ from trainer.monitors import RunMonitor, Spool
 
 from ..running import job_of, run
 from .conftest import events_of, metrics_of
-from .texts import configured, demonstrations, written
+from .texts import configured, demonstrations, preferences, written
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,8 @@ ADAPTERS = {"model": {"name": "tiny"}}
 CASES = [
     Case("sft", demonstrations),
     Case("sft", demonstrations, ADAPTERS),
+    Case("reward_model", preferences),
+    Case("reward_model", preferences, ADAPTERS),
 ]
 
 

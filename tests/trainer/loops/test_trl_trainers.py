@@ -10,7 +10,7 @@ from trainer.contracts import Example
 
 from ..running import run
 from .conftest import metrics_of
-from .texts import configured, demonstrations, written
+from .texts import configured, demonstrations, preferences, written
 
 pytest.importorskip("trl", reason="TRL is a test-only peer, pinned in the lock")
 pytestmark = pytest.mark.slow  # importing TRL takes most of it
@@ -103,3 +103,71 @@ def test_supervised_tuning(tiny_dir: Path, tmp_path: Path) -> None:
     )
     assert mine == pytest.approx(theirs, abs=1e-4)
     assert mine[-1] < mine[0] - 0.5  # something was learnt, so that later losses say something about the updates
+
+
+def pairs_of(examples: Sequence[Example]) -> list[dict[str, Any]]:
+    rows = []
+    for example in examples:
+        (preference,) = example.preferences
+        texts = {response.id: response.text for response in example.responses}
+        chosen, rejected = (
+            (preference.a, preference.b) if (preference.strength or 0) < 0 else (preference.b, preference.a)
+        )
+        rows.append(
+            {
+                "prompt": messages("user", example.prompt[0].content),
+                "chosen": messages("assistant", texts[chosen]),
+                "rejected": messages("assistant", texts[rejected]),
+            }
+        )
+    return rows
+
+
+def uneven(examples: Sequence[Example]) -> list[Example]:
+    """Answers of different lengths."""
+    return [
+        example.model_copy(
+            update={
+                "responses": tuple(
+                    response.model_copy(update={"text": response.text * (1 + (place + side) % 3)})
+                    for side, response in enumerate(example.responses)
+                )
+            }
+        )
+        for place, example in enumerate(examples)
+    ]
+
+
+def test_a_reward_model_with_margins_and_centring(tiny_dir: Path, tmp_path: Path) -> None:
+    from datasets import Dataset
+    from transformers import AutoTokenizer
+    from trl import RewardConfig, RewardTrainer
+
+    from trainer.inference.models import load_scalar
+    from trainer.seeding import derive_seed
+
+    examples = [
+        example.model_copy(
+            update={
+                "preferences": tuple(
+                    p.model_copy(update={"strength": _grown(p.strength or 0, 1 + i % 3)}) for p in example.preferences
+                )
+            }
+        )
+        for i, example in enumerate(uneven(preferences(40, 0)))
+    ]
+    mine = ours("reward_model", examples, tiny_dir, tmp_path, margin=0.2, centre=0.05, data={"shuffle": False})
+    rows = [row | {"margin": 0.2 * (1 + i % 3)} for i, row in enumerate(pairs_of(examples))]
+    theirs = losses_of(
+        RewardTrainer,
+        model=load_scalar(tiny_dir, seed=derive_seed(0, "head")),
+        processing_class=AutoTokenizer.from_pretrained(tiny_dir),
+        args=RewardConfig(**settings(tmp_path), center_rewards_coefficient=0.05),
+        train_dataset=Dataset.from_list(rows),
+    )
+    assert mine == pytest.approx(theirs, abs=1e-4)
+    assert len(set(mine)) == UPDATES
+
+
+def _grown(strength: int, size: int) -> int:
+    return size if strength > 0 else -size

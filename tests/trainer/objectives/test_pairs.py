@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainer.objectives import REGISTRY, PairBatch, ScoreBatch
+from trainer.objectives import REGISTRY, ObjectiveError, PairBatch, ScoreBatch
 
 PAIRS, TOKENS = 5, 4
 LENGTHS = torch.tensor([4, 1, 3, 0, 2])
@@ -71,3 +71,35 @@ def test_micro_batches_add_up_to_the_step(seed: int) -> None:
     chosen, rejected = fields["chosen_PT"][:, 0], fields["rejected_PT"][:, 0]
     pieces = [bradley_terry(chosen[cut], rejected[cut], total_pairs=PAIRS) for cut in cuts]
     torch.testing.assert_close(torch.stack(pieces).sum(), bradley_terry(chosen, rejected))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weighted_pair_counts_as_so_many_equal_ones(seed: int) -> None:
+    fields = pairs(seed)
+    margins = torch.linspace(-1, 2, PAIRS, dtype=torch.float64)
+    times = torch.tensor([1, 3, 0, 2, 1])
+    repeated = torch.repeat_interleave(torch.arange(PAIRS), times)
+    loss, _ = dpo(fields, weight_P=times.double(), margin_P=margins, total_pairs=float(times.sum()))
+    expected, _ = dpo({name: value[repeated] for name, value in fields.items()}, margin_P=margins[repeated])
+    torch.testing.assert_close(loss, expected)
+    chosen, rejected = fields["chosen_PT"][:, 0], fields["rejected_PT"][:, 0]
+    more = {"weight_P": times.double(), "margin_P": margins, "total_pairs": float(times.sum())}
+    torch.testing.assert_close(
+        bradley_terry(chosen, rejected, **more),
+        bradley_terry(chosen[repeated], rejected[repeated], margin_P=margins[repeated]),
+    )
+
+
+def test_votes_of_both_sides_are_the_cross_entropy_of_their_share() -> None:
+    """Both orders of a pair, weighted by the votes for each: -p log q - (1 - p) log(1 - q)."""
+    chosen, rejected = torch.tensor([0.3, 0.3]).double(), torch.tensor([-0.4, -0.4]).double()
+    first, second = torch.tensor([0.3, -0.4]).double(), torch.tensor([-0.4, 0.3]).double()
+    q = torch.sigmoid(chosen[:1] - rejected[:1])
+    found = bradley_terry(first, second, weight_P=torch.tensor([0.7, 0.3]), total_pairs=1)
+    torch.testing.assert_close(found, -(0.7 * q.log() + 0.3 * (1 - q).log())[0], rtol=1e-6, atol=1e-9)
+
+
+def test_a_margin_of_another_shape_is_refused() -> None:
+    fields = pairs(0)
+    with pytest.raises(ObjectiveError, match="margin: has shape"):
+        PairBatch(**fields, margin_P=torch.zeros(2))

@@ -234,7 +234,8 @@ def test_sft_is_the_loss_that_trl_leaves_to_transformers() -> None:
     torch.testing.assert_close(ours, theirs)
 
 
-def test_bradley_terry_with_margins() -> None:
+@pytest.mark.parametrize("centre", [None, 0.05])
+def test_bradley_terry_with_margins_and_centring(centre: float | None) -> None:
     from trl.trainer.reward_trainer import RewardTrainer
 
     scores = torch.tensor([[1.0], [0.2], [-3.0], [0.5], [0.7], [-1.0]], dtype=torch.float64)
@@ -242,7 +243,7 @@ def test_bradley_terry_with_margins() -> None:
     stand_in = SimpleNamespace(
         model=SimpleNamespace(training=False),
         accelerator=SimpleNamespace(device="cpu", gather=lambda x: x, gather_for_metrics=lambda x: x),
-        args=SimpleNamespace(center_rewards_coefficient=None),
+        args=SimpleNamespace(center_rewards_coefficient=centre),
         aux_loss_enabled=False,
         _metrics=defaultdict(lambda: defaultdict(list)),
         _total_train_tokens=0,
@@ -250,6 +251,6 @@ def test_bradley_terry_with_margins() -> None:
     inputs = {"margin": margins, "attention_mask": torch.ones(6, 2)}
     expected = RewardTrainer.compute_loss(stand_in, Mock(return_value=SimpleNamespace(logits=scores)), inputs)
     found = REGISTRY["bradley_terry"].loss(
-        ScoreBatch(scores[:3, 0], scores[3:, 0], margins), REGISTRY["bradley_terry"].params()
+        ScoreBatch(scores[:3, 0], scores[3:, 0], margins), REGISTRY["bradley_terry"].params(centre=centre)
     )
     torch.testing.assert_close(found.loss, expected)

@@ -13,7 +13,8 @@ def dpo(batch: PairBatch, params: DpoParameters) -> ObjectiveResult:
     """mean over pairs of -log sigmoid(beta [(c - ref_c) - (r - ref_r)]) + sft_weight NLL(chosen) (Rafailov et al., 2023).
 
     c, r, ref_c, ref_r are sums of log-probabilities over a response's tokens; NLL is the mean over the tokens of one
-    chosen response, 0 where it has none (Rubric-ARM, 2026, adds it with weight 0.2).
+    chosen response, 0 where it has none (Rubric-ARM, 2026, adds it with weight 0.2). A pair's own margin is taken off the
+    argument of the sigmoid (Amini et al., 2024); its weight multiplies its loss.
     """
     chosen_P, length_P = _sum(batch.chosen_PT, batch.mask_chosen_PT)
     rejected_P, _ = _sum(batch.rejected_PT, batch.mask_rejected_PT)
@@ -23,7 +24,7 @@ def dpo(batch: PairBatch, params: DpoParameters) -> ObjectiveResult:
     reward_rejected_P = params.beta * (rejected_P - ref_rejected_P)
     nll_P = -chosen_P / length_P.clamp(min=1.0)
     margin_P = reward_chosen_P - reward_rejected_P
-    loss_P = -logsigmoid(margin_P) + params.sft_weight * nll_P
+    loss_P = _weighted(-logsigmoid(_less(margin_P, batch.margin_P)) + params.sft_weight * nll_P, batch.weight_P)
     report = _report(margin_P) | {
         "reward_chosen": reward_chosen_P.detach().mean(),
         "reward_rejected": reward_rejected_P.detach().mean(),
@@ -33,17 +34,24 @@ def dpo(batch: PairBatch, params: DpoParameters) -> ObjectiveResult:
 
 
 def bradley_terry(batch: ScoreBatch, params: BradleyTerryParameters) -> ObjectiveResult:
-    """mean over pairs of -log sigmoid(s_c - s_r - m) (Bradley and Terry, 1952; margin: Llama 2, 2023).
+    """mean over pairs of -log sigmoid(s_c - s_r - m) + centre (s_c + s_r)^2 (Bradley and Terry, 1952; margin: Llama 2,
+    2023; centring: Eisenstein et al., 2023, section 5).
 
-    m is the parameter's margin plus the pair's own, where the batch has one.
+    m is the parameter's margin plus the pair's own, where the batch has one; a pair's weight multiplies its loss.
     """
     chosen_P, rejected_P = _wide(batch.chosen_P), _wide(batch.rejected_P)
     difference_P = chosen_P - rejected_P
-    margin_P = difference_P - params.margin
-    if batch.margin_P is not None:
-        margin_P = margin_P - batch.margin_P.detach().to(margin_P.dtype)
-    loss_P = -logsigmoid(margin_P)
+    margin_P = _less(difference_P - params.margin, batch.margin_P)
+    loss_P = _weighted(-logsigmoid(margin_P) + params.centre * (chosen_P + rejected_P) ** 2, batch.weight_P)
     return ObjectiveResult(loss_P.sum() / (batch.total_pairs or len(loss_P)), _report(difference_P))
+
+
+def _less(values_P: Tensor, margin_P: Tensor | None) -> Tensor:
+    return values_P if margin_P is None else values_P - margin_P.detach().to(values_P.dtype)
+
+
+def _weighted(loss_P: Tensor, weight_P: Tensor | None) -> Tensor:
+    return loss_P if weight_P is None else loss_P * weight_P.detach().to(loss_P.dtype)
 
 
 def _report(difference_P: Tensor) -> dict[str, Tensor]:

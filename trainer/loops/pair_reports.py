@@ -1,0 +1,125 @@
+"""What an evaluation tells of held-out pairs and their scores."""
+
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch.nn.functional import logsigmoid
+
+from trainer.benchmarks import preferences
+from trainer.benchmarks.calibration import calibration
+from trainer.benchmarks.estimate import Estimate
+from trainer.contracts import Histogram, RolloutRecord
+
+from .preferences import Pair
+
+_DOMAINS = 24
+_NAME = 50
+_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(11))
+
+
+def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[str, float]:
+    """Accuracy with its interval, overall and where it differs. Undefined values are left out."""
+    lengths = [(len(pair.chosen.response.text), len(pair.rejected.response.text)) for pair in pairs]
+    overall = preferences.accuracy(margins)
+    values = {
+        "eval/pairs": float(len(pairs)),
+        "eval/loss": float(-logsigmoid(torch.tensor(margins, dtype=torch.float64)).mean()),
+        "eval/margin": float(np.mean(margins)),
+    }
+    values |= _with("eval/accuracy", overall)
+    if overall.low is not None and overall.high is not None:
+        half = (overall.high - overall.low) / 2
+        values |= {"eval/accuracy_low": overall.low, "eval/accuracy_high": overall.high, "eval/accuracy_half": half}
+    largest = Counter(pair.domain for pair in pairs if pair.domain).most_common(_DOMAINS)
+    named = {domain for domain, _ in largest}
+    values |= _slices("domain", [pair.domain if pair.domain in named else None for pair in pairs], margins)
+    values |= _slices("strength", [round(pair.strength) or None for pair in pairs], margins)
+    values |= _slices("agreement", [_agreement(pair) for pair in pairs], margins)
+    worse = preferences.longer_is_worse(lengths, margins)
+    values |= _with("eval/longer_worse", worse) | {"eval/longer_worse_pairs": float(worse.n)}
+    return values | _with("eval/length_correlation", preferences.length_correlation(lengths, margins))
+
+
+def calibration_metrics(margins: Sequence[float]) -> tuple[dict[str, float], dict[str, Histogram]]:
+    """Of scores whose difference is a log-odds (Bradley-Terry): how sure they are, and how often rightly."""
+    lead_P = torch.tensor(margins, dtype=torch.float64)
+    sure_P, right_P = torch.sigmoid(lead_P.abs()), lead_P > 0
+    stated = calibration(sure_P.tolist(), right_P.tolist())
+    chosen = calibration(torch.sigmoid(lead_P).tolist(), [True] * len(margins))
+    histograms = {"eval/confidence": _histogram(sure_P), "eval/confidence_right": _histogram(sure_P[right_P])}
+    return _with("eval/ece", stated.error) | _with("eval/brier", chosen.brier), histograms
+
+
+def baselines(train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]]) -> dict[str, float]:
+    """What is reached on the held-out pairs without any model, and how far people agree there."""
+    kinds = {
+        "majority": lambda pair: (float(pair.first_chosen), float(not pair.first_chosen)),
+        "length": lambda pair: (float(len(pair.chosen.response.text)), float(len(pair.rejected.response.text))),
+    }
+    decided = [pair for pair in train if not pair.tie]
+    found: dict[str, float] = {}
+    for name, features in kinds.items():
+        reached = preferences.baseline([features(pair) for pair in decided], [features(pair) for pair in heldout])
+        found |= _with(f"baseline/{name}", reached)
+    return found | _with("baseline/human", preferences.ceiling([(pair.pro, pair.con) for pair in heldout]))
+
+
+def pair_records(
+    pairs: Sequence[Pair[Any]],
+    scores: Sequence[tuple[float, float]],
+    phase: Literal["train", "eval"],
+    parts: Mapping[str, Sequence[tuple[float, float]]] | None = None,
+) -> list[RolloutRecord]:
+    """Two records for each pair: index 0 the preferred answer, 1 the other, with their scores as rewards."""
+    return [
+        RolloutRecord(
+            phase=phase,
+            example_key=pair.key,
+            group=group,
+            index=index,
+            prompt=_prompt(pair),
+            response=side.response.text,
+            finish_reason="stop",
+            reward=score[index],
+            components={
+                "votes": float((pair.pro, pair.con)[index]),
+                **{name: values[group][index] for name, values in (parts or {}).items()},
+            },
+        )
+        for group, (pair, score) in enumerate(zip(pairs, scores, strict=True))
+        for index, side in enumerate(pair.sides)
+    ]
+
+
+def _prompt(pair: Pair[Any]) -> str:
+    if len(pair.prompt) == 1:
+        return pair.prompt[0].content
+    return "\n\n".join(f"{message.role}: {message.content}" for message in pair.prompt)
+
+
+def _agreement(pair: Pair[Any]) -> str | None:
+    share = pair.agreement
+    if share is None:
+        return None
+    return "all" if share == 1 else "most" if share >= 0.75 else "some"
+
+
+def _slices(name: str, slices: Sequence[Hashable | None], margins: Sequence[float]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for place, estimate in preferences.accuracy_by(slices, margins).items():
+        found |= _with(f"eval/{name}/{str(place)[:_NAME]}", estimate)
+        found[f"eval/{name}_pairs/{str(place)[:_NAME]}"] = float(estimate.n)
+    return found
+
+
+def _with(key: str, estimate: Estimate) -> dict[str, float]:
+    return {} if estimate.value is None else {key: estimate.value}
+
+
+def _histogram(sure_P: torch.Tensor) -> Histogram:
+    places = torch.bucketize(sure_P, torch.tensor(_EDGES[1:-1], dtype=sure_P.dtype), right=True)
+    counts = torch.bincount(places, minlength=len(_EDGES) - 1)
+    return Histogram(edges=_EDGES, counts=tuple(counts.tolist()))
