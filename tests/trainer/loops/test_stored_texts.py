@@ -1,4 +1,4 @@
-"""What every recipe that learns from stored texts must do: `CASES` names them, each with data that it can use."""
+"""What every recipe that learns from stored texts must do, with adapters and without; see also `test_every_recipe`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,12 +9,11 @@ import pytest
 import torch
 
 from trainer import checkpoints
-from trainer.config import RECIPES
 from trainer.contracts import Example
 from trainer.loops.registry import make_stage
 from trainer.monitors import RunMonitor, Spool
 
-from ..running import job_of, run
+from ..running import run
 from .conftest import events_of, metrics_of
 from .texts import configured, demonstrations, preferences, written
 
@@ -46,18 +45,6 @@ def case(request: Any) -> Case:
 @pytest.fixture
 def data(case: Case, tmp_path: Path) -> Path:
     return written(case.examples(9, 3), tmp_path / "data.jsonl")
-
-
-def test_it_tells_what_it_declares_and_nothing_else(case: Case, data: Path, tiny_dir: Path, tmp_path: Path) -> None:
-    recipe = RECIPES[case.recipe]
-    assert run(configured(case.recipe, **case.changes), data, tiny_dir, tmp_path / "run")
-    told = [event.data for event in events_of(tmp_path / "run") if event.data.kind == "metrics"]
-    values = {key for each in told for key in each.values}
-    assert {key for key in values if recipe.metric(key) is None} == set()
-    always = {metric.key for metric in recipe.metrics if not metric.optional}
-    assert {key for key in always if key not in values} == set()
-    drawn = {key for each in told for key in each.histograms}
-    assert {key for key in drawn if not any(each.holds(key) for each in recipe.histograms)} == set()
 
 
 def test_resumed_it_ends_as_if_it_had_never_been_stopped(
@@ -132,14 +119,3 @@ def test_a_number_that_is_not_finite_never_reaches_the_weights(
     last = events_of(tmp_path / "run")[-1].data
     assert last.state == "failed" and "is not a finite number at step 1" in last.reason  # type: ignore[union-attr]
     assert (tmp_path / "run" / "offending-step-000001.jsonl").read_text().startswith('{"key": "row-')
-
-
-def test_its_example_runs(case: Case, data: Path, tiny_dir: Path, tmp_path: Path) -> None:
-    recipe = RECIPES[case.recipe]
-    config = recipe.schema.model_validate(recipe.example)
-    assert list(config.problems()) == []
-    assert run(config, data, tiny_dir, tmp_path / "run")
-    job = job_of(config, data, tiny_dir, tmp_path / "run", RunMonitor(Spool(tmp_path / "other" / "events.jsonl")))
-    assert {(each.role, each.name) for each in make_stage(job).outputs()} == {
-        (output.role, output.role) for output in recipe.outputs
-    }
