@@ -7,6 +7,7 @@ says why.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from hashlib import sha256
 from typing import Any, Literal
 
 Cell = dict[str, Any]
@@ -80,12 +81,23 @@ class Scatter:
 
 @dataclass
 class Entry:
-    """A row of the leaderboard. `judge_version` or `model` says what was tried."""
+    """A row of the leaderboard. `judge_version` or `model` says what was tried; `protocol` how it was asked: rows that were
+    asked otherwise stand on another board. `items` is the digest of what it was measured on, `item_count` how many."""
 
     name: str
     cell: Cell
     judge_version: int | None = None
     judge: int | None = None
+    protocol: str = ""
+    items: str = ""
+    item_count: int | None = None
+
+
+def measured_on(items: Iterable[object]) -> dict[str, Any]:
+    """The fields of an `Entry` that say what it was measured on: items that have equal names are equal, and one that comes
+    twice counts twice."""
+    names = sorted(map(str, items))
+    return {"items": sha256("\n".join(names).encode()).hexdigest()[:16], "item_count": len(names)}
 
 
 @dataclass

@@ -156,15 +156,24 @@ class StudyList(Schema):
 
 
 class BoardRow(Schema):
+    """`place`: from 1; equal scores share one (`shared`). null without a number, and where the number does not compare:
+    `unlike` says why."""
+
     name: str
     cell: dict[str, Any]
     evaluation: int
     judge: int | None
     judge_version: int | None
+    place: int | None
+    shared: bool
+    unlike: str
 
 
 class BoardOut(Schema):
+    """`protocol`: how all of them were asked; `both`, `given` or `swapped` for judges of pairs."""
+
     benchmark: str
+    protocol: str
     recipe: str
     measure: str
     settings: dict[str, Any]

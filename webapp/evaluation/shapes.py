@@ -54,7 +54,8 @@ def recording(row: Recording) -> dict[str, Any]:
 
 def board(found: Board) -> dict[str, Any]:
     return {
-        "benchmark": found.benchmark,
+        "benchmark": found.address,
+        "protocol": found.protocol,
         "recipe": found.recipe.name,
         "measure": found.recipe.measure,
         "settings": found.settings,
@@ -67,6 +68,9 @@ def board(found: Board) -> dict[str, Any]:
                 "evaluation": row.evaluation.pk,
                 "judge": row.judge,
                 "judge_version": row.judge_version,
+                "place": row.place,
+                "shared": row.shared,
+                "unlike": row.unlike,
             }
             for row in found.rows
         ],

@@ -108,16 +108,35 @@ def disagreeing(by_judge: Audits) -> set[Hashable]:
     return disagreement({judge: {_key(each): _verdict(each) for each in rows} for judge, rows in by_judge.items()})
 
 
-def judges(measured: Mapping[str, Audit]) -> r.Table:
+PROTOCOLS = ("both", "mixed", "given", "swapped")  # the most telling first
+ASKED = {
+    "both": "in both orders",
+    "given": "once, in the given order",
+    "swapped": "once, in the swapped order",
+    "mixed": "some pairs in both orders, some in one",
+}
+
+
+def protocol(rows: Iterable["Audited"]) -> str:
+    """In which orders a judge was asked: a judge asked once is never ranked against one asked in both orders, since being
+    right in both is more than being right in one."""
+    asked = {each.orders for each in rows}
+    if len(asked) > 1:
+        return "mixed"
+    (orders,) = asked
+    return "both" if len(orders) > 1 else orders[0]
+
+
+def judges(measured: Mapping[str, Audit], protocols: Mapping[str, str]) -> r.Table:
     rows = []
-    for judge, found in measured.items():
+    for judge, found in sorted(measured.items(), key=lambda item: PROTOCOLS.index(protocols[item[0]])):
         mine = tag("judge", judge)
-        cells = [r.text(judge, mine), r.count(found.n, mine)]
+        cells = [r.text(judge, mine), r.text(ASKED[protocols[judge]]), r.count(found.n, mine)]
         for name, _, _ in MEASURES:
             leads = [LEADS_TO[name]] if name in LEADS_TO else []
             cells.append(r.estimate(getattr(found, name), mine, *leads, unit="points" if "kappa" in name else "share"))
         rows.append([*cells, r.count(found.missing["either"], mine, "missing")])
-    columns = [("Judge", ""), ("Pairs", ""), *[(words, help) for _, words, help in MEASURES]]
+    columns = [("Judge", ""), ("Asked", ""), ("Pairs", ""), *[(words, help) for _, words, help in MEASURES]]
     columns.append(("Missing", "pairs without a verdict in at least one order"))
     note = "A number leads to the cases behind it: an accuracy to those the judge got wrong, consistency to those it changed."
     return r.Table("Right, and whichever comes first", columns, rows, note)
@@ -144,17 +163,17 @@ def groups(by_judge: Audits) -> Iterator[r.Table]:
 
 
 def comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
-    """Every judge against the best, on the pairs that both have judged."""
-    first = {_key(each): _right(each) for each in by_judge[best]}
+    """Every judge against the best, on the pairs that both have judged; all of them were asked in the same orders."""
+    first = {_asked(each): _right(each) for each in by_judge[best]}
     rows = []
     for judge, audited in sorted(by_judge.items()):
-        second = {_key(each): _right(each) for each in audited}
+        second = {_asked(each): _right(each) for each in audited}
         common = sorted(first.keys() & second.keys())
         if judge == best or not common:
             continue
         for each in audited:
-            if first.get(_key(each), second[_key(each)]) != second[_key(each)]:
-                each.beside = judge if second[_key(each)] else best
+            if first.get(_asked(each), second[_asked(each)]) != second[_asked(each)]:
+                each.beside = judge if second[_asked(each)] else best
         test = mcnemar([first[key] for key in common], [second[key] for key in common])
         difference = keyed_difference({key: first[key] for key in common}, {key: second[key] for key in common})
         rows.append(against(judge, best, difference, test))
@@ -178,6 +197,11 @@ def against(judge: str, best: str, difference: Estimate, test: McNemar) -> list[
 
 def _key(each: "Audited") -> tuple[str, str]:
     return each.case.group, each.case.pair
+
+
+def _asked(each: "Audited") -> tuple[str, str, tuple[str, ...]]:
+    """A pair with the orders it was asked in: the same pair asked otherwise is another question."""
+    return (*_key(each), each.orders)
 
 
 def _right(each: "Audited") -> bool:

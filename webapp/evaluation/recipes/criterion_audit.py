@@ -103,7 +103,8 @@ def run(context: Context) -> Outcome:
     )
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
-        report.entries.append(r.Entry(facts.key, _accuracy(found[facts.key], facts.key), facts.version, facts.judge))
+        cell, items = _accuracy(found[facts.key], facts.key), r.measured_on(each.item for each in by_judge[facts.key])
+        report.entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, **items))
     return Outcome(report, [*(_case(each, apart, known) for rows in by_judge.values() for each in rows), *bare])
 
 

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 
-from trainer.benchmarks.audit import Case
+from trainer.benchmarks.audit import Audit, Case
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
@@ -59,7 +59,9 @@ def run(context: Context) -> Outcome:
     if not by_judge:
         raise NothingToScore("no pair has a label that a verdict could be compared with")
     measured = {judge: blocks.measured(rows) for judge, rows in sorted(by_judge.items())}
-    best = max(measured, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
+    protocols = {judge: blocks.protocol(rows) for judge, rows in by_judge.items()}
+    bests = {each: _best(measured, [j for j in protocols if protocols[j] == each]) for each in set(protocols.values())}
+    best = bests[min(bests, key=blocks.PROTOCOLS.index)]
     named = blocks.named(each.pair.raters for rows in by_judge.values() for each in rows if each.pair)
     apart = blocks.disagreeing(by_judge)
     for each in (each for rows in by_judge.values() for each in rows):
@@ -70,9 +72,13 @@ def run(context: Context) -> Outcome:
         headline=r.headline(f"Accuracy of {best}", blocks.accuracy(measured[best].accuracy_net, best)),
         coverage=blocks.coverage(by_judge, len(known), left),
         blocks=[
-            blocks.judges(measured),
+            blocks.judges(measured, protocols),
             *blocks.groups(by_judge),
-            *blocks.comparisons(by_judge, best),
+            *(
+                table
+                for each in sorted(bests, key=blocks.PROTOCOLS.index)
+                for table in blocks.comparisons({j: by_judge[j] for j in by_judge if protocols[j] == each}, bests[each])
+            ),
             *blocks.people(by_judge, named),
             *blocks.bias(by_judge),
             *blocks.voting(by_judge),
@@ -80,11 +86,22 @@ def run(context: Context) -> Outcome:
             *blocks.spending(blocks.verdict_ids(by_judge), context),
         ],
         entries=[
-            r.Entry(judge, blocks.accuracy(measured[judge].accuracy_net, judge), rows[0].version, rows[0].judge)
+            r.Entry(
+                judge,
+                blocks.accuracy(measured[judge].accuracy_net, judge),
+                rows[0].version,
+                rows[0].judge,
+                protocols[judge],
+                **r.measured_on((each.case.group, each.case.pair, each.orders) for each in rows),
+            )
             for judge, rows in by_judge.items()
         ],
     )
     return Outcome(found, [*(_case(each, named) for rows in by_judge.values() for each in rows), *left])
+
+
+def _best(measured: dict[str, Audit], judges: list[str]) -> str:
+    return max(judges, key=lambda judge: measured[judge].accuracy_net.value or 0.0)
 
 
 def recorded(context: Context, known: dict[str, Pair]) -> Iterator[Audited]:

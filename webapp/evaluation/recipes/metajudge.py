@@ -314,7 +314,9 @@ def _report(
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         cell = r.estimate(found[facts.key].rc, tag("judge", facts.key), unit="points")
-        entries.append(r.Entry(facts.key, cell, facts.version, facts.judge))
+        items = r.measured_on(each.pair.key for each in by_judge[facts.key])
+        protocol = str(facts.spec.get("order", ""))
+        entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, protocol, **items))
     missing = sum(each.scores is None for rows in by_judge.values() for each in rows)
     unlike = sum(UNLIKE in each.tags for each in left)
     coverage = [

@@ -148,7 +148,14 @@ def run(context: Context) -> Outcome:
             *blocks.criteria(by_model),
             *blocks.curves(by_model, context.config.threshold),
         ],
-        entries=[r.Entry(name, r.estimate(scores[name]["clipped"], tag("model", name))) for name in names],
+        entries=[
+            r.Entry(
+                name,
+                r.estimate(scores[name]["clipped"], tag("model", name)),
+                **r.measured_on(each.key for each in by_model[name]),
+            )
+            for name in names
+        ],
     )
     return Outcome(found, [*map(_case, answered), *map(_training_case, learnt_from)])
 

@@ -232,7 +232,8 @@ def _report(context: Context, seen: Sequence[Seen], blocks: list[Any]) -> r.Repo
     invalid = sum(each.verdicts[name] is None for each in seen for name in _names(seen))
     coverage.append(("Invalid verdicts", r.count(invalid, "invalid", tone="warn" if invalid else "")))
     facts = context.judge_facts(config.rubric_judge)
-    return r.Report(shown, coverage, blocks, [r.Entry(facts.key, human, facts.version, facts.judge)])
+    protocol, items = str(facts.spec.get("order", "")), r.measured_on(each.pair.key for each in seen)
+    return r.Report(shown, coverage, blocks, [r.Entry(facts.key, human, facts.version, facts.judge, protocol, **items)])
 
 
 def _case(each: Seen) -> Found:
