@@ -229,6 +229,8 @@ DIVERSITY_COMMAND = [sys.executable, "-m", "trainer", "diversity"]
 NOVELTY_COMMAND = [sys.executable, "-m", "trainer", "novelty"]
 # So is a judge with local weights; see trainer.judges.local.
 JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
+# So is a model that somebody tries, started by the web server and kept for a while; see trainer.serving.
+MODEL_COMMAND = [sys.executable, "-m", "trainer", "model-server"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }

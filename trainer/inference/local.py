@@ -1,7 +1,7 @@
 """A sampler inside this process: a transformers model with continuous batching."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -65,6 +65,18 @@ class LocalSampler:
             finished += len(places)
         return [result for result in results if result is not None]
 
+    @torch.inference_mode()
+    def _advance(self, steps: Iterator[None]) -> bool:
+        """One step; False where there is none. The mode is set anew each time, for a generator would leak it."""
+        return next(steps, self) is None
+
+    def stream(self, request: SampleRequest) -> Iterator[tuple[tuple[int, ...], SampleResult | None]]:
+        """Token by token what `sample` gives as a whole: the tokens so far, at the end with the result."""
+        stream = _Stream(self, [request])
+        steps = stream.steps()
+        while self._advance(steps):
+            yield tuple(stream._tokens[0]), stream._results.get(0)
+
 
 def _alike(requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
     """Places of the requests, grouped by how they are drawn."""
@@ -97,6 +109,12 @@ class _Stream:
         self._uniforms_BT = torch.empty(0, self._new_tokens, device=self._device)
 
     def run(self, report: Any) -> list[SampleResult]:
+        for _ in self.steps():
+            report(len(self._results))
+        return [self._results[i] for i in range(len(self._requests))]
+
+    def steps(self) -> Iterator[None]:
+        """One token more for each row; between two steps others may use the model."""
         request = self._requests[0]
         hidden_BD = torch.empty(0)
         while self._rows or self._waiting:
@@ -109,10 +127,9 @@ class _Stream:
                 logits_BV, self._uniforms_BT.gather(1, steps_B1)[:, 0], request.temperature, request.top_p
             )
             alive = self._record(tokens_B.tolist(), logprobs_B.tolist())
-            report(len(self._results))
+            yield
             tokens_B = self._compact(alive, tokens_B)
             hidden_BD = self._decode(tokens_B) if alive else torch.empty(0)
-        return [self._results[i] for i in range(len(self._requests))]
 
     def _has_room(self) -> bool:
         """A prompt costs a pass of its own, so a few rows are filled at a time."""

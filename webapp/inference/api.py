@@ -1,12 +1,12 @@
 """The model registry and the verifiers over the API."""
 
 from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from django.http import Http404, HttpRequest
+from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from ninja import Path, Router, Schema, Status
-from pydantic import Field
+from pydantic import ConfigDict, Field, model_validator
 
 from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
@@ -17,7 +17,7 @@ from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from . import access, files, queries, services, shapes
+from . import access, files, generating, queries, services, shapes
 
 router = Router(tags=["models"])
 Id = Annotated[int, Path(ge=1, le=2**63 - 1)]
@@ -79,6 +79,39 @@ class ModelIn(Schema):
     source: Literal["local", "hub"] = "local"
     path: str = Field(min_length=1, max_length=500, description="Absolute directory on the server, or hub id")
     description: str = Field("", max_length=20_000)
+
+
+class GenerateMessage(Schema):
+    role: Literal["system", "user", "assistant"]
+    content: str = Field(max_length=100_000)
+
+
+class GenerateIn(Schema):
+    """Either `prompt`, which is one message of a user, or `messages`."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"prompt": "Name three colours.", "max_new_tokens": 64}}
+    )
+
+    prompt: str | None = Field(None, min_length=1, max_length=100_000)
+    messages: list[GenerateMessage] | None = Field(None, min_length=1, max_length=100)
+    max_new_tokens: int = Field(256, ge=1, le=4096)
+    temperature: float = Field(0.0, ge=0, le=5, description="0 always takes the likeliest token")
+    top_p: float = Field(1.0, gt=0, le=1)
+    seed: int = Field(0, ge=0, lt=2**31)
+    stop: list[Annotated[str, Field(min_length=1, max_length=100)]] = Field([], max_length=8)
+
+    @model_validator(mode="after")
+    def _one_question(self) -> Self:
+        if (self.prompt is None) == (self.messages is None):
+            raise ValueError("give either prompt or messages")
+        return self
+
+    def asked(self) -> dict[str, Any]:
+        messages = [{"role": "user", "content": self.prompt}]
+        if self.messages is not None:
+            messages = [message.model_dump() for message in self.messages]
+        return {**self.model_dump(exclude={"prompt", "messages"}), "messages": messages}
 
 
 class VerifierExampleOut(Schema):
@@ -167,6 +200,19 @@ def model_files(request: HttpRequest, model_id: Id) -> dict[str, Any]:
 def download_model(request: HttpRequest, model_id: Id) -> HttpResponseBase:
     """An uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
     return respond(request, files.download(access.model_read(require(request), model_id)))
+
+
+@router.post(
+    "/models/{int:model_id}/generate",
+    summary="Let a model answer, token by token",
+    openapi_extra=sends("text/event-stream"),
+)
+def generate(request: HttpRequest, model_id: Id, payload: GenerateIn) -> StreamingHttpResponse:
+    """Server-sent events: `loading` or `waiting` while nothing can be said yet, `start`, a `token` for each token with the
+    `text` it adds, and `done` with the whole text, or `error` with a code (memory, busy, too_long, ended, failed)."""
+    membership = require(request)
+    model = access.model_write(membership, model_id)
+    return generating.stream(model, membership.user_id, payload.asked())
 
 
 @router.delete("/models/{int:model_id}", response={204: None}, summary="Take an unused model off the list")

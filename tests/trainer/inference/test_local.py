@@ -168,3 +168,23 @@ def test_holes_are_filled_from_the_end() -> None:
     assert filled_holes([0, 1]) == [0, 1]
     assert filled_holes([4]) == [4]
     assert filled_holes([1, 2, 5, 6]) == [5, 1, 2, 6]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.9])
+def test_a_stream_gives_token_by_token_what_sampling_gives_at_once(sampler: LocalSampler, temperature: float) -> None:
+    request = request_for(sampler, PROMPTS[0], seed=3, temperature=temperature)
+    whole = sampler.sample([request])[0]
+    seen = list(sampler.stream(request))
+    assert [tokens for tokens, _ in seen] == [whole.tokens[: n + 1] for n in range(len(whole.tokens))]
+    assert [result for _, result in seen[:-1]] == [None] * (len(seen) - 1)
+    assert seen[-1][1] == whole
+
+
+def test_streams_take_turns_without_disturbing_each_other(sampler: LocalSampler) -> None:
+    requests = [request_for(sampler, text, seed=seed) for seed, text in enumerate(PROMPTS)]
+    streams, results = [sampler.stream(request) for request in requests], [None] * len(requests)
+    while not all(results):
+        for i, stream in enumerate(streams):
+            results[i] = next(stream, (None, results[i]))[1]
+            assert not torch.is_inference_mode_enabled()
+    assert [result.tokens for result in results] == [result.tokens for result in sampler.sample(requests)]

@@ -1,0 +1,37 @@
+"""Text as it grows: what may be shown of the tokens so far."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from trainer.inference.chat import response_text
+
+_UNFINISHED = "\ufffd"
+
+
+class Pieces:
+    """Cuts a growing response into pieces whose sum is its text.
+
+    A character whose bytes are not all there yet is held back, and so is what may be the beginning of a stop text.
+    """
+
+    def __init__(self, tokenizer: Any, stop: Sequence[str] = ()) -> None:
+        self._tokenizer, self._stop, self._shown = tokenizer, tuple(stop), 0
+
+    def next(self, tokens: Sequence[int]) -> str:
+        """What is new for certain; may be empty."""
+        text = response_text(self._tokenizer, tokens, self._stop).rstrip(_UNFINISHED)
+        return self._cut(text[: len(text) - self._doubtful(text)])
+
+    def last(self, text: str) -> str:
+        """What is left of the finished text."""
+        return self._cut(text)
+
+    def _cut(self, text: str) -> str:
+        piece = text[self._shown :]
+        self._shown = max(self._shown, len(text))
+        return piece
+
+    def _doubtful(self, text: str) -> int:
+        """Length of the longest end of `text` with which a stop text begins."""
+        lengths = [n for stop in self._stop for n in range(1, len(stop)) if text.endswith(stop[:n])]
+        return max(lengths, default=0)
