@@ -15,7 +15,7 @@ from webapp.annotation.queries import mine as annotation
 from webapp.annotation.queries import projects
 from webapp.annotation.queries.mine import Waiting
 from webapp.datasets import queries as datasets
-from webapp.experiments import listing
+from webapp.experiments import answers_to_model, listing
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
 
@@ -32,6 +32,8 @@ class NextStep:
     title: str
     text: str
     href: str
+    does: bool = False
+    """Whether a click does it, instead of leading to where it is done."""
 
 
 @never_cache
@@ -57,7 +59,9 @@ def home(request: HttpRequest) -> HttpResponse:
         "recent": recent,
         "datasets": found,
         "projects": asked,
-        "steps": [*_work(waiting), *next_steps(membership, runs, bool(found), bool(asked))][:MOST_STEPS],
+        "steps": [*_work(waiting), *_learn(membership), *next_steps(membership, runs, bool(found), bool(asked))][
+            :MOST_STEPS
+        ],
     }
     return render(request, "home.html", context)
 
@@ -71,6 +75,23 @@ def _work(waiting: list[Waiting]) -> list[NextStep]:
     text = f"{count} tasks wait for you. {KINDS[first.project.kind].text}"
     href = _at("project_work", first.project.pk)
     return [NextStep(icon="pencil", title=f"Annotate: {first.project}", text=text, href=href)]
+
+
+def _learn(membership: Membership) -> list[NextStep]:
+    """A reward model from the project with most comparisons: where people have judged, a model can learn it."""
+    found = answers_to_model.ready(membership.workspace.pk) if membership.may(Role.RESEARCHER) else []
+    if not found:
+        return []
+    project, answers = found[0].project, found[0].answers
+    return [
+        NextStep(
+            icon="scale",
+            title=f"Train a reward model on {answers:,} answers",
+            text=f"Publishes what people chose in “{project}” and starts a run on it. Takes a few minutes.",
+            href=_at("train_on_answers", project.pk),
+            does=True,
+        )
+    ]
 
 
 def next_steps(membership: Membership, runs: list[Run], any_dataset: bool, any_project: bool) -> list[NextStep]:

@@ -25,6 +25,9 @@ class Project(models.Model):
         RATING = "rating", "Rating on scales"
         RATIONALE = "rationale", "Rationale to atomic reasons"
 
+    COMPARING = (Kind.PAIRWISE, Kind.RANKING)
+    """Whose answers become comparisons of two responses."""
+
     class State(models.TextChoices):
         DRAFT = "draft", "Draft"
         OPEN = "open", "Open"
@@ -58,6 +61,10 @@ class Project(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def compares(self) -> bool:
+        return self.kind in self.COMPARING
 
 
 class Guidelines(models.Model):

@@ -6,13 +6,14 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from trainer.config import RECIPES
+from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.annotation import access as annotation
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, choices, declared, gallery, listing, pages, services, shapes
+from . import access, answers_to_model, choices, declared, gallery, listing, pages, services, shapes
 from .forms import RunForm
 from .models import Run
 from .states import ALIVE, OVER, State
@@ -222,3 +223,20 @@ def compare(request: HttpRequest) -> HttpResponseBase:
         return redirect("runs")
     context = {"runs": chosen, "comparison": pages.comparison(chosen), "ids": ",".join(ids)}
     return render(request, "experiments/compare.html", context)
+
+
+@member(access.WRITER)
+@require_POST
+def train_on_answers(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """One click from people's comparisons to a reward model that learns from them."""
+    membership = require(request)
+    project = annotation.project_write(membership, project_id)
+    try:
+        run = answers_to_model.train(membership, project)
+    except ConfigInvalid as error:
+        messages.error(request, f"The run was not started. {'; '.join(each.message for each in error.problems)}")
+        return redirect("project_answers", project.pk)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("project_answers", project.pk)
+    return redirect("run", run.pk)

@@ -118,7 +118,7 @@ class PublishedList(Schema):
     next: str | None
 
 
-class CaseOut(Schema):
+class PublishedCaseOut(Schema):
     """`whose`: `annotator-3@project-1`, `majority@project-1` or the like, or `imported:RATER`. `answers`: of people of this
     project, that it stands for."""
 
@@ -131,8 +131,8 @@ class CaseOut(Schema):
     answers: int
 
 
-class CaseList(Schema):
-    items: list[CaseOut]
+class PublishedCaseList(Schema):
+    items: list[PublishedCaseOut]
     next: str | None
 
 
@@ -235,7 +235,7 @@ def get_publication(request: HttpRequest, project_id: Id, publication_id: Id) ->
 
 @router.get(
     "/projects/{int:project_id}/publications/{int:publication_id}/cases",
-    response=CaseList,
+    response=PublishedCaseList,
     summary="The labels behind the counts of a publication",
 )
 def list_cases(request: HttpRequest, project_id: Id, publication_id: Id, given: Query[CaseFilter]) -> dict[str, Any]:
