@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from . import policy, reward_model, sft
+from . import dpo, policy, reward_model, sft
 from .errors import ConfigInvalid, FieldProblem
 from .policy import PolicyConfig
 from .policy_objective import CHOICES
@@ -14,7 +14,9 @@ from .rewards import PART_KINDS
 __all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "RecipeConfig", "resolve"]
 
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (policy.RECIPE, sft.RECIPE, reward_model.RECIPE)}
+RECIPES: dict[str, Recipe] = {
+    recipe.name: recipe for recipe in (policy.RECIPE, sft.RECIPE, reward_model.RECIPE, dpo.RECIPE)
+}
 
 
 def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:

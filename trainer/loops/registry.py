@@ -9,6 +9,7 @@ STAGES: dict[str, str] = {
     "policy": "trainer.runners.policy:make",
     "sft": "trainer.loops.sft:make",
     "reward_model": "trainer.loops.reward_model:make",
+    "dpo": "trainer.loops.dpo:make",
 }
 
 

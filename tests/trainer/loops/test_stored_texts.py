@@ -34,6 +34,8 @@ CASES = [
     Case("sft", demonstrations, ADAPTERS),
     Case("reward_model", preferences),
     Case("reward_model", preferences, ADAPTERS),
+    Case("dpo", preferences),
+    Case("dpo", preferences, ADAPTERS),
 ]
 
 

@@ -169,5 +169,27 @@ def test_a_reward_model_with_margins_and_centring(tiny_dir: Path, tmp_path: Path
     assert len(set(mine)) == UPDATES
 
 
+@pytest.mark.parametrize("nll_weight", [0.0, 0.2])
+def test_direct_preference_optimisation(nll_weight: float, tiny_dir: Path, tmp_path: Path) -> None:
+    """TRL's imitation term averages over all tokens of the batch, ours per answer: compared on equal lengths."""
+    from datasets import Dataset
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from trl import DPOConfig, DPOTrainer
+
+    examples = preferences(40, 0) if nll_weight else uneven(preferences(40, 0))
+    loss = {"beta": 0.3, "nll_weight": nll_weight}
+    mine = ours("dpo", examples, tiny_dir, tmp_path, loss=loss, data={"shuffle": False})
+    losses = {"loss_type": ["sigmoid", "sft"], "loss_weights": [1.0, nll_weight]} if nll_weight else {}
+    theirs = losses_of(
+        DPOTrainer,
+        model=AutoModelForCausalLM.from_pretrained(tiny_dir),
+        processing_class=AutoTokenizer.from_pretrained(tiny_dir),
+        args=DPOConfig(**settings(tmp_path), beta=0.3, **losses),
+        train_dataset=Dataset.from_list(pairs_of(examples)),
+    )
+    assert mine == pytest.approx(theirs, abs=1e-4)
+    assert len(set(mine)) == UPDATES
+
+
 def _grown(strength: int, size: int) -> int:
     return size if strength > 0 else -size
