@@ -39,16 +39,18 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
     return RECIPES[name].schema.model_json_schema()
 
 
-@router.get("/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts that were sent in")
+@router.get(
+    "/evaluations/recordings", response=s.RecordingList, summary="Recorded verdicts and scores that were sent in"
+)
 def recordings(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> dict[str, Any]:
     found = page(queries.recordings(access.may_read(require(request)).workspace_id), cursor, limit)
     return {"items": [shapes.recording(row) for row in found.items], "next": found.next}
 
 
-@router.post("/evaluations/recordings", response={201: s.RecordingOut}, summary="Send recorded verdicts in")
+@router.post("/evaluations/recordings", response={201: s.RecordingOut}, summary="Send recorded verdicts or scores in")
 def store_recording(request: HttpRequest, file: File[UploadedFile]) -> Status[dict[str, Any]]:
     """JSON lines {"judge", "pair", "group", "label", "given", "swapped"}; null is a missing verdict, `swapped` is the
-    verdict as said. The same file again is the same recording."""
+    verdict as said. Or scores: {"model", "example", "response", "score"}; null is a missing score. The same file again is the same recording."""
     membership = access.may_write(require(request))
     content = file.read(services.MAX_RECORDING + 1)
     row = services.store_recording(membership, (file.name or "")[:100].replace("\0", ""), content)

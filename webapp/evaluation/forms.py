@@ -97,8 +97,12 @@ class EvaluationForm:
     def recording_choices(self) -> list[tuple[str, str]]:
         if self.recipe.recording == "no":
             return []
-        rows = queries.recordings(self.membership.workspace_id)[:MAX_CHOICES]
-        return [(str(row.pk), f"{row.name} · {row.rows:,} verdict pairs of {row.judges} judges") for row in rows]
+        rows = queries.recordings(self.membership.workspace_id).filter(kind=self.recipe.recorded)[:MAX_CHOICES]
+        what, whose = ("scores", "model") if self.recipe.recorded == "scores" else ("verdict pairs", "judge")
+        return [
+            (str(row.pk), f"{row.name} · {row.rows:,} {what} of {row.judges} {whose}{'s' * (row.judges != 1)}")
+            for row in rows
+        ]
 
     @property
     def other_problems(self) -> dict[str, str]:

@@ -9,15 +9,21 @@ MAX_TAG = 120
 
 
 class Recording(models.Model):
-    """Verdicts that another program recorded, as the lines of the file that was sent; kept so that an evaluation can be
-    run again. The same content twice is one row."""
+    """Verdicts of judges, or scores of reward models, that another program recorded, as the lines of the file that was sent;
+    kept so that an evaluation can be run again. The same content twice is one row."""
+
+    class Kind(models.TextChoices):
+        VERDICTS = "verdicts", "Verdicts"
+        SCORES = "scores", "Scores"
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="recordings")
     name = models.CharField(max_length=MAX_NAME)
+    kind = models.CharField(max_length=8, choices=Kind.choices, default=Kind.VERDICTS)
     digest = models.CharField(max_length=64)  # SHA-256 of the file
-    pairs_digest = models.CharField(max_length=64)  # of its pairs, groups and labels: recordings that share it compare
+    # of its pairs, groups and labels, or of the responses that are scored: recordings that share it compare
+    pairs_digest = models.CharField(max_length=64)
     rows = models.PositiveIntegerField()
-    judges = models.PositiveIntegerField()
+    judges = models.PositiveIntegerField()  # or reward models
     content = models.BinaryField()  # zlib
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)

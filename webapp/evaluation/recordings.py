@@ -1,17 +1,25 @@
-"""Files of recorded verdicts, whatever program wrote them, as the lines that `manage.py audit` reads."""
+"""Files of recorded verdicts, whatever program wrote them, as the lines that `manage.py audit` reads; and of scores."""
 
+import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any, TypeVar
 
 from webapp.core.problems import Invalid
 from webapp.datasets.importers.bundle import Bundle
+from webapp.judging.audit import parse_case, repeated
+from webapp.judging.lines import LineProblem
 from webapp.judging.recorded import Pairwise, Record, RowProblem, UnknownFormat, detect, read
 from webapp.judging.recorded.report import SIDES
 
+from . import scores
+
 AUDIT = "audit"
 SHOWN_PROBLEMS = 20
+MAX_ROWS = 200_000
 
 
 def as_lines(name: str, content: bytes) -> bytes:
@@ -19,6 +27,8 @@ def as_lines(name: str, content: bytes) -> bytes:
 
     Raises Invalid at `file`, naming files and lines, and for verdicts that are not about pairs.
     """
+    if scores.holds_scores(content):
+        return content
     with TemporaryDirectory() as folder:
         path = Path(folder) / (Path(name).name or "verdicts")
         path.write_bytes(content)
@@ -72,3 +82,71 @@ def _line(pair: Pairwise, several: bool) -> dict[str, str | None]:
 
 def _side(value: int | None) -> str | None:
     return None if value is None else SIDES[value]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Of the lines of a recording; the names are those of the row."""
+
+    kind: str
+    rows: int
+    judges: int
+    pairs_digest: str
+
+
+def facts(content: bytes) -> Facts:
+    """Raises Invalid at `file` with the first lines that cannot be used."""
+    try:
+        lines = content.decode("utf-8-sig").split("\n")
+    except UnicodeDecodeError as error:
+        raise Invalid("The file is not text.", {"file": f"is not UTF-8: {error.reason}"}) from error
+    return _scores(lines) if scores.holds_scores(content) else _verdicts(lines)
+
+
+def _verdicts(lines: list[str]) -> Facts:
+    cases, problems = _parsed(lines, parse_case, lambda case: (case.judge, case.pair, case.group))
+    refuse(_told([*problems, *repeated(cases)]))
+    pairs = sorted({(case.pair, case.group, case.label) for _, case in cases})
+    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
+    return Facts("verdicts", len(cases), len({case.judge for _, case in cases}), digest)
+
+
+def _scores(lines: list[str]) -> Facts:
+    given, problems = _parsed(lines, scores.parse, lambda score: score[:3])
+    refuse(_told([*problems, *scores.repeated(given)]))
+    digest = scores.digest(score for _, score in given)
+    return Facts("scores", len(given), len({score.model for _, score in given}), digest)
+
+
+Parsed = TypeVar("Parsed")
+
+
+def _parsed(
+    lines: list[str], parse: Callable[[Any], Parsed], names: Callable[[Parsed], Iterable[str]]
+) -> tuple[list[tuple[int, Parsed]], list[tuple[int, str]]]:
+    """(line, record) of every good line, and (line, problem) of the others."""
+    found: list[tuple[int, Parsed]] = []
+    problems: list[tuple[int, str]] = []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            found.append((number, parse(json.loads(line))))
+            if not _storable("".join(names(found[-1][1]))):
+                problems.append((number, "holds a character that cannot be stored"))
+        except (ValueError, RecursionError) as error:
+            problems.append((number, str(error) if isinstance(error, LineProblem) else f"not JSON: {error}"))
+    rows = len(lines) if problems else len(found)
+    if rows == 0 or rows > MAX_ROWS:
+        raise Invalid(
+            "The file holds no verdicts." if not rows else "The file is too long.", {"file": f"has {rows:,} lines"}
+        )
+    return found, problems
+
+
+def _told(problems: Iterable[tuple[int, str]]) -> list[str]:
+    return [f"line {number}: {why}" for number, why in sorted(problems)]
+
+
+def _storable(words: str) -> bool:
+    return "\0" not in words and not any("\ud800" <= letter <= "\udfff" for letter in words)

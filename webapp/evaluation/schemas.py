@@ -1,6 +1,6 @@
 """The bodies of the evaluations API, as OpenAPI shows them."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
@@ -86,6 +86,7 @@ class CaseList(Schema):
 class RecordingOut(Schema):
     id: int
     name: str
+    kind: Literal["verdicts", "scores"]
     digest: str
     rows: int
     judges: int

@@ -3,13 +3,13 @@
 import hashlib
 import json
 import zlib
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from trainer.benchmarks.audit import Case as AuditCase
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
@@ -17,8 +17,6 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
-from webapp.judging.audit import parse_case, repeated
-from webapp.judging.lines import LineProblem
 
 from . import queries, recordings, sources
 from .models import MAX_NAME, Evaluation, Recording
@@ -35,7 +33,6 @@ MOVES: dict[str, tuple[str, ...]] = {
 OVER = (State.FINISHED, State.FAILED, State.CANCELLED)
 QUIET_S = 120  # a worker tells of itself every second; after this long it is presumed dead
 MAX_RECORDING = 50_000_000  # bytes
-MAX_ROWS = 200_000
 
 
 def create(
@@ -104,6 +101,8 @@ def plan(
         found.append(FieldProblem("dataset", "choose a dataset"))
     if chosen.recording == "must" and recording is None:
         found.append(FieldProblem("recording", "choose recorded verdicts"))
+    if chosen.recording != "no" and recording is not None and recording.kind != chosen.recorded:
+        found.append(FieldProblem("recording", f"holds {recording.kind}; {chosen.title!r} reads {chosen.recorded}"))
     if chosen.recording == "no" and recording is not None:
         found.append(FieldProblem("recording", f"{chosen.title!r} does not use recorded verdicts"))
     found += chosen.check(config, dataset is not None, recording is not None)
@@ -113,9 +112,11 @@ def plan(
 
 
 def benchmark(recipe: str, config: RecipeConfig, dataset: DatasetVersion | None, recording: Recording | None) -> str:
-    """The address of what stays the same while judges or models are compared: recipe, data, settings."""
+    """The address of what stays the same while judges or models are compared: recipe, data, settings. Recorded scores are what
+    is compared."""
+    pairs = None if RECIPES[recipe].recorded == "scores" else recording and recording.pairs_digest
     frozen = config.model_dump(mode="json", exclude={*config.tried, *config.spared})
-    data = {"dataset": dataset and dataset.digest, "pairs": recording and recording.pairs_digest}
+    data = {"dataset": dataset and dataset.digest, "pairs": pairs}
     text = json.dumps([recipe, frozen, data], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -179,7 +180,7 @@ def rerun(
 
 
 def store_recording(membership: Membership, name: str, content: bytes) -> Recording:
-    """Keeps recorded verdicts of any format that `recordings` knows. Raises Invalid at `file`, naming lines.
+    """Keeps recorded verdicts of any format that `recordings` knows, or recorded scores. Raises Invalid at `file`, naming lines.
 
     The same content again is the recording that is there already.
     """
@@ -190,56 +191,21 @@ def store_recording(membership: Membership, name: str, content: bytes) -> Record
     if known:
         return known
     lines = recordings.as_lines(name, content)
-    rows, judges, pairs_digest = _read(lines)
+    facts = recordings.facts(lines)
     with transaction.atomic():
         row, made = Recording.objects.get_or_create(
             workspace=membership.workspace,
             digest=digest,
             defaults={
-                "name": _name(name or "verdicts"),
-                "rows": rows,
-                "judges": judges,
-                "pairs_digest": pairs_digest,
+                "name": _name(name or facts.kind),
+                **asdict(facts),
                 "content": zlib.compress(lines),
                 "created_by": membership.user,
             },
         )
         if made:
-            audit.record(membership, membership.user, "recording.stored", row, rows=rows, judges=judges)
+            audit.record(membership, membership.user, "recording.stored", row, rows=facts.rows, judges=facts.judges)
     return row
-
-
-def _read(content: bytes) -> tuple[int, int, str]:
-    """(lines, judges, digest of the pairs). Raises Invalid with the first lines that cannot be used."""
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise Invalid("The file is not text.", {"file": f"is not UTF-8: {error.reason}"}) from error
-    problems: list[tuple[int, str]] = []
-    cases = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if not line.strip():
-            continue
-        try:
-            cases.append((number, parse_case(json.loads(line))))
-            if not _storable(cases[-1][1]):
-                problems.append((number, "holds a character that cannot be stored"))
-        except (ValueError, RecursionError) as error:
-            problems.append((number, str(error) if isinstance(error, LineProblem) else f"not JSON: {error}"))
-    rows = text.count("\n") + 1 if problems else len(cases)
-    if rows == 0 or rows > MAX_ROWS:
-        raise Invalid(
-            "The file holds no verdicts." if not rows else "The file is too long.", {"file": f"has {rows:,} lines"}
-        )
-    recordings.refuse([f"line {number}: {why}" for number, why in sorted([*problems, *repeated(cases)])])
-    pairs = sorted({(case.pair, case.group, case.label) for _, case in cases})
-    digest = hashlib.sha256(json.dumps(pairs).encode()).hexdigest()
-    return rows, len({case.judge for _, case in cases}), digest
-
-
-def _storable(case: AuditCase) -> bool:
-    words = case.judge + case.pair + case.group
-    return "\0" not in words and not any("\ud800" <= letter <= "\udfff" for letter in words)
 
 
 def requeue_lost() -> int:

@@ -45,6 +45,7 @@ def recording(row: Recording) -> dict[str, Any]:
     return {
         "id": row.pk,
         "name": row.name,
+        "kind": row.kind,
         "digest": row.digest,
         "rows": row.rows,
         "judges": row.judges,

@@ -311,3 +311,12 @@ def test_another_version_can_be_compared_along(importing, cast, as_researcher):
     for params in ({"remove": "both"}, {"threshold": 2}, {"versions": ["x"]}, {"versions": list(range(1, 30))}):
         with pytest.raises(Invalid):
             services.curate(cast.researcher, mine, "leaks", params)
+
+
+def test_a_benchmark_is_held_out_whole_unless_somebody_says_otherwise(importing):
+    texts = ["Blue", "It is blue", "**Blue**"]
+    rows = [{"id": i, "prompt": f"Q{i}", "chosen": texts, "rejected": texts[::-1], "domain": "chat"} for i in range(20)]
+    job = importing(rows)
+    assert (job.format, job.version.counts["heldout"], job.version.counts["train"]) == ("rm_bench", 20, 0)
+    other = importing(rows, name="other", heldout_share=0.0)
+    assert other.version.counts["train"] == 20 and job.version.facets["domain"] == {"chat": 20}

@@ -84,6 +84,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
     )
     configs = {
         "judge_audit": {"judges": [{"version": made["pairwise"]}]},
+        "reward_benchmark": {"judges": [{"version": made["pairwise"]}]},
         "criterion_audit": {"judges": [{"version": made["checklist"]}]},
         "rubricbench": {
             "judge": made["pairwise"],

@@ -5,10 +5,13 @@ import json
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from tests.cast import ApiClient
 from webapp.core.problems import Invalid
+from webapp.datasets import services as datasets
+from webapp.evaluation import leaders, running, services
 from webapp.evaluation.recordings import as_lines
 
-from .conftest import as_file, lines
+from .conftest import as_file, lines, make_examples
 
 
 def decision(pair: str, model: str = "gpt-4o", **changes) -> dict:
@@ -51,3 +54,59 @@ def test_a_refused_file_is_refused_beside_its_field(client, cast):
     page = client.post("/evaluations/recordings", sent)
     assert page.status_code == 422 and b'aria-describedby="f-file_error"' in page.content
     assert "is missing" in page.content.decode()
+
+
+def scored(model: str = "rm-a", **changes) -> list[dict]:
+    """The first answer of every pair of `make_examples` scores higher, which is right for every second pair."""
+    rows = [
+        {"model": model, "example": f"p{i}", "response": response, "score": float(response == "a")}
+        for i in range(4)
+        for response in "ab"
+    ]
+    rows[0] |= changes
+    return rows
+
+
+@pytest.mark.django_db
+def test_scores_of_reward_models_are_recorded_and_evaluated_on_one_board(cast):
+    made = datasets.create_dataset(cast.researcher, "lists")
+    version = datasets.new_version(cast.researcher, made, make_examples(), None, {"from": "test"})
+    api = ApiClient(cast.researcher)
+    for model in ("rm-a", "rm-b"):
+        sent = {"file": SimpleUploadedFile("scores.jsonl", as_file(scored(model)))}
+        stored = api.client.post("/api/v1/evaluations/recordings", sent).json()
+        assert (stored["kind"], stored["rows"], stored["judges"]) == ("scores", 8, 1)
+        body = {"recipe": "reward_benchmark", "recording": stored["id"], "dataset": {"id": made.pk}, "name": model}
+        answer = api.post("/evaluations", body)
+        assert answer.status_code == 201, answer.json()
+        running.run(answer.json()["id"])
+    [board] = leaders.boards(cast.workspace.pk)
+    assert [(row.name, row.cell["value"]) for row in board.rows] == [("rm-a", 0.5), ("rm-b", 0.5)]
+    wrong = {"recipe": "judge_audit", "recording": stored["id"], "dataset": {"id": version.dataset_id}}
+    assert "holds scores" in api.post("/evaluations", wrong).json()["error"]["fields"][0]["message"]
+    assert api.post("/evaluations", {"recipe": "reward_benchmark", "dataset": {"id": made.pk}}).status_code == 422
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"score": "high"}, "line 1: field 'score': expected a number or null, found 'high'"),
+        ({"model": ""}, "line 1: field 'model': is missing"),
+        ({"response": "b"}, "line 2: 'rm-a' scored 'b' of 'p0' already on line 1"),
+        ({"example": "a\0"}, "line 1: holds a character that cannot be stored"),
+    ],
+)
+def test_scores_that_cannot_be_used_are_named_by_line(cast, changes, told):
+    with pytest.raises(Invalid) as caught:
+        services.store_recording(cast.researcher, "scores.jsonl", as_file(scored(**changes)))
+    assert told in caught.value.fields["file"]
+
+
+@pytest.mark.django_db
+def test_the_form_takes_scores_where_scores_are_read(client, cast):
+    client.force_login(cast.researcher.user)
+    services.store_recording(cast.researcher, "scores.jsonl", as_file(scored()))
+    page = client.get("/evaluations/new?recipe=reward_benchmark").content.decode()
+    assert "8 scores of 1 model<" in page and "Recorded scores" in page
+    assert "scores of" not in client.get("/evaluations/new?recipe=judge_audit").content.decode()

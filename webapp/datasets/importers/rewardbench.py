@@ -39,7 +39,7 @@ def _second(row: Row) -> dict[str, Any]:
     names = [f"right{i}" for i in range(1, len(right) + 1)] + [f"wrong{i}" for i in range(1, len(wrong) + 1)]
     kept = {"id", "prompt", "chosen", "rejected", "subset", "models"}
     return {
-        "key": str(row["id"]),
+        "key": f"{row['subset']}-{row['id']}",
         "source": "RewardBench 2",
         "responses": [
             {"id": name, "text": text, "origin": str(origin)}
@@ -65,4 +65,5 @@ IMPORTER = Importer(
     help="Prompt, chosen and rejected with their models and a subset; or lists of right and wrong answers.",
     knows=knows,
     convert=convert,
+    heldout_share=1.0,
 )

@@ -26,11 +26,16 @@ def convert(row: Row, mapping: Mapping) -> dict[str, Any]:
         if not _texts(row.get(side)):
             raise BadRow(side, "must be a list of three answers: concise, detailed, detailed with Markdown")
     prompt = messages(row.get("prompt"), "prompt")
+    domain = str(row.get("domain") or "")
+    # ids are told apart by the domain: each has a file of its own as well
+    known = (
+        f"{domain}-{row['id']}" if row.get("id") is not None else content_key(prompt, row["chosen"], row["rejected"])
+    )
     return {
-        "key": str(row.get("id") or content_key(prompt, row["chosen"], row["rejected"])),
+        "key": known,
         "prompt": prompt,
         "source": "RM-Bench",
-        "domain": str(row.get("domain") or ""),
+        "domain": domain,
         "responses": [
             {"id": f"{side}_{style}", "text": text, "tags": [f"style:{style}"]}
             for side in ("chosen", "rejected")
@@ -52,4 +57,5 @@ IMPORTER = Importer(
     help="Prompt and domain with three chosen and three rejected answers in three styles.",
     knows=knows,
     convert=convert,
+    heldout_share=1.0,
 )

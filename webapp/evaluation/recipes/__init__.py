@@ -6,12 +6,21 @@ from pydantic import ValidationError
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 
-from . import criterion_audit, judge_audit, metajudge, policy, rubric_audit, rubricbench, study
+from . import criterion_audit, judge_audit, metajudge, policy, reward_benchmark, rubric_audit, rubricbench, study
 from .base import Recipe, RecipeConfig
 
 RECIPES: dict[str, Recipe] = {
     module.RECIPE.name: module.RECIPE
-    for module in (judge_audit, criterion_audit, rubricbench, study, metajudge, policy, rubric_audit)
+    for module in (
+        judge_audit,
+        reward_benchmark,
+        criterion_audit,
+        rubricbench,
+        study,
+        metajudge,
+        policy,
+        rubric_audit,
+    )
 }
 
 

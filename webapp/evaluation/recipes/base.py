@@ -13,6 +13,7 @@ from ..models import MAX_TAG
 from ..report import Report
 
 Need = Literal["no", "may", "must"]
+Recorded = Literal["verdicts", "scores"]
 
 
 class Stopped(Exception):
@@ -182,7 +183,8 @@ def _nothing_wrong(config: Any, dataset: bool, recording: bool) -> Iterator[Fiel
 class Recipe:
     """`dataset` and `recording` say whether it needs them. `check` finds what is wrong with a config for a
     choice of data: (config, whether there is a dataset, whether there is a recording). `tasks`: the kind of annotation
-    task that its cases are best asked about in."""
+    task that its cases are best asked about in. `recorded`: what a recording holds; scores are what is tried, verdicts are on
+    pairs that belong to the benchmark."""
 
     name: str
     title: str
@@ -196,6 +198,7 @@ class Recipe:
     check: Callable[[Any, bool, bool], Iterator[FieldProblem]] = _nothing_wrong
     measure: str = "Accuracy"
     tasks: str = "pairwise"
+    recorded: Recorded = "verdicts"
 
 
 def tag(kind: str, value: str) -> str:

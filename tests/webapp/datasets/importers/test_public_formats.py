@@ -288,12 +288,15 @@ def test_rewardbench_2_compares_every_right_answer_with_every_wrong_one():
     assert [(a, b) for a, b, *_ in strengths(read(REWARDBENCH_2))] == [("right1", f"wrong{i}") for i in (1, 2, 3)]
     assert [each.origin for each in read(REWARDBENCH_2).responses] == ["m1", "m2", "m3", "m4"]
     assert read(REWARDBENCH).key == "alpacaeval-easy-7"
+    ties = {**REWARDBENCH_2, "id": "tied:3", "subset": "Ties", "chosen": ["Red", "Blue"], "num_correct": 2}
+    assert (read(ties).key, read(ties).domain, len(read(ties).preferences)) == ("Ties-tied:3", "Ties", 6)
 
 
 def test_rm_bench_compares_all_styles():
     found = read(RM_BENCH)
     assert len(found.responses) == 6 and len(found.preferences) == 9
     assert found.responses[2].tags == ("style:detailed_markdown",)
+    assert read({**RM_BENCH, "id": 0, "domain": "math"}).key == "math-0"
 
 
 def test_prompts_with_a_reward_have_a_rubric_or_a_reference():

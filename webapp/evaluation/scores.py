@@ -1,0 +1,59 @@
+"""Files of recorded scores: what reward models gave to the responses of a dataset.
+
+One JSON object a line: {"model": "rm-a", "example": "chat-7", "response": "chosen_concise", "score": 1.25}. `example` is the
+key of an example, `response` the id of one of its responses; a score of null is missing.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from math import isfinite
+from typing import Any, NamedTuple
+
+from webapp.judging.lines import LineProblem, fields, name
+
+FIELDS = ("model", "example", "response", "score")
+
+
+class Score(NamedTuple):
+    model: str
+    example: str
+    response: str
+    score: float | None
+
+
+def holds_scores(content: bytes) -> bool:
+    """Whether the first line is one of scores: recorded verdicts have other fields."""
+    first = next((line for line in content.removeprefix(b"\xef\xbb\xbf").split(b"\n") if line.strip()), b"")
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(row, dict) and {"response", "score"} <= row.keys()
+
+
+def parse(row: Any) -> Score:
+    """Raises LineProblem."""
+    row = fields(row, ", ".join(FIELDS))
+    score = row.get("score")
+    if "score" not in row:
+        raise LineProblem("score", "is missing; null says that the response has none")
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise LineProblem("score", f"expected a number or null, found {score!r:.60}")
+    if score is not None and not isfinite(score):
+        raise LineProblem("score", "is not finite")
+    return Score(name(row, "model"), name(row, "example"), name(row, "response"), score)
+
+
+def repeated(scores: Iterable[tuple[int, Score]]) -> Iterator[tuple[int, str]]:
+    """(line, problem) of every response that its model had scored before."""
+    seen: dict[tuple[str, str, str], int] = {}
+    for line, score in scores:
+        first = seen.setdefault(score[:3], line)
+        if first != line:
+            yield line, f"{score.model!r} scored {score.response!r} of {score.example!r} already on line {first}"
+
+
+def digest(scores: Iterable[Score]) -> str:
+    """Of the responses that are scored."""
+    return hashlib.sha256(json.dumps(sorted({score[1:3] for score in scores})).encode()).hexdigest()
