@@ -90,7 +90,11 @@ def rm_bench_tables(found: Sequence[Measured]) -> Iterator[r.Table]:
     for each in found:
         if each.styled:
             mine = tag("model", each.tried.name)
-            cells = [r.text(each.tried.name, mine), r.text(HOW.get(each.tried.protocol, each.tried.protocol)), r.estimate(each.styled.average, mine, LOST)]
+            cells = [
+                r.text(each.tried.name, mine),
+                r.text(HOW.get(each.tried.protocol, each.tried.protocol)),
+                r.estimate(each.styled.average, mine, LOST),
+            ]
             cells += [r.estimate(each.styled.levels[level], mine, level, LOST) for level in rm_bench.LEVELS]
             cells += [r.estimate(each.styled.domains[name], mine, tag("domain", name), LOST) for name in domains]
             rows.append(cells)
@@ -129,7 +133,11 @@ def list_tables(found: Sequence[Measured]) -> Iterator[r.Table]:
     for each in found:
         if each.listed:
             mine = tag("model", each.tried.name)
-            cells = [r.text(each.tried.name, mine), r.text(HOW.get(each.tried.protocol, each.tried.protocol)), r.estimate(each.listed.score, mine, LOST)]
+            cells = [
+                r.text(each.tried.name, mine),
+                r.text(HOW.get(each.tried.protocol, each.tried.protocol)),
+                r.estimate(each.listed.score, mine, LOST),
+            ]
             cells += [r.estimate(each.listed.subsets[name], mine, tag("subset", name), LOST) for name in subsets]
             rows.append(cells)
     if not rows:
