@@ -13,13 +13,17 @@ MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort $(2))
 # Ray's workers are by default so nice that tests which run beside them would leave them nothing
 TESTING := OMP_NUM_THREADS=1 RAY_worker_niceness=0
 PYTEST := $(TESTING) $(PY) -m pytest
+TESTS := test-trainer test-web test-browser test-stack
+TRAINER := tests/trainer tests/benchmarks
+SELECT := not stack and not browser
+UNIT = $(PYTEST) -n $(JOBS) --dist loadfile -m "$(SELECT)"
 INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 
 # Container images often forbid Python to keep what it has compiled. Each of the many processes would compile torch again
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-code test-stack vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -44,17 +48,26 @@ $(INSTALLED): requirements.lock
 run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops it all
 	@exec $(PY) manage.py up
 
-test: setup  ## Run the whole test suite
-	@$(MAKE) --no-print-directory --keep-going test-code test-stack
+test: setup  ## Run the whole test suite; a part that fails keeps no other from running
+	@$(MAKE) --no-print-directory --keep-going $(TESTS)
 
-test-code: setup  ## Run the tests that need no services, then those in a browser
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "not stack and not browser"
+# Those of the trainer need no database and those of the rest no torch: together, each process would pay for both
+test-trainer: setup  ## Run the trainer's tests that need no services
+	$(UNIT) $(TRAINER)
+
+test-web: setup  ## Run all other tests that need no services
+	$(UNIT) tests $(TRAINER:%=--ignore=%)
+
+test-browser: setup  ## Run the tests of the pages in Chromium
 	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
 # Real services and runs take their time to start and to be found dead: beside the other tests they ran out of it on two processors.
 # Those that share one whole stack come last, or it would idle beside the others until the end.
 test-stack: setup  ## Run the tests of the real services and of Ray
 	$(PYTEST) -m stack --durations=8 $(call MARKED,stack,-r)
+
+test-fast: SELECT := not stack and not browser and not slow
+test-fast: test-trainer test-web  ## Run what needs neither a browser nor services nor long: three minutes on two processors
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 

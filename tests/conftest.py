@@ -16,6 +16,7 @@ from django.conf import settings as django_settings
 from django.core.cache import cache
 from hypothesis import settings as hypothesis_settings
 
+from tests import cpu, flushing
 from tests.cast import ApiClient, Cast, browser, make_cast
 
 EMBEDDED = pytest.StashKey()
@@ -27,6 +28,9 @@ gc.set_threshold(50_000, 20, 100)
 
 def pytest_configure(config: pytest.Config) -> None:
     """Starts the embedded database once, in the main process; parallel workers inherit its address."""
+    flushing.install()
+    if path := os.environ.get("CPU"):
+        config.pluginmanager.register(cpu.Plugin(Path(path)))
     django_settings.DATABASE_POOL = None  # it would keep connections to a database that is to be removed in the end
     if os.environ.get("DATABASE_URL") or hasattr(config, "workerinput"):
         return
