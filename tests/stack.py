@@ -24,7 +24,7 @@ class Stack:
         self.var.chmod(0o755)
         ours = {"DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "RAY_TOKEN_FILE", "PUBLIC_URL", "INTERNAL_URL"}
         self.env = {name: value for name, value in os.environ.items() if name not in ours}
-        self.env |= {"TOUCHSTONE_VAR": str(self.var), "OMP_NUM_THREADS": "1"}
+        self.env |= {"TOUCHSTONE_VAR": str(self.var), "OMP_NUM_THREADS": "1", "MAX_RUNNING_RUNS": "4"}
         self.output = self.var / "up.out"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(

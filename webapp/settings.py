@@ -43,6 +43,11 @@ class Environment(BaseSettings):
         None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
     )
     ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
+    max_running_runs: int | None = Field(
+        None,
+        ge=1,
+        description="Runs that may run at once, the others wait; half of the processors if absent, any number on a cluster",
+    )
     trainer_command: str | None = Field(
         None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
     )
@@ -217,6 +222,8 @@ def _trainer(python: Path | str) -> str:
     return f"cd {shlex.quote(str(BASE_DIR))} && exec env -u OMP_NUM_THREADS {shlex.quote(str(python))} -m trainer job"
 
 
+# Two runs on two processors each take more than twice as long. A cluster of one's own shares out its machines itself.
+MAX_RUNNING_RUNS = ENV.max_running_runs or (None if ENV.ray_address else max(1, (os.cpu_count() or 1) // 2))
 # A cluster on other machines needs the trainer installed there, and TRAINER_COMMAND says how it is started.
 TRAINER_COMMAND = ENV.trainer_command or _trainer(sys.executable)
 # Without a command of its own, runs that sample with vLLM start in the environment that `make vllm` makes.

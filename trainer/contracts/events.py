@@ -184,6 +184,7 @@ class IngestReply(Record):
 class RunAssignment(Record):
     """What a starting job asks the server for: GET of the ingest endpoint with the run token.
 
+    `forked`: the checkpoint that it resumes from was another run's, whose config may have been another.
     `models` says for each role (`base`, `teacher`) what is loaded; `model_path` and `teacher_path` are their own folders.
     """
 
@@ -193,6 +194,7 @@ class RunAssignment(Record):
     config: dict[str, object]
     attempt: int
     resume: bool
+    forked: bool = False
     last_seq: int
     model_path: str
     teacher_path: str | None = None

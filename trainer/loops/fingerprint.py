@@ -35,15 +35,14 @@ def fingerprint(job: Job) -> dict[str, Any]:
     }
 
 
-def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """What makes a checkpoint with fingerprint `there` another run's than `here`, in words; the program is no reason."""
+def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool = False) -> list[str]:
+    """What makes a checkpoint with fingerprint `there` another run's than `here`, in words; the program is no reason.
+
+    `forked`: nor is the config, which was changed on purpose; see `changes`.
+    """
     if there["recipe"] != here["recipe"]:
         return [f"its recipe is {there['recipe']!r}, not {here['recipe']!r}"]
-    found = [
-        f"{path} is {_short(old)} there and {_short(new)} here"
-        for path, old, new in _config_differences(there["config"], here["config"])
-        if not any(path == field or path.startswith(f"{field}.") for field in HOW)
-    ]
+    found = [] if forked else changes(there, here)
     roles = sorted({*there["models"], *here["models"]})
     found += [
         f"the model {role!r} is another" for role in roles if there["models"].get(role) != here["models"].get(role)
@@ -51,6 +50,15 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     if there["data"] != here["data"]:
         found.append("the examples are others")
     return found[:_SHOWN] + ([f"and {len(found) - _SHOWN} more"] if len(found) > _SHOWN else [])
+
+
+def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """Where the configs differ, in words, besides in the fields of HOW."""
+    return [
+        f"{path} is {_short(old)} there and {_short(new)} here"
+        for path, old, new in _config_differences(there["config"], here["config"])
+        if not any(path == field or path.startswith(f"{field}.") for field in HOW)
+    ]
 
 
 def folder_digest(folder: Path) -> str:

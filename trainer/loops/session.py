@@ -10,7 +10,7 @@ from trainer.contracts import ArtifactData, Histogram, RolloutRecord
 
 from .clock import Clock
 from .errors import AttemptAbandoned, StopRequested
-from .fingerprint import differences, fingerprint
+from .fingerprint import changes, differences, fingerprint
 from .outgoing import write_model_output
 from .stage import Job, ModelOutput, Progress, Stage, State
 
@@ -131,8 +131,10 @@ class Session:
     def _recognise(self, checkpoint: checkpoints.Checkpoint) -> None:
         there = checkpoint.state.get("fingerprint")
         if there is not None:  # checkpoints of the first releases carry none
-            if found := differences(there, self._fingerprint):
+            if found := differences(there, self._fingerprint, self.job.forked):
                 raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
+            for change in changes(there, self._fingerprint):  # none but in a run that was forked
+                self.job.monitor.log(f"changed since the checkpoint: {change}", checkpoint.step)
             if there["code"] != self._fingerprint["code"]:
                 self.job.monitor.log(
                     "the program has changed since this run was last saved; the steps to come may differ from those it "

@@ -27,6 +27,8 @@ class Job:
     models: Mapping[str, Path]
     run_dir: Path
     monitor: RunMonitor
+    forked: bool = False
+    """The first checkpoint is another run's, whose config may have been another."""
 
 
 class Tell(Protocol):

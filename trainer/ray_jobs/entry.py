@@ -75,7 +75,7 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
     from trainer.loops.run import run_recipe
     from trainer.loops.stage import Job
 
-    job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor)
+    job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor, assignment.forked)
     return run_recipe(job, assignment.resume)
 
 

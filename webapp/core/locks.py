@@ -17,6 +17,13 @@ class Work(IntEnum):
     EVALUATION = 7305
     TRIAL = 7306
     PROJECT_JOB = 7307
+    START_RUN = 7308
+
+
+def until_commit(work: Work, key: int = 0) -> None:
+    """Waits until no other transaction does this work, and keeps others out until this one ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s, %s)", [work, key % 2**31])
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Recipes, experiments and runs. Reading needs the role reviewer, changing anything researcher."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
 from django.http.response import HttpResponseBase
@@ -8,29 +8,48 @@ from ninja import Header, Path, Query, Router, Status
 from pydantic import Field
 
 from trainer.config import RECIPES
+from trainer.contracts import RunState
 from webapp.accounts.access import require
 from webapp.core.archive import respond
 from webapp.core.numbers import whole
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.strict_query import known_query
 
-from . import access, declared, outputs, queries, rollouts, services, shapes
+from . import access, choices, declared, gallery, outputs, queries, rollouts, services, shapes
 from . import schemas as s
 from .models import Artifact, Run
 
 router = Router(tags=["runs"])
+router.add_decorator(known_query)
 RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Step = Annotated[int, Field(ge=0, lt=2**31)]
 Key = Annotated[str, Field(min_length=1, max_length=80)]
 MAX_COMPARED = 8
-LaunchKey = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same run")]
+LaunchKey = Annotated[
+    str | None,
+    Header(max_length=64, description="Sent again with the same body, it answers with the same run; else 422"),
+]
 
 
 @router.get("/recipes", response=s.RecipeList, summary="What a run can do", tags=["recipes"])
 def recipes(request: HttpRequest) -> dict[str, Any]:
     access.may_read(require(request))
     return {"items": list(RECIPES.values()), "next": None}
+
+
+@router.get("/recipes/fit", response=s.FitList, summary="What a dataset holds for each recipe", tags=["recipes"])
+def recipes_fit(
+    request: HttpRequest,
+    dataset: Annotated[str, Query(max_length=200, description="Its name, its id, or `<id>:<version>`")],
+) -> dict[str, Any]:
+    """`fits` is null while a large version is counted: ask again in a minute."""
+    membership = access.may_read(require(request))
+    version = choices.named_version(membership.workspace_id, dataset)
+    if version is None:
+        raise Http404("no such dataset")
+    return {"items": [shapes.card(card) for card in gallery.cards(membership.workspace_id, version)], "next": None}
 
 
 @router.get("/recipes/{name}/metrics", response=s.RecipeMetricsOut, summary="What a recipe measures", tags=["recipes"])
@@ -82,8 +101,8 @@ def runs(
     cursor: str | None = None,
     limit: Limit = 50,
     experiment: Annotated[int | None, Query(lt=2**63)] = None,
-    state: str | None = None,
-    recipe: str | None = None,
+    state: Literal["active"] | RunState | None = None,
+    recipe: Annotated[str | None, Query(max_length=40)] = None,
 ) -> dict[str, Any]:
     membership = access.may_read(require(request))
     wanted = queries.filtered_runs(membership.workspace_id, experiment=experiment, state=state, recipe=recipe)
@@ -155,6 +174,13 @@ def resume(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return shapes.run(services.resume(membership, access.run_write(membership, run_id)))
 
 
+@router.post("/runs/{run_id}/extend", response=s.RunOut, summary="Go on to more steps")
+def extend(request: HttpRequest, run_id: RunId, payload: s.ExtendIn) -> dict[str, Any]:
+    """From the last checkpoint of a finished or stopped run. 409 where its model is in use, or no checkpoint is kept."""
+    membership = require(request)
+    return shapes.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
+
+
 @router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")
 def fork(
     request: HttpRequest,
@@ -171,6 +197,7 @@ def fork(
         model=payload.model,
         experiment=payload.experiment,
         name=payload.name,
+        start_step=payload.start_step,
         key=idempotency_key,
     )
     return Status(201, shapes.run(new))
@@ -210,7 +237,7 @@ def list_rollouts(
     request: HttpRequest,
     run_id: RunId,
     step: Step | None = None,
-    phase: str | None = None,
+    phase: Literal["train", "eval"] | None = None,
     criterion: str | None = None,
     verdict: rollouts.Verdict | None = None,
     sort: rollouts.Sort | None = None,

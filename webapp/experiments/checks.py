@@ -19,6 +19,7 @@ from webapp.judging.models import JudgeVersion
 
 from . import fit as fitting
 from .commands import NO_VLLM, sampler_is_missing
+from .models import Run
 
 MAX_NAME = 120
 BASE = "base"  # the role of the model that a run begins with
@@ -132,6 +133,26 @@ def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: Dataset
     yield from fitting.problems(fitting.fit(recipe, counts), version, wanted)
     if config:
         yield from config.data_problems(counts)
+
+
+def continues(plan: Plan, source: Run, step: int) -> None:
+    """Whether what is planned can go on from a checkpoint of `source`: what the weights rest on must be the same.
+
+    Raises ConfigInvalid with what is not.
+    """
+    problems = []
+    if plan.recipe.name != source.recipe:
+        problems.append(FieldProblem("recipe", f"the checkpoint is of recipe {source.recipe!r}"))
+    if plan.model != source.model:
+        problems.append(FieldProblem("model.name", f"the checkpoint was trained from {source.model.name!r}"))
+    if plan.config["model"].get("lora") != source.config.get("model", {}).get("lora"):
+        problems.append(FieldProblem("model.lora", "the checkpoint has other adapters; leave them as they were"))
+    if plan.version.digest != source.dataset_version.digest:
+        problems.append(FieldProblem("dataset", f"the checkpoint was trained on {source.dataset_version}"))
+    if plan.steps <= step:
+        problems.append(FieldProblem("steps", f"the checkpoint is after step {step}; set a larger number"))
+    if problems:
+        raise ConfigInvalid(problems)
 
 
 def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:

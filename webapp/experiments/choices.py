@@ -20,12 +20,13 @@ def versions(workspace_id: int) -> QuerySet[DatasetVersion]:
 
 
 def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
-    """`demo` is the newest version of the dataset of this name, `7:2` version 2 of dataset 7; None for anything else."""
+    """`demo` is the newest version of the dataset of this name, `7` of dataset 7, `7:2` its version 2; else None."""
     rows = versions(workspace_id)
     dataset, _, number = text.partition(":")
     if (which := whole(dataset)) is not None and (version := whole(number, 9)) is not None:
         return rows.filter(dataset_id=which, number=version).first()
-    return rows.filter(dataset__name=text).first() if text else None
+    named = rows.filter(dataset__name=text).first() if text else None
+    return named or (rows.filter(dataset_id=which).first() if which is not None and not number else None)
 
 
 def newest_version(workspace_id: int) -> DatasetVersion | None:

@@ -10,7 +10,7 @@ from trainer.config import RECIPES, ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
@@ -38,6 +38,7 @@ class RunForm:
     raw: dict[str, Any] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     forked_from: Run | None = None
+    start_step: int = 0  # of the checkpoint of `forked_from` to go on from
 
     @classmethod
     def blank(cls, membership: Membership, recipe: str = "policy", dataset: str = "") -> "RunForm":
@@ -56,16 +57,20 @@ class RunForm:
         return form
 
     @classmethod
-    def of_run(cls, membership: Membership, run: Run) -> "RunForm":
-        """Prefilled to run `run` again."""
+    def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
+        """Prefilled to run `run` again, or to go on from one of its checkpoints: from the last, for as many steps again."""
         version = run.dataset_version
+        raw = run.config
+        if start_step >= raw["steps"]:
+            raw = raw | {"steps": raw["steps"] + start_step}
         return cls(
             membership,
             recipe=run.recipe,
             experiment=run.experiment.name,
             dataset=f"{version.dataset_id}:{version.number}",
-            raw=run.config,
+            raw=raw,
             forked_from=run,
+            start_step=start_step,
         )
 
     @classmethod
@@ -75,6 +80,7 @@ class RunForm:
         form.recipe = post.get("recipe", "policy") if post.get("recipe") in RECIPES else "policy"
         form.name, form.experiment = post.get("name", ""), post.get("experiment", "")
         form.dataset, form.key = post.get("dataset", ""), post.get("key", "")[:64] or form.key
+        form.start_step = (whole(post.get("start_step", ""), 9) or 0) if forked_from else 0
         form.as_json, form.json_text = post.get("mode") == "json", post.get("json", "")
         form.raw = form._read_json() if form.as_json else form.tree.read(post)
         form._press(post.get("action", ""))
@@ -136,7 +142,9 @@ class RunForm:
         if "json" in self.problems:
             return False
         try:
-            checks.plan(self.membership, self.recipe, self.raw, self._choice(), None)
+            plan = checks.plan(self.membership, self.recipe, self.raw, self._choice(), None)
+            if self.forked_from and self.start_step:
+                checks.continues(plan, self.forked_from, self.start_step)
         except ConfigInvalid as error:
             self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
         return not self.problems
@@ -146,21 +154,30 @@ class RunForm:
         if not self.check():
             return None
         try:
-            return services.launch(
-                self.membership,
-                recipe=self.recipe,
-                config=self.raw,
-                dataset=self._choice(),
-                experiment=self.experiment.strip() or None,
-                name=self.name,
-                forked_from=self.forked_from,
-                key=self.key,
-            )
+            return self._launch()
+        except services.KeyReused:  # the browser went back to a form that has launched, and it was changed
+            self.key = uuid4().hex
+            return self._launch()
         except ConfigInvalid as error:  # something else changed it between the check and the launch
             self.problems = {problem.path: problem.message for problem in error.problems}
         except Invalid as error:
             self.problems = dict(error.fields) or {"": error.message}
+        except Conflict as error:
+            self.problems = {"": error.message}
         return None
+
+    def _launch(self) -> Run:
+        return services.launch(
+            self.membership,
+            recipe=self.recipe,
+            config=self.raw,
+            dataset=self._choice(),
+            experiment=self.experiment.strip() or None,
+            name=self.name,
+            forked_from=self.forked_from,
+            start_step=self.start_step,
+            key=self.key,
+        )
 
     def _choice(self) -> checks.DatasetChoice:
         dataset, _, version = self.dataset.partition(":")

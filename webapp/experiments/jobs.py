@@ -19,7 +19,7 @@ from trainer.config import ConfigInvalid, resolve
 from webapp.core.addresses import internal_url
 from webapp.core.tasks import enqueue
 
-from . import broadcasts, ray_client, tokens
+from . import broadcasts, ray_client, tokens, waiting_line
 from .commands import trainer_command
 from .models import LogLine, Run
 from .ray_client import Job, RayAway, RayClient, RayRefused
@@ -70,7 +70,14 @@ def _claim(run: Run) -> bool:
     """True for exactly one of the workers that hold a task for this run."""
     now = timezone.now()
     if run.state == State.QUEUED:
-        return move(run, State.STARTING, reason="Handing it to Ray", next_try_at=now + LEASE)
+        with transaction.atomic():
+            waiting_line.lock()
+            if not waiting_line.may_start(run):
+                waiting_line.wait(run)
+                return False
+            taken = move(run, State.STARTING, reason="Handing it to Ray", next_try_at=now + LEASE)
+            waiting_line.tell()
+            return taken
     due = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING, ray_job_id="")
     slack = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
     return bool(due.filter(next_try_at__lte=now + slack).update(next_try_at=now + LEASE))
@@ -131,6 +138,7 @@ def watch() -> None:
     now = timezone.now()
     since = _hearing_since(now)
     _requeue(now)
+    waiting_line.let_in()
     for run in Run.objects.with_names().filter(state__in=ALIVE):
         try:
             _inspect(run, now, since)

@@ -10,12 +10,12 @@ from webapp.core.numbers import whole
 from webapp.core.paging import page
 
 from . import declared, queries, shapes
-from .models import Experiment, Run
+from .models import ACTIVE, Experiment, Run
 
 PAGE = 50
 SPARK_POINTS = 40
 STATES: dict[str, list[Run.State]] = {
-    "active": [Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING],
+    "active": list(ACTIVE),
     **{state.value: [state] for state in Run.State},
 }
 

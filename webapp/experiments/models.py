@@ -58,6 +58,8 @@ class Run(models.Model):
     tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
+    launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
+    start_step = models.PositiveIntegerField(default=0)  # of the checkpoint of `forked_from` that it goes on from
     step = models.PositiveIntegerField(default=0)
     steps_total = models.PositiveIntegerField(default=0)
     phase = models.CharField(max_length=40, blank=True)
@@ -116,6 +118,9 @@ class RunSlot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.role}: {self.model or self.judge}"
+
+
+ACTIVE = (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
 
 
 class MetricPoint(models.Model):

@@ -9,9 +9,10 @@ from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
 from webapp.core.archive import Download, Gone, ascii_name, of_path
 from webapp.inference import services as registry
+from webapp.inference.models import Endpoint, RegisteredModel
 
 from .bulk import ArtifactRow
-from .models import Artifact, Run
+from .models import Artifact, Run, RunSlot
 
 
 def folder(run_id: int) -> Path:
@@ -48,6 +49,17 @@ def _ending(run: Run, artifact: Artifact, facts: ModelFacts) -> str:
     other = "" if facts.role == first else f"-{facts.name}"
     earlier = "" if artifact.path == f"outputs/{facts.name}" else f"-step-{artifact.step}"
     return f"-run-{run.number}{other}{earlier}"
+
+
+def user_of(run: Run) -> str:
+    """Who uses a model that this run has trained, in words: a run, a model on top of it, or an endpoint. Empty: nobody."""
+    mine = RegisteredModel.objects.filter(artifact__run=run)
+    if slot := RunSlot.objects.filter(model__in=mine).exclude(run=run).select_related("run__experiment").first():
+        return f"{slot.run} of {slot.run.experiment.name}"
+    if endpoint := Endpoint.objects.filter(registered_model__in=mine).first():
+        return f"The endpoint {endpoint}"
+    derived = RegisteredModel.objects.filter(base__in=mine).first()
+    return f"The model {derived}" if derived else ""
 
 
 def is_there(artifact: Artifact) -> bool:

@@ -9,7 +9,7 @@ from trainer.config.recipe import Metric
 from webapp.core.addresses import public_url
 from webapp.core.formtree import Tree, shown
 
-from . import declared, queries, shapes
+from . import declared, outputs, queries, shapes
 from .models import Artifact, LogLine, Run
 
 LAST_LINES = 12
@@ -70,9 +70,17 @@ def lineage(run: Run) -> dict[str, Any]:
         "parents": [(row, queries.config_diff([row.config, run.config])) for row in ancestors[:1]],
         "ancestors": ancestors[1:],
         "forks": [(row, queries.config_diff([run.config, row.config])) for row in forks],
-        "artifacts": Artifact.objects.filter(run=run).order_by("-step", "role")[:200],
+        "slots": run.slots.select_related("model", "judge__judge").order_by("id"),
+        **_artifacts(run),
         "command": curl(run),
     }
+
+
+def _artifacts(run: Run) -> dict[str, Any]:
+    """What is still in the run's folder, and how many of its checkpoints gave way to newer ones."""
+    rows = list(Artifact.objects.filter(run=run).order_by("-step", "role")[:200])
+    there = [row for row in rows if outputs.is_there(row)]
+    return {"artifacts": there, "gone": len(rows) - len(there)}
 
 
 def curl(run: Run) -> str:

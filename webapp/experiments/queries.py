@@ -11,7 +11,7 @@ from webapp.datasets.models import VersionMember
 from webapp.inference.models import RegisteredModel
 
 from . import declared, shapes
-from .models import Artifact, Experiment, LogLine, MetricPoint, Run, RunQuerySet
+from .models import ACTIVE, Artifact, Experiment, LogLine, MetricPoint, Run, RunQuerySet
 
 MAX_CURVES = 200  # keys answered at once
 MAX_POINTS_PER_PAGE = 5000
@@ -37,7 +37,7 @@ def filtered_runs(
     if experiment is not None:
         found = found.filter(experiment_id=experiment)
     if state:
-        found = found.filter(state=state)
+        found = found.filter(state__in=ACTIVE if state == "active" else [state])
     if recipe:
         found = found.filter(recipe=recipe)
     return found

@@ -83,6 +83,7 @@ class RunOut(Schema):
                 "attempt": 1,
                 "last_seq": 118,
                 "forked_from": None,
+                "start_step": 0,
                 "created_at": "2026-11-21T04:30:00Z",
                 "started_at": "2026-11-21T04:30:09Z",
                 "first_metric_at": "2026-11-21T04:30:41Z",
@@ -108,6 +109,7 @@ class RunOut(Schema):
     attempt: int
     last_seq: int
     forked_from: int | None
+    start_step: int = Field(description="Of the checkpoint that it went on from; 0: it began anew")
     created_at: datetime
     started_at: datetime | None
     first_metric_at: datetime | None
@@ -162,6 +164,16 @@ class ForkIn(Schema):
     model: str | None = None
     experiment: str | None = None
     name: str = ""
+    start_step: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        0,
+        description="Go on from the checkpoint of this step; 0 begins anew. Data, model and adapters must be the same",
+    )
+
+
+class ExtendIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"steps": 80}})
+
+    steps: Annotated[int, Field(ge=1, lt=2**31, description="Of the whole run, more than it has")]
 
 
 class RenameIn(Schema):
@@ -322,6 +334,29 @@ class RecipeMetricsOut(Schema):
 
 class RecipeList(Schema):
     items: list[RecipeOut]
+    next: str | None
+
+
+class LeftOutOut(Schema):
+    count: int
+    words: str
+
+
+class FitNeedOut(RecipeNeedOut):
+    train: int
+    heldout: int
+    left_out: list[LeftOutOut]
+
+
+class FitOut(Schema):
+    recipe: str
+    fits: bool | None
+    needs: list[FitNeedOut]
+    step_s: float | None = Field(description="Median seconds of a step in the last runs here")
+
+
+class FitList(Schema):
+    items: list[FitOut]
     next: str | None
 
 

@@ -1,12 +1,14 @@
 """All that people do to runs. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
-from typing import Any
+import hashlib
+import json
+from typing import Any, NamedTuple
 
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from trainer.config import resolve
+from trainer.config import ConfigInvalid, FieldProblem, resolve
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
@@ -14,7 +16,7 @@ from webapp.core.tasks import enqueue
 from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
 
-from . import broadcasts, checks, tokens
+from . import broadcasts, checks, outputs, starting_points, tokens
 from .models import Experiment, Run, RunSlot
 from .states import OVER, State, move
 
@@ -41,23 +43,31 @@ def launch(
     experiment: str | None = None,
     name: str = "",
     forked_from: Run | None = None,
+    start_step: int = 0,
     key: str | None = None,
 ) -> Run:
     """Checks everything a run needs, writes it as `queued` and hands it to the workers.
 
     `model` replaces the config's `model.name`; `experiment` is made if it does not exist. The same `key` launches once:
-    the second click, tab or delivery gets the run of the first. Raises Invalid with every field that is wrong.
+    the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to go on
+    from. Raises Invalid with every field that is wrong, KeyReused where the key came with another request before.
     """
-    if key and (earlier := _launched(membership, key)):
+    digest = _digest(recipe, config, dataset, model, experiment, name, forked_from, start_step)
+    if key and (earlier := _launched(membership, key, digest)):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
+    start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
+    if forked_from and start:
+        checks.continues(plan, forked_from, start_step)
     name = checks.optional_name(name, "name")
     title = checks.name(experiment or plan.recipe.title, "experiment")
     try:
         with transaction.atomic():
-            run = _create(membership, plan, title, name, forked_from, key)
+            run = _create(membership, plan, title, name, forked_from, Key(key, digest), start_step)
+            if start:
+                starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if key and (earlier := _launched(membership, key)):
+        if key and (earlier := _launched(membership, key, digest)):
             return earlier
         if key and Run.objects.filter(created_by=membership.user, launch_key=key).exists():
             raise Conflict(
@@ -67,13 +77,47 @@ def launch(
     return run
 
 
-def _launched(membership: Membership, key: str) -> Run | None:
+class KeyReused(Invalid):
+    """The key of a launch came back with another request: a retry must be the same request, a new one needs a new key."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This key was used for another launch.",
+            {"Idempotency-Key": "came with another request before; send the same request again, or another key"},
+            code="key_reused",
+        )
+
+
+class Key(NamedTuple):
+    """What makes a launch happen once: the key, and the digest of what was asked for with it."""
+
+    text: str | None
+    digest: str
+
+
+def _digest(recipe: str, config: dict[str, Any], *rest: object) -> str:
+    """SHA-256 of a launch as it was asked for."""
+    parts = [each.pk if isinstance(each, Run) else str(each) for each in rest]
+    return hashlib.sha256(json.dumps([recipe, config, parts], sort_keys=True, default=str).encode()).hexdigest()
+
+
+def _launched(membership: Membership, key: str, digest: str) -> Run | None:
+    """The run that this key has launched. Raises KeyReused where it was asked for in other words."""
     mine = Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
-    return mine.filter(launch_key=key).first()
+    run = mine.filter(launch_key=key).first()
+    if run is not None and run.launch_digest not in ("", digest):  # of the first releases' runs it is not known
+        raise KeyReused
+    return run
 
 
 def _create(
-    membership: Membership, plan: checks.Plan, title: str, name: str, forked_from: Run | None, key: str | None
+    membership: Membership,
+    plan: checks.Plan,
+    title: str,
+    name: str,
+    forked_from: Run | None,
+    key: Key,
+    start_step: int,
 ) -> Run:
     version = checks.frozen(membership, plan.version)
     row, _ = Experiment.objects.get_or_create(workspace=membership.workspace, name=title)
@@ -89,8 +133,11 @@ def _create(
         model=plan.model,
         forked_from=forked_from,
         steps_total=plan.steps,
+        start_step=start_step,
+        step=start_step,
         created_by=membership.user,
-        launch_key=key or None,
+        launch_key=key.text or None,
+        launch_digest=key.digest if key.text else "",
         next_try_at=timezone.now(),
     )
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run))
@@ -113,9 +160,13 @@ def fork(
     model: str | None = None,
     experiment: str | None = None,
     name: str = "",
+    start_step: int = 0,
     key: str | None = None,
 ) -> Run:
-    """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was."""
+    """Runs `run` again with changes: `overrides` is laid over its config; what is not named stays as it was.
+
+    With `start_step` the new run goes on from that checkpoint of `run`. Raises Conflict where it keeps none of that step.
+    """
     return launch(
         membership,
         recipe=run.recipe,
@@ -125,8 +176,28 @@ def fork(
         experiment=experiment or run.experiment.name,
         name=name,
         forked_from=run,
+        start_step=start_step,
         key=key,
     )
+
+
+def extend(membership: Membership, run: Run, steps: int) -> Run:
+    """Lets a run that has finished, or was stopped, go on to `steps` steps, as a new attempt from its last checkpoint.
+
+    Raises ConfigInvalid at `steps`, Conflict for any other state, or where its model is in use: it would change under
+    whoever uses it.
+    """
+    if run.state not in (State.FINISHED, State.STOPPED):
+        raise Conflict(f"Only finished and stopped runs can be extended; this one is {run.state}.", "not_extendable")
+    if steps <= run.steps_total:
+        raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
+    config = check_config(run.recipe, run.config | {"steps": steps})
+    if user := outputs.user_of(run):
+        reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
+        raise Conflict(reason, "in_use")
+    if not starting_points.checkpoints(run):
+        raise Conflict("The run keeps no checkpoint to go on from. Run it again with more steps.", "no_checkpoint")
+    return _again(membership, run, (State.FINISHED, State.STOPPED), config=config, steps_total=steps)
 
 
 def merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
@@ -171,11 +242,17 @@ def resume(membership: Membership, run: Run) -> Run:
     """
     if run.state not in (State.STOPPED, State.FAILED):
         raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
+    return _again(membership, run, (State.STOPPED, State.FAILED))
+
+
+def _again(membership: Membership, run: Run, sources: tuple[State, ...], **fields: Any) -> Run:
+    """A new attempt of a run that is over. Not moved: another tab was first, and `run` now shows that attempt."""
     following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
     with transaction.atomic():
         moved = move(
             run,
             State.QUEUED,
+            sources=sources,
             actor=membership.user,
             attempt=following.attempt,
             attempt_at=timezone.now(),
@@ -185,10 +262,11 @@ def resume(membership: Membership, run: Run) -> Run:
             next_try_at=timezone.now(),
             heartbeat_at=None,
             ended_at=None,
+            **fields,
         )
         if moved:
             enqueue("workers.runs.launch", run.id)
-    return run  # not moved: another tab resumed it first, and `run` now shows that attempt
+    return run
 
 
 def rename(membership: Membership, run: Run, name: str) -> Run:

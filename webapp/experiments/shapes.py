@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Any
 
 from . import declared
+from .gallery import Card
 from .models import Artifact, Experiment, LogLine, Rollout, Run
 
 
@@ -36,6 +37,7 @@ def run(row: Run, *, config: bool = True) -> dict[str, Any]:
         "attempt": row.attempt,
         "last_seq": row.last_seq,
         "forked_from": row.forked_from_id,
+        "start_step": row.start_step,
         "created_at": _time(row.created_at),
         "started_at": _time(row.started_at),
         "first_metric_at": _time(row.first_metric_at),
@@ -87,6 +89,22 @@ def progress(row: Run) -> dict[str, Any]:
         "phase_total": row.phase_total,
         "eta_s": row.eta_s,
     }
+
+
+def card(found: Card) -> dict[str, Any]:
+    """A recipe and what a version holds for it."""
+    needs = [
+        {
+            "count": each.need.count,
+            "words": each.need.words,
+            "train": each.train,
+            "heldout": each.heldout,
+            "left_out": [{"count": count, "words": words} for count, words in each.left_out],
+        }
+        for each in (found.fit.needs if found.fit else ())
+    ]
+    step_s = found.pace.step_s if found.pace else None
+    return {"recipe": found.recipe.name, "fits": found.fit.ok if found.fit else None, "needs": needs, "step_s": step_s}
 
 
 def experiment(row: Experiment, runs: int) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Which states follow which, and the only way to move between them."""
 
+from collections.abc import Collection
+
 from django.db import transaction
 from django.utils import timezone
 
@@ -7,14 +9,15 @@ from webapp.accounts.models import User
 from webapp.core import audit
 from webapp.webhooks.services import announce
 
-from . import broadcasts
+from . import broadcasts, waiting_line
 from .models import Run
 
 State = Run.State
 
-# target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed.
+# target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed, and `finished` by
+# being extended.
 SOURCES: dict[str, frozenset[str]] = {
-    State.QUEUED: frozenset({State.STOPPED, State.FAILED}),
+    State.QUEUED: frozenset({State.STOPPED, State.FAILED, State.FINISHED}),
     State.STARTING: frozenset({State.QUEUED}),
     State.RUNNING: frozenset({State.STARTING, State.PAUSED}),
     State.PAUSED: frozenset({State.STARTING, State.RUNNING}),
@@ -28,8 +31,17 @@ TOLD = frozenset({State.FINISHED, State.FAILED})  # to webhooks
 ALIVE = frozenset({State.STARTING, State.RUNNING, State.PAUSED, State.STOPPING})
 
 
-def move(run: Run, to: str, *, actor: User | None = None, reason: str = "", **fields: object) -> bool:
-    """Moves `run` to state `to` and sets `fields` with it. False: it is not in a state, or attempt, that allows this.
+def move(
+    run: Run,
+    to: str,
+    *,
+    actor: User | None = None,
+    reason: str = "",
+    sources: Collection[str] | None = None,
+    **fields: object,
+) -> bool:
+    """Moves `run` to state `to` and sets `fields` with it. False: it is not in a state, or attempt, that allows this;
+    `sources` narrows the states further.
 
     The update names the states it may start from, so of two people, tabs or workers who try the same, one succeeds.
     `run` is brought up to date either way.
@@ -39,14 +51,18 @@ def move(run: Run, to: str, *, actor: User | None = None, reason: str = "", **fi
         fields.setdefault("ended_at", now)
         fields.update(next_try_at=None, eta_s=None)
     with transaction.atomic():
-        moved = Run.objects.filter(id=run.id, attempt=run.attempt, state__in=SOURCES[to]).update(
-            state=to, state_reason=reason, state_at=now, **fields
-        )
+        moved = Run.objects.filter(
+            id=run.id,
+            attempt=run.attempt,
+            state__in=SOURCES[to] if sources is None else SOURCES[to].intersection(sources),
+        ).update(state=to, state_reason=reason, state_at=now, **fields)
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
             detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
             audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
             broadcasts.run_changed(run)
+            if to in OVER:  # once this is committed: the lock of the line comes before any lock of a run
+                transaction.on_commit(waiting_line.let_in)
             if to in TOLD:
                 announce(run.experiment.workspace_id, f"run.{to}", _facts(run))
     return bool(moved)

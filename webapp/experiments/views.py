@@ -13,7 +13,7 @@ from webapp.annotation import access as annotation
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, answers_to_model, choices, declared, gallery, listing, pages, services, shapes
+from . import access, answers_to_model, choices, declared, gallery, listing, pages, services, shapes, starting_points
 from .forms import RunForm
 from .models import Run
 from .states import ALIVE, OVER, State
@@ -106,7 +106,11 @@ def run_fork(request: HttpRequest, run_id: int) -> HttpResponseBase:
     run = access.run_write(membership, run_id)
     if request.method == "POST":
         return _submitted(request, RunForm.posted(membership, request.POST, forked_from=run))
-    return render(request, "experiments/run_new.html", {"form": RunForm.of_run(membership, run)})
+    start = whole(request.GET.get("step", ""), 9) or 0
+    if start and not any(each.step == start for each in starting_points.checkpoints(run)):
+        messages.info(request, f"{run} no longer keeps its checkpoint of step {start}: this form begins anew.")
+        start = 0
+    return render(request, "experiments/run_new.html", {"form": RunForm.of_run(membership, run, start)})
 
 
 def _submitted(request: HttpRequest, form: RunForm) -> HttpResponse:
@@ -147,6 +151,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
         "can_resume": run.state in (State.STOPPED, State.FAILED),
         "is_over": run.state in OVER,
+        "can_extend": run.state in (State.FINISHED, State.STOPPED),
         "command": pages.curl(run),
     }
     if run.state == State.FAILED:
@@ -176,6 +181,20 @@ def run_resume(request: HttpRequest, run_id: int) -> HttpResponseBase:
         services.resume(membership, access.run_write(membership, run_id))
     except Problem as problem:
         messages.info(request, problem.message)
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_extend(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """More steps for a run that is over; a second press finds it under way."""
+    membership = require(request)
+    try:
+        services.extend(membership, access.run_write(membership, run_id), whole(request.POST.get("steps", ""), 9) or 0)
+    except ConfigInvalid as error:
+        messages.error(request, "; ".join(problem.message for problem in error.problems))
+    except Problem as problem:
+        messages.error(request, problem.message)
     return redirect("run", run_id)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,27 @@ def test_a_finished_run_goes_on_when_it_is_given_more_steps(make_loop: Callable[
     assert {place: value for place, value in metrics_of(tmp_path / "run").items() if place[0] > 2} == expected
     with pytest.raises(ValueError, match="after step 4, the config ends at 2"):
         make_loop(small_config(**BRIEF | plain)).resume()
+
+
+def test_a_forked_run_goes_on_with_another_config_and_says_what_changed(
+    make_loop: Callable[..., Any], tmp_path: Path, tiny_dir: Path
+) -> None:
+    make_loop(small_config(**BRIEF)).run()
+    forked = make_loop(small_config(**BRIEF | {"steps": 3, "seed": 1}))
+    forked.job = replace(forked.job, forked=True)
+    assert forked.resume() and forked.step == 2
+    forked.run()
+    said = [event.data.message for event in events_of(tmp_path / "run") if event.data.kind == "log"]
+    assert "changed since the checkpoint: seed is 0 there and 1 here" in said
+    with (tiny_dir / "added.txt").open("w") as more:
+        more.write("x")
+    try:
+        another = make_loop(small_config(**BRIEF | {"steps": 4, "seed": 1}))
+        another.job = replace(another.job, forked=True)
+        with pytest.raises(ValueError, match="the model 'base' is another"):
+            another.resume()
+    finally:
+        (tiny_dir / "added.txt").unlink()
 
 
 def test_a_changed_program_is_said_and_an_old_checkpoint_is_taken(

@@ -14,6 +14,13 @@ from webapp.experiments import checks, commands, services, tokens
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
 
+
+@pytest.fixture(autouse=True)
+def places_enough(settings):
+    """However many processors the machine of the tests has."""
+    settings.MAX_RUNNING_RUNS = None
+
+
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).isoformat()
 
 
@@ -21,10 +28,18 @@ VERIFIER = VerifierSpec(name="must_contain", args={"texts": ["red"]})
 
 
 def make_version(
-    membership, name="demo", train=3, heldout=2, rubrics=True, state="frozen", verifier=VERIFIER, **fields
+    membership,
+    name="demo",
+    train=3,
+    heldout=2,
+    rubrics=True,
+    state="frozen",
+    verifier=VERIFIER,
+    digest="d" * 64,
+    **fields,
 ) -> DatasetVersion:
     dataset = Dataset.objects.create(workspace=membership.workspace, name=name)
-    version = DatasetVersion.objects.create(dataset=dataset, number=1, state=state, digest="d" * 64)
+    version = DatasetVersion.objects.create(dataset=dataset, number=1, state=state, digest=digest)
     rubric = (
         Rubric(criteria=(Criterion(id="c1", text="Names a colour", points=3, verifier=verifier),)) if rubrics else None
     )

@@ -11,7 +11,7 @@ from webapp.experiments.models import Run
 RUN_KEYS = {
     "outputs",
     "id", "name", "number", "experiment", "recipe", "state", "state_reason", "progress", "config", "summary", "dataset",
-    "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq", "result",
+    "model", "attempt", "forked_from", "created_at", "started_at", "first_metric_at", "ended_at", "last_seq", "result", "start_step",
 }  # fmt: skip
 
 
@@ -182,3 +182,34 @@ def test_a_longer_list_costs_no_more_queries(api, launch, django_assert_num_quer
 @pytest.mark.parametrize("number", ["0", "99999999999999999999", "-1", "x"])
 def test_odd_ids_are_refused_not_crashed_on(api, number):
     assert api.get(f"/runs/{number}").status_code in (404, 422)
+
+
+def test_a_key_that_comes_back_with_another_body_is_refused(api, version, model):
+    launch = {"recipe": "policy", "config": {"steps": 5}, "dataset": "demo"}
+
+    def post(path, payload):
+        address = f"/api/v1{path}"
+        return api.client.post(address, payload, "application/json", headers={"Idempotency-Key": "nightly"})
+
+    first = body(post("/runs", launch), 201)
+    assert body(post("/runs", launch), 201)["id"] == first["id"]
+    for change in ({"config": {"steps": 6}}, {"name": "other"}, {"dataset": {"id": version.dataset_id}}):
+        refused = body(post("/runs", launch | change), 422)["error"]
+        assert (refused["code"], refused["fields"][0]["path"]) == ("key_reused", "Idempotency-Key")
+    fork = body(post(f"/runs/{first['id']}/fork", {"config": {"steps": 5}}), 422)
+    assert fork["error"]["code"] == "key_reused"
+    assert Run.objects.count() == 1
+
+
+@pytest.mark.parametrize("query", ["stat=running", "state=runing", "state=", "limit=5&Experiment=1"])
+def test_what_a_list_does_not_know_is_an_error(api, query):
+    assert api.get(f"/runs?{query}").status_code == 422
+
+
+def test_parameters_are_known_by_the_names_that_addresses_have(api, run):
+    assert api.get("/runs?state=active&recipe=policy&experiment=1&limit=3").status_code == 200
+    assert api.get(f"/runs/{run.id}/curves?keys=reward/mean&max_points=50").status_code == 200
+    refused = body(api.get(f"/runs/{run.id}/curves?named=reward/mean"), 422)["error"]
+    assert refused["fields"] == [{"path": "named", "message": "is no parameter of this address; see /api/v1/docs"}]
+    assert api.get(f"/runs/{run.id}?run_id=1").status_code == 422
+    assert api.get(f"/runs/{run.id}/rollouts?phase=test").status_code == 422

@@ -100,3 +100,16 @@ def test_the_page_costs_the_same_whatever_there_is(cast, launch, as_researcher):
     with CaptureQueriesContext(connection) as many:
         as_researcher.get("/runs/new?dataset=demo")
     assert len(many) == len(few)
+
+
+def test_the_api_says_what_a_dataset_holds_for_each_recipe(cast, api, launch):
+    version = make_version(cast.owner, "more")
+    timed(launch(), 2.0)
+    for named in ("more", version.dataset_id, f"{version.dataset_id}:1"):
+        found = {item["recipe"]: item for item in api.get(f"/recipes/fit?dataset={named}").json()["items"]}
+        assert (found["policy"]["fits"], found["sft"]["fits"]) == (True, False)
+        (need,) = found["policy"]["needs"]
+        assert (need["count"], need["train"], need["heldout"], need["left_out"]) == ("verified", 3, 2, [])
+        assert (found["policy"]["step_s"], found["sft"]["step_s"]) == (2.0, None)
+    assert api.get("/recipes/fit?dataset=gone").status_code == 404
+    assert api.get("/recipes/fit").status_code == 422
