@@ -17,6 +17,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import audit, broadcast, locks
+from webapp.core.problems import Invalid
 from webapp.core.views import DATABASE_AWAY
 from webapp.webhooks.services import announce
 
@@ -39,6 +40,13 @@ DEATHS = 3  # at one place, of the process that reads or by an error of ours, af
 PROGRESS = ["bytes_done", "rows_done", "rejected_count", "seen_at", "taken"]
 PASSES = 3  # over a file that puts a prompt on both sides: one finds it, one settles it, and none is left over
 Pieces = Generator[Ready, None, None]
+
+
+def dataset_name(name: str) -> str:
+    name = " ".join(name.split())
+    if not name or len(name) > 120 or "\0" in name:
+        raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
+    return name
 
 
 @contextmanager

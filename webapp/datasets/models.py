@@ -33,6 +33,7 @@ class Dataset(models.Model):
     heldout_share = models.FloatField(null=True, blank=True)
     group_by = models.CharField(max_length=80, blank=True)
     ready = models.BooleanField(default=True)  # False while its first import has made no version yet: nobody sees it
+    archived_at = models.DateTimeField(null=True, blank=True)  # no longer listed, and nothing is imported into it
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects = Ready()

@@ -42,12 +42,12 @@ class ExamplePage:
     next: str | None
 
 
-def datasets(workspace_id: int) -> QuerySet[Dataset]:
-    """The workspace's datasets, each with `latest`: a list of its newest version, or empty before the first."""
+def datasets(workspace_id: int, *, archived: bool = False) -> QuerySet[Dataset]:
+    """The workspace's datasets, or those that are archived, each with `latest`: a list of its newest version, or empty
+    before the first."""
     newest = DatasetVersion.objects.order_by("dataset_id", "-number").distinct("dataset_id")
-    return Dataset.objects.filter(workspace_id=workspace_id).prefetch_related(
-        Prefetch("versions", queryset=newest, to_attr="latest")
-    )
+    rows = Dataset.objects.filter(workspace_id=workspace_id, archived_at__isnull=not archived)
+    return rows.prefetch_related(Prefetch("versions", queryset=newest, to_attr="latest"))
 
 
 def versions(dataset: Dataset) -> QuerySet[DatasetVersion]:

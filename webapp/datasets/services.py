@@ -116,15 +116,16 @@ def start_import(
     if heldout_share is not None and not 0 <= heldout_share <= 1:
         raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
+        _open(membership.workspace_id, imports.dataset_name(name))
         job = ImportJob.objects.create(
             workspace=membership.workspace,
-            dataset_name=_name(name),
+            dataset_name=imports.dataset_name(name),
             file_name=(file_name or path.name)[:255],
             file_path=str(path.resolve()),
             format=importer,
             mapping=_mapping(importer, mapping or {}),
             heldout_share=heldout_share,
-            group_by=group_field(membership.workspace_id, _name(name), group_by),
+            group_by=group_field(membership.workspace_id, imports.dataset_name(name), group_by),
             keep_good=keep_good,
             bytes_total=bundle.size,
             created_by=membership.user,
@@ -148,11 +149,11 @@ def _importer(bundle: Bundle, format: str) -> str:
     return recognise(bundle).name if format == AUTO else format
 
 
-def _name(name: str) -> str:
-    name = " ".join(name.split())
-    if not name or len(name) > 120 or "\0" in name:
-        raise Invalid("The dataset needs a name.", {"name": "must have 1 to 120 characters"})
-    return name
+def _open(workspace_id: int, name: str) -> None:
+    """Locks the dataset, so that it is not renamed or deleted before the import is there to be seen."""
+    known = Dataset.every.select_for_update(no_key=True).filter(workspace_id=workspace_id, name=name).first()
+    if known and known.archived_at:
+        raise Invalid("This dataset is archived.", {"name": "is that of an archived dataset; restore it first"})
 
 
 def target(workspace_id: int, name: str, heldout_share: float | None, group_by: str) -> Target:
@@ -234,7 +235,7 @@ def requeue_lost_imports() -> int:
 
 def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:
     """An empty dataset, for versions that come from elsewhere than a file. Raises Invalid at `name` if it is taken."""
-    name = _name(name)
+    name = imports.dataset_name(name)
     try:
         with transaction.atomic():
             row = Dataset.objects.create(

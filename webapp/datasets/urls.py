@@ -11,6 +11,7 @@ urlpatterns = [
     path("imports/<int:job_id>/cancel", datasets.import_cancel, name="import_cancel"),
     path("datasets/<int:dataset_id>", explore.dataset, name="dataset"),
     path("datasets/<int:dataset_id>/versions", versions.versions, name="dataset_versions"),
+    path("datasets/<int:dataset_id>/housekeeping", versions.keep_house, name="dataset_housekeeping"),
     path(VERSION, explore.dataset, name="dataset_version"),
     path(f"{VERSION}/freeze", versions.freeze, name="dataset_freeze"),
     path(f"{VERSION}/views", explore.view_save, name="view_save"),

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import connection, transaction
 
 from webapp.core import locks
+from webapp.core.problems import Conflict
 
 from . import packed, staging
 from .models import Dataset, DatasetVersion
@@ -24,6 +25,16 @@ def alone(workspace_id: int, name: str) -> Iterator[None]:
     """One writer at a time into a dataset name: splits of known keys are read first and written at the end."""
     digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
     with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big"), wait=True):
+        yield
+
+
+@contextmanager
+def alone_or_conflict(workspace_id: int, name: str) -> Iterator[None]:
+    """The same, without waiting for another writer: Conflict where there is one."""
+    digest = hashlib.sha256(f"{workspace_id}:{name}".encode()).digest()
+    with locks.alone(locks.Work.DATASET_NAME, int.from_bytes(digest[:4], "big")) as ours:
+        if not ours:
+            raise Conflict("Something is being written into this dataset; try again when it is done.", code="under_way")
         yield
 
 

@@ -15,7 +15,7 @@ from webapp.accounts.models import Role
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
-from .. import access, queries, services
+from .. import access, housekeeping, queries, services
 from ..importers import REGISTRY
 from ..models import Dataset, DatasetVersion, Example, ImportJob
 from ..preview import preview
@@ -44,6 +44,7 @@ class DatasetOut(Schema):
     licence: str
     heldout_share: float | None
     group_by: str
+    archived_at: datetime | None
     created_at: datetime
     latest: VersionOut | None
 
@@ -135,8 +136,10 @@ class DescribeIn(Schema):
 
 
 @router.get("/datasets", response=DatasetList, summary="The datasets of this workspace, newest first")
-def list_datasets(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    return page(queries.datasets(access.may_read(require(request)).workspace_id), cursor, limit, "-id")
+def list_datasets(request: HttpRequest, cursor: str | None = None, limit: Limit = 50, archived: bool = False) -> object:
+    """Those that are archived are listed with `archived`, and by themselves."""
+    rows = queries.datasets(access.may_read(require(request)).workspace_id, archived=archived)
+    return page(rows, cursor, limit, "-id")
 
 
 @router.get("/datasets/formats", response=FormatList, summary="The formats that can be imported")
@@ -222,6 +225,55 @@ def describe(request: HttpRequest, dataset_id: Id, payload: DescribeIn) -> Datas
     membership = require(request, Role.RESEARCHER)
     dataset = access.dataset_write(membership, dataset_id)
     return services.describe(membership, dataset, description=payload.description, licence=payload.licence)
+
+
+class DatasetNameIn(Schema):
+    name: str = Field(min_length=1, max_length=120)
+
+
+class DatasetArchiveIn(Schema):
+    archived: bool = Field(description="False puts it back on the lists")
+
+
+class DependentOut(Schema):
+    """`names` are those of the first few."""
+
+    kind: str
+    count: int
+    names: list[str]
+
+
+class DependentList(Schema):
+    items: list[DependentOut]
+    next: str | None
+
+
+@router.post("/datasets/{int:dataset_id}/rename", response=DatasetOut, summary="Give a dataset another name")
+def rename(request: HttpRequest, dataset_id: Id, payload: DatasetNameIn) -> Dataset:
+    """409 while an import or a check of it is under way."""
+    membership = require(request, Role.RESEARCHER)
+    return housekeeping.rename(membership, access.dataset_write(membership, dataset_id), payload.name)
+
+
+@router.post("/datasets/{int:dataset_id}/archive", response=DatasetOut, summary="Take a dataset off the lists")
+def archive(request: HttpRequest, dataset_id: Id, payload: DatasetArchiveIn) -> Dataset:
+    """What depends on it goes on; nothing is imported into it until it is restored."""
+    membership = require(request, Role.RESEARCHER)
+    return housekeeping.archive(membership, access.dataset_write(membership, dataset_id), archived=payload.archived)
+
+
+@router.get("/datasets/{int:dataset_id}/dependents", response=DependentList, summary="What keeps it from being deleted")
+def dependents(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
+    items = housekeeping.dependents(access.dataset_read(require(request), dataset_id))
+    return {"items": [vars(each) for each in items], "next": None}
+
+
+@router.delete("/datasets/{int:dataset_id}", response={204: None}, summary="Delete a dataset with all its versions")
+def delete(request: HttpRequest, dataset_id: Id) -> Status[None]:
+    """409 while something depends on it, which the message names."""
+    membership = require(request, Role.RESEARCHER)
+    housekeeping.delete(membership, access.dataset_write(membership, dataset_id))
+    return Status(204, None)
 
 
 @router.get("/datasets/{int:dataset_id}/versions", response=VersionList, summary="Versions, newest first")

@@ -28,13 +28,16 @@ PAGE = 50
 def datasets(request: HttpRequest) -> HttpResponseBase:
     membership = require(request)
     try:
-        found = page(queries.datasets(membership.workspace_id), request.GET.get("cursor"), PAGE, "-id")
+        archived = request.GET.get("archived") == "1"
+        rows = queries.datasets(membership.workspace_id, archived=archived)
+        found = page(rows, request.GET.get("cursor"), PAGE, "-id")
     except Invalid:
         return redirect("datasets")
     running = queries.imports(membership.workspace_id).filter(state__in=["queued", "running"]).order_by("-id")[:5]
     context = {
         "rows": found.items,
         "next": found.next,
+        "archived": archived,
         "imports": running,
         "may_write": membership.may(Role.RESEARCHER),
     }

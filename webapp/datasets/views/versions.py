@@ -10,7 +10,7 @@ from webapp.accounts.models import Role
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid, Problem
 
-from .. import access, differences, lineage, queries, services
+from .. import access, differences, housekeeping, lineage, queries, services
 from ..filters import parse, query, words
 from .explore import address
 
@@ -29,8 +29,34 @@ def versions(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
         "tab": "versions",
         "line": lineage.line(list(queries.versions(version.dataset).prefetch_related("tags")[:200])),
         "may_write": membership.may(Role.RESEARCHER),
+        "dependents": housekeeping.dependents(version.dataset),
     }
     return render(request, "datasets/versions.html", context)
+
+
+@member(access.WRITER)
+@require_POST
+def keep_house(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
+    """Renames, archives, restores or deletes the dataset, as `action` says. To delete, its name is typed."""
+    membership = require(request)
+    dataset = access.dataset_write(membership, dataset_id)
+    action, name = request.POST.get("action", ""), request.POST.get("name", "").strip()
+    try:
+        if action == "rename":
+            housekeeping.rename(membership, dataset, name)
+        elif action in ("archive", "restore"):
+            housekeeping.archive(membership, dataset, archived=action == "archive")
+        elif action == "delete" and name == dataset.name:
+            housekeeping.delete(membership, dataset)
+            messages.success(request, f"“{name}” is deleted.")
+            return redirect("datasets")
+        else:
+            messages.error(
+                request, "Type the dataset's name to delete it." if action == "delete" else "Nothing was done."
+            )
+    except (Invalid, Conflict) as problem:
+        messages.error(request, _told(problem))
+    return redirect("dataset_versions", dataset_id)
 
 
 @member(access.READER)

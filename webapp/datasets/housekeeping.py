@@ -1,0 +1,102 @@
+"""Datasets renamed, archived and deleted. What depends on one keeps it, and is named."""
+
+from dataclasses import dataclass
+
+from django.db import IntegrityError, connection, models, transaction
+from django.utils import timezone
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+
+from . import imports, versions
+from .models import CurationJob, Dataset, DatasetVersion, ImportJob
+
+NAMED = 5  # of each kind that depends on a dataset
+ROWS = (  # what goes with a dataset, in an order that the triggers allow
+    "DELETE FROM datasets_versionmember WHERE version_id IN (SELECT id FROM datasets_datasetversion WHERE dataset_id = %s)",
+    "DELETE FROM datasets_wordhits WHERE dataset_id = %s",
+    "DELETE FROM datasets_example WHERE dataset_id = %s",
+)
+
+
+@dataclass(frozen=True)
+class Dependent:
+    """`count` rows of one kind that need the dataset; `names` are those of the first few."""
+
+    kind: str
+    count: int
+    names: list[str]
+
+    def __str__(self) -> str:
+        more = f" and {self.count - len(self.names)} more" if self.count > len(self.names) else ""
+        return f"{self.kind}: {', '.join(self.names)}{more}"
+
+
+def dependents(dataset: Dataset) -> list[Dependent]:
+    """Whatever refers to a version of the dataset by a reference that protects it, in any app: one query for each kind."""
+    found = []
+    for relation in DatasetVersion._meta.related_objects:
+        if relation.on_delete is not models.PROTECT:
+            continue
+        model: type[models.Model] = relation.related_model
+        rows = model._default_manager.filter(**{f"{relation.field.name}__dataset": dataset}).distinct()
+        names = [str(row) for row in rows.order_by("pk")[: NAMED + 1]]
+        if names:
+            count = len(names) if len(names) <= NAMED else rows.count()
+            found.append(Dependent(str(model._meta.verbose_name_plural), count, names[:NAMED]))
+    return found
+
+
+def rename(membership: Membership, dataset: Dataset, name: str) -> Dataset:
+    """Raises Invalid at `name`, Conflict while something is written into the dataset."""
+    name = imports.dataset_name(name)
+    before = dataset.name
+    with versions.alone_or_conflict(dataset.workspace_id, before), transaction.atomic():
+        _nothing_under_way(dataset)
+        try:
+            with transaction.atomic():
+                Dataset.objects.filter(pk=dataset.pk).update(name=name)
+        except IntegrityError as error:
+            reason = "another dataset of this workspace has this name"
+            raise Invalid("This dataset exists.", {"name": reason}) from error
+        dataset.refresh_from_db(fields=["name"])
+        audit.record(membership, membership.user, "dataset.renamed", dataset, before=before, name=name)
+    return dataset
+
+
+@transaction.atomic
+def archive(membership: Membership, dataset: Dataset, *, archived: bool) -> Dataset:
+    """Takes it off the lists, or puts it back. What depends on it goes on. Asking twice changes nothing."""
+    rows = Dataset.objects.filter(pk=dataset.pk, archived_at__isnull=archived)
+    if rows.update(archived_at=timezone.now() if archived else None):
+        audit.record(membership, membership.user, "dataset.archived" if archived else "dataset.restored", dataset)
+    dataset.refresh_from_db(fields=["archived_at"])
+    return dataset
+
+
+def delete(membership: Membership, dataset: Dataset) -> None:
+    """With all its versions and examples. Conflict names what depends on it, or says what is under way."""
+    with versions.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
+        Dataset.every.select_for_update().get(pk=dataset.pk)  # nobody refers to its versions in this moment
+        list(DatasetVersion.every.select_for_update().filter(dataset=dataset).values_list("pk"))
+        _nothing_under_way(dataset)
+        if found := dependents(dataset):
+            told = "; ".join(map(str, found))
+            raise Conflict(f"This dataset cannot be deleted while something depends on it. {told}.", code="in_use")
+        audit.record(membership, membership.user, "dataset.deleted", dataset, name=dataset.name)
+        with connection.cursor() as cursor:
+            for statement in ROWS:
+                cursor.execute(statement, [dataset.pk])
+        dataset.delete()
+
+
+def _nothing_under_way(dataset: Dataset) -> None:
+    waiting = ImportJob.objects.filter(
+        workspace=dataset.workspace_id, dataset_name=dataset.name, state__in=imports.WAITING
+    )
+    curating = CurationJob.objects.filter(
+        version__dataset=dataset, state__in=(CurationJob.State.QUEUED, CurationJob.State.RUNNING)
+    )
+    if waiting.exists() or curating.exists():
+        raise Conflict("An import or a check of this dataset is under way; wait for it or cancel it.", code="under_way")
