@@ -9,6 +9,7 @@ COMMANDS = {
     "run": ("trainer.cli", "run", "train without a server"),
     "models": ("trainer.cli", "models", "make a model directory"),
     "job": ("trainer.ray_jobs.entry", "job", "the run that the server has assigned to this process"),
+    "weights-job": ("trainer.weights.command", "main", "generate, score or export, as the server has assigned"),
     "sampler-server": ("trainer.cli", "sampler_server", "a vLLM server for runs with sampler.kind vllm_server"),
     "claims": ("trainer.claims.command", "main", "does a paper's central claim hold here"),
     "simulate": ("trainer.simulator.command", "main", "schedules of a cluster on a virtual clock"),

@@ -29,6 +29,8 @@ from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
 from webapp.judging.api import router as judges
 from webapp.webhooks.api import router as webhooks
+from webapp.weights.api import router as weights
+from webapp.weights.ingest import router as weights_ingest
 
 logger = logging.getLogger(__name__)
 
@@ -168,5 +170,5 @@ _catch(_unstorable, DataError)
 _catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, UnreadablePostError)
 _catch(_away, *DATABASE_AWAY)
 ROUTERS = (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest)
-for router in (*ROUTERS, installation):
+for router in (*ROUTERS, weights, weights_ingest, installation):
     api.add_router("", router)

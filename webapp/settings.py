@@ -129,6 +129,7 @@ INSTALLED_APPS = [
     "webapp.webhooks",
     "webapp.datasets",
     "webapp.inference",
+    "webapp.weights",
     "webapp.annotation",
     "webapp.judging",
     "webapp.evaluation",
@@ -254,6 +255,7 @@ CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is worth nothing: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
+    "watch weights jobs": {"task": "workers.weights.watch", "schedule": 10.0, "options": {"expires": 10.0}},
     "return expired seats": {
         "task": "workers.annotation.expire_leases",
         "schedule": 30.0,

@@ -185,7 +185,7 @@ class RunAssignment(Record):
     """What a starting job asks the server for: GET of the ingest endpoint with the run token.
 
     `forked`: the checkpoint that it resumes from was another run's, whose config may have been another.
-    `models` says for each role (`base`, `teacher`) what is loaded; `model_path` and `teacher_path` are their own folders.
+    `models` says for each role (`base`, `teacher`) what is loaded.
     """
 
     run_id: int
@@ -196,9 +196,7 @@ class RunAssignment(Record):
     resume: bool
     forked: bool = False
     last_seq: int
-    model_path: str
-    teacher_path: str | None = None
-    models: dict[str, ModelSource] = Field(default_factory=dict)
+    models: dict[str, ModelSource]
     run_dir: str
     examples_url: str
     examples_digest: str

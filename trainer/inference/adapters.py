@@ -10,7 +10,16 @@ from trainer.contracts import ModelSource
 from .models import ModelInvalid, best_device, check_directory, complete_or_absent, model_directory
 
 _WEIGHTS = "adapter_model.safetensors"
-_TEXTS = ("tokenizer*", "special_tokens_map.json", "added_tokens.json", "vocab.*", "merges.txt", "*.jinja", "*.model")
+_TEXTS = (
+    "reward.json",
+    "tokenizer*",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "vocab.*",
+    "merges.txt",
+    "*.jinja",
+    "*.model",
+)
 
 
 def whole_directory(source: ModelSource, kept: Path) -> Path:
@@ -32,7 +41,7 @@ def whole_directory(source: ModelSource, kept: Path) -> Path:
 
 
 def copy_texts(folders: list[Path], target: Path) -> None:
-    """Tokenizer and chat template; those of a later folder replace those of an earlier one."""
+    """Tokenizer, chat template, the scale of a reward model; those of a later folder replace those of an earlier one."""
     for folder in folders:
         for pattern in _TEXTS:
             for file in folder.glob(pattern):

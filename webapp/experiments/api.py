@@ -16,8 +16,10 @@ from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.core.strict_query import known_query
+from webapp.weights.api import WeightsJobOut
+from webapp.weights.models import WeightsJob
 
-from . import access, choices, declared, gallery, outputs, queries, rollouts, services, shapes
+from . import access, choices, declared, exporting, gallery, outputs, queries, rollouts, services, shapes
 from . import schemas as s
 from .models import Artifact, Run
 
@@ -290,6 +292,17 @@ def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, li
 def download_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> HttpResponseBase:
     """A folder comes as an uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
     return respond(request, outputs.download(access.artifact_read(require(request), run_id, artifact_id)))
+
+
+@router.post(
+    "/runs/{run_id}/artifacts/{artifact_id}/export",
+    response={201: WeightsJobOut},
+    summary="Make a model of the registry out of a kept checkpoint",
+)
+def export_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> Status[WeightsJob]:
+    """A job of the cluster does it: follow it under `/weights-jobs`. 409 where the checkpoint is gone."""
+    membership = access.may_write(require(request))
+    return Status(201, exporting.export(membership, access.artifact_read(membership, run_id, artifact_id)))
 
 
 def _read(request: HttpRequest, run_id: int) -> Run:

@@ -6,5 +6,6 @@ class ExperimentsConfig(AppConfig):
     label = "experiments"
 
     def ready(self) -> None:
-        """Tells the pages of datasets what this app knows of an example, and evaluations what runs have sampled."""
-        from . import examples, sampled  # noqa: F401  they register themselves
+        """Tells the pages of datasets what this app knows of an example, evaluations what runs have sampled, and jobs how
+        checkpoints are exported."""
+        from . import examples, exporting, sampled  # noqa: F401  they register themselves

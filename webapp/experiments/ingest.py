@@ -1,6 +1,5 @@
 """The endpoints a training process talks to. Its run token is the only key; pages and API tokens do not fit here."""
 
-import re
 from collections.abc import AsyncIterator
 
 from asgiref.sync import sync_to_async
@@ -11,6 +10,7 @@ from ninja.security import HttpBearer
 from pydantic import ValidationError
 
 from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, RunAssignment
+from webapp.core.nul import visible
 from webapp.core.openapi import sends
 from webapp.core.problems import Problem
 from webapp.inference.queries import source
@@ -19,9 +19,6 @@ from . import events, queries, tokens
 from .models import Run
 
 LINES_PER_READ = 500
-# Postgres text cannot hold a NUL, but models do sample them. An even number of backslashes before makes it an escape.
-ESCAPED_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
-VISIBLE_NUL = rb"\1\\u2400"
 
 
 class RunToken(HttpBearer):
@@ -51,8 +48,6 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         resume=run.attempt > 1 or run.start_step > 0,
         forked=run.start_step > 0,
         last_seq=run.last_seq,
-        model_path=run.model.path,
-        teacher_path=models["teacher"].path if "teacher" in models else None,
         models={role: source(model) for role, model in models.items()},
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
@@ -113,10 +108,8 @@ def _batch(request: HttpRequest) -> EventBatch:
     if len(body) > MAX_POST_BYTES:
         limit = f"{MAX_POST_BYTES:,} bytes"
         raise Problem(f"The batch is larger than {limit}; send fewer events at once.", code="too_big", status=413)
-    if b"\\u0000" in body:
-        body = ESCAPED_NUL.sub(VISIBLE_NUL, body)
     try:
-        return EventBatch.model_validate_json(body)
+        return EventBatch.model_validate_json(visible(body))
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
         raise Problem("The batch is malformed; nothing of it was stored.", fields, code="invalid_events") from None

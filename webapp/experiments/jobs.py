@@ -16,13 +16,14 @@ from django.db.models import F
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve
+from webapp.core import ray_client
 from webapp.core.addresses import internal_url
+from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import enqueue
 
-from . import broadcasts, ray_client, tokens, waiting_line
+from . import broadcasts, tokens, waiting_line
 from .commands import trainer_command
 from .models import LogLine, Run
-from .ray_client import Job, RayAway, RayClient, RayRefused
 from .states import ALIVE, State, move
 
 logger = logging.getLogger(__name__)

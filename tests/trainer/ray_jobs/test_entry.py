@@ -32,7 +32,7 @@ class Ingest:
             "attempt": 1,
             "resume": False,
             "last_seq": 0,
-            "model_path": str(model),
+            "models": {"base": {"path": str(model)}},
             "run_dir": str(run_dir),
             "examples_digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
         }
@@ -121,7 +121,7 @@ def test_a_config_that_does_not_fit_fails_at_its_field(server: Ingest) -> None:
 
 
 def test_a_missing_model_is_reported(server: Ingest, tmp_path: Path) -> None:
-    server.assignment["model_path"] = str(tmp_path / "nowhere")
+    server.assignment["models"] = {"base": {"path": str(tmp_path / "nowhere")}}
     assert job([]) == 1
     assert "no config.json here" in server.states()[-1][1]
 

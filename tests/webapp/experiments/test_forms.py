@@ -234,7 +234,7 @@ def test_a_teacher_must_be_registered_and_its_place_reaches_the_run(cast, versio
     assert [problem.path for problem in refused.value.problems] == ["objective.teacher"]
     run = distilled(model.name)
     assignment = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()
-    assert assignment["teacher_path"] == model.path
+    assert assignment["models"]["teacher"]["path"] == model.path
     with pytest.raises(Conflict):
         models.delete(cast.researcher, model)
 

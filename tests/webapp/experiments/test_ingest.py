@@ -23,7 +23,7 @@ def test_the_assignment_says_all_that_a_process_needs(trainer, run, version, set
     found = trainer.client.get(trainer.url()).json()
     assert found["config"]["steps"] == 4
     assert (found["attempt"], found["resume"], found["last_seq"]) == (1, False, 1)
-    assert found["model_path"] == "/models/smollm2"
+    assert found["models"]["base"]["path"] == "/models/smollm2"
     assert found["run_dir"] == str(settings.VAR / "runs" / str(run.id))
     assert found["examples_url"].endswith(f"/api/v1/ingest/runs/{run.id}/examples")
     assert found["examples_digest"] == version.digest

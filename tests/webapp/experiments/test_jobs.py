@@ -7,13 +7,13 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
+from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import PolicyConfig
 from webapp.experiments import jobs, services, tokens
 from webapp.experiments.models import LogLine, Run
 from webapp.localstack.places import write_facts
 
 from .conftest import Trainer
-from .fake_ray import FakeRay
 
 
 @pytest.fixture

@@ -47,7 +47,7 @@ def test_every_model_that_the_config_names_is_a_row_of_the_run(launch, model, te
         "base": model.path,
         "teacher": "/models/big",
     }
-    assert told["teacher_path"] == "/models/big"
+    assert told["models"]["teacher"]["path"] == "/models/big"
 
 
 def test_what_a_run_names_stays_on_the_list(launch, cast, teacher):

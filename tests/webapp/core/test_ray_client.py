@@ -2,7 +2,7 @@
 
 import pytest
 
-from webapp.experiments.ray_client import RayAway, RayClient, RayRefused, client
+from webapp.core.ray_client import RayAway, RayClient, RayRefused, client
 from webapp.localstack.places import write_facts
 
 from .fake_ray import FakeRay

@@ -126,9 +126,10 @@ def client() -> RayClient:
         found = facts(settings.VAR, "ray")
         if "address" not in found:
             raise RayAway("Ray is still starting on this machine")
-        address, token_file = found["address"], found.get("token_file")
+        address = found["address"]
+        token_file = Path(found["token_file"]) if found.get("token_file") else None
     try:
-        token = Path(token_file).read_text().strip() if token_file else ""
+        token = token_file.read_text().strip() if token_file else ""
     except OSError as error:
         raise RayAway(f"Ray's token cannot be read: {error}") from error
     return RayClient(address, token)

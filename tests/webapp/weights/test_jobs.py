@@ -1,0 +1,199 @@
+"""Work that needs weights: asked for once, handed to Ray once, its results stored once, its end known whatever happens."""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.utils import timezone
+
+from tests.cast import ApiClient
+from trainer.config import ConfigInvalid
+from webapp.core.problems import Conflict, Invalid
+from webapp.weights import jobs, services, tokens
+from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
+
+from .conftest import Process
+
+
+def fresh(job) -> WeightsJob:
+    return WeightsJob.objects.select_related("workspace").get(pk=job.pk)
+
+
+def test_the_same_question_is_one_job(job, cast, model, version):
+    again = services.generate(cast.workspace, cast.owner.user, model, version, {"split": "", "temperature": 0.0})
+    assert again.pk == job.pk
+    other = services.generate(cast.workspace, cast.owner.user, model, version, {"split": "", "seed": 1})
+    assert other.pk != job.pk
+
+
+def test_what_is_asked_for_is_checked(cast, model, version):
+    with pytest.raises(ConfigInvalid) as caught:
+        services.generate(cast.workspace, None, model, version, {"samples": 0, "colour": "red"})
+    assert {problem.path for problem in caught.value.problems} == {"samples", "colour"}
+    with pytest.raises(Invalid) as wrong:
+        services.score(cast.workspace, None, model, version, {})
+    assert "writes text" in wrong.value.fields["model"]
+
+
+def test_the_process_hears_what_to_do_and_gets_its_items(process, job, version):
+    told = process.get().json()
+    assert (told["kind"], told["total"], told["done"], told["acked"]) == ("generate", 5, 0, 0)
+    assert told["models"]["model"]["path"] == "o/m"
+    lines = [json.loads(line) for line in b"".join(process.get("/items")).decode().splitlines()]
+    assert [line["key"] for line in lines] == ["e0", "e1", "e2", "e3", "e4"]
+    assert lines[0]["messages"] == [{"role": "user", "content": "Prompt 0 ü"}]
+    rest = b"".join(process.get("/items?after=3")).decode().splitlines()
+    assert [json.loads(line)["key"] for line in rest] == ["e3", "e4"]
+
+
+def test_a_split_and_a_limit_choose_the_items(cast, model, version):
+    job = services.generate(cast.workspace, None, model, version, {"split": "train", "max_prompts": 2})
+    lines = b"".join(Process(job).get("/items")).decode().splitlines()
+    assert [json.loads(line)["key"] for line in lines] == ["e0", "e1"]
+
+
+def test_results_are_stored_once_whatever_comes_twice(process, job):
+    first, second = {"key": "e0"}, {"key": "e1"}
+    assert process.post(1, first).json() == {"acked": 1, "command": "continue"}
+    assert process.post(1, first).json()["acked"] == 1
+    assert process.post(3, second).json()["acked"] == 1, "after a gap nothing is taken"
+    assert process.post(2, second).json()["acked"] == 2
+    rows = WeightsResult.objects.filter(job=job).order_by("place")
+    assert [(row.place, row.content["key"]) for row in rows] == [(0, "e0"), (1, "e1")]
+    found = fresh(job)
+    assert (found.state, found.done) == ("running", 2)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_batch_that_arrives_twice_at_once_is_stored_once(process, job):
+    def post(_):
+        try:
+            return process.post(1, {"key": "e0"}).json()["acked"]
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(post, range(4))) == [1, 1, 1, 1]
+    assert WeightsResult.objects.count() == 1
+
+
+def test_a_job_that_shall_stop_hears_of_it_and_keeps_what_it_has(process, job, cast):
+    process.post(1, {"key": "e0"})
+    services.stop(fresh(job), cast.researcher.user)
+    assert process.post().json()["command"] == "stop"
+    process.post(state="stopped", reason="Stopped")
+    assert (fresh(job).state, WeightsResult.objects.count()) == ("stopped", 1)
+
+
+def test_another_try_goes_on_behind_the_last_result_and_fences_the_first(process, job, cast):
+    process.post(1, {"key": "e0"}, {"key": "e1"})
+    process.post(state="failed", reason="out of memory")
+    assert (fresh(job).state, fresh(job).problem) == ("failed", "out of memory")
+    again = services.retry(fresh(job), cast.researcher.user)
+    assert (again.state, again.attempt, again.done) == ("queued", 2, 2)
+    assert process.post(2, {"key": "e2"}).status_code == 401
+    new = Process(again)
+    told = new.get().json()
+    assert (told["done"], told["acked"]) == (2, 1)
+    assert new.post(2, {"key": "e2"}).json()["acked"] == 2
+    with pytest.raises(Conflict):
+        services.retry(fresh(job), cast.researcher.user)
+
+
+def test_asking_again_for_what_failed_tries_again(process, job, cast, model, version):
+    process.post(state="failed", reason="x")
+    again = services.generate(cast.workspace, None, model, version, {"split": ""})
+    assert (again.pk, again.state, again.attempt) == (job.pk, "queued", 2)
+
+
+def test_the_log_keeps_what_the_process_says(process, job):
+    process.post(lines=[{"message": "loading"}, {"level": "error", "message": "a\u0000b"}])
+    assert [(line.level, line.message) for line in WeightsLogLine.objects.order_by("id")] == [
+        ("info", "loading"),
+        ("error", "a␀b"),
+    ]
+
+
+def test_a_job_that_is_over_is_told_to_end(process, job):
+    process.post(state="finished")
+    assert fresh(job).state == "finished"
+    assert process.post().json()["command"] == "abandon"
+
+
+def test_only_its_own_token_opens_a_job(process, job, cast, model, version):
+    other = Process(services.generate(cast.workspace, None, model, version, {"seed": 5}))
+    other.job = job
+    assert other.get().status_code == 401 and other.post().status_code == 401
+
+
+def test_a_launch_hands_the_job_to_ray_once(job, ray, settings):
+    for _ in range(3):
+        assert jobs.launch(job.pk) is None
+    assert ray.posts == 1
+    sent = ray.jobs[f"weights-{job.pk}-1"]["body"]
+    assert sent["entrypoint"] == settings.TRAINER_COMMAND
+    environment = sent["runtime_env"]["env_vars"]
+    assert environment["TOUCHSTONE_WEIGHTS_JOB"] == str(job.pk)
+    assert tokens.fits(environment["TOUCHSTONE_RUN_TOKEN"], fresh(job))
+
+
+def test_a_cluster_that_is_away_is_waited_for(job, ray):
+    ray.broken = True
+    assert jobs.launch(job.pk) == 1.0
+    assert fresh(job).state == "starting" and "tried again" in fresh(job).problem
+
+
+def test_a_job_that_died_says_how_and_shows_its_last_lines(process, job, ray):
+    ray.jobs[f"weights-{job.pk}-1"] = {"status": "FAILED", "message": "", "logs": "a\nKilled\n", "exit_code": 137}
+    WeightsJob.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    jobs.watch()
+    found = fresh(job)
+    assert found.state == "failed" and "memory runs out" in found.problem
+    assert "Killed" in WeightsLogLine.objects.values_list("message", flat=True)
+
+
+def test_a_job_without_a_sign_of_life_is_given_up(process, job, ray):
+    ray.jobs[f"weights-{job.pk}-1"] = {"status": "RUNNING", "message": "", "logs": ""}
+    WeightsJob.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+    jobs.watch()
+    assert fresh(job).state == "starting", "it may be loading"
+    WeightsJob.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=6))
+    jobs.watch()
+    assert fresh(job).state == "failed" and ray.stopped == [f"weights-{job.pk}-1"]
+
+
+def test_a_launch_whose_task_was_lost_is_queued_again(job, monkeypatch):
+    sent = []
+    monkeypatch.setattr(jobs, "enqueue", lambda name, pk: sent.append((name, pk)))
+    WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() - timedelta(minutes=1))
+    jobs.watch()
+    assert sent == [("workers.weights.launch", job.pk)]
+
+
+def test_a_queued_job_stops_at_once(job, cast):
+    assert services.stop(job, cast.researcher.user).state == "stopped"
+    assert jobs.launch(job.pk) is None and fresh(job).state == "stopped"
+
+
+def test_jobs_over_the_api(api, cast, model, version):
+    body = {"kind": "generate", "model": model.pk, "dataset_version": version.pk, "params": {"split": ""}}
+    job = api.post("/weights-jobs", body).json()
+    assert (job["state"], job["kind"], job["title"]) == ("queued", "generate", "m answers demo v1")
+    assert api.post("/weights-jobs", body).json()["id"] == job["id"]
+    process = Process(WeightsJob.objects.get(pk=job["id"]))
+    WeightsJob.objects.update(state="starting")
+    process.post(1, *({"key": f"e{i}"} for i in range(3)))
+    found = api.get(f"/weights-jobs/{job['id']}/results", limit=2).json()
+    assert [item["content"]["key"] for item in found["items"]] == ["e0", "e1"]
+    rest = api.get(f"/weights-jobs/{job['id']}/results", after=found["next"]).json()
+    assert [item["place"] for item in rest["items"]] == [2] and rest["next"] is None
+    assert api.post(f"/weights-jobs/{job['id']}/stop").json()["state"] == "stopping"
+    assert api.post(f"/weights-jobs/{job['id']}/retry").status_code == 409
+    missing = api.post("/weights-jobs", body | {"model": 99999})
+    assert missing.json()["error"]["fields"][0]["path"] == "model"
+    assert ApiClient(cast.outsider).get(f"/weights-jobs/{job['id']}").status_code == 404
+    assert ApiClient(cast.outsider).post("/weights-jobs", body).status_code == 422
+    assert ApiClient(cast.annotator).get("/weights-jobs").status_code == 403
+    assert ApiClient(cast.reviewer).post("/weights-jobs", body).status_code == 403

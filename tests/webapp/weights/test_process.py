@@ -1,0 +1,151 @@
+"""The very process that Ray starts, against a real server: what it generates, scores and exports is what stock libraries
+say, and a killed one goes on where it was."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from django.conf import settings as django_settings
+
+from trainer.contracts import Example as ExampleRecord
+from trainer.contracts import Message, Response
+from webapp.datasets.models import DatasetVersion, Example, VersionMember
+from webapp.inference.models import RegisteredModel
+from webapp.weights import services, tokens
+from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
+
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def tiny_folder(tmp_path_factory):
+    from trainer.inference.models import make_tiny
+
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    make_tiny(folder)
+    return folder
+
+
+@pytest.fixture
+def tiny(cast, tiny_folder):
+    return RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_folder))
+
+
+def start(job: WeightsJob, live_server) -> subprocess.Popen:
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
+    environment = os.environ | {
+        "TOUCHSTONE_URL": live_server.url,
+        "TOUCHSTONE_WEIGHTS_JOB": str(job.pk),
+        "TOUCHSTONE_RUN_TOKEN": tokens.token(job),
+        "OMP_NUM_THREADS": "1",
+    }
+    command = [sys.executable, "-m", "trainer", "job"]  # as runs are started: the variable says what it is
+    return subprocess.Popen(command, cwd=django_settings.BASE_DIR, env=environment, stderr=subprocess.PIPE, text=True)
+
+
+def finished(job: WeightsJob, live_server) -> WeightsJob:
+    _, said = start(job, live_server).communicate(timeout=240)
+    job.refresh_from_db()
+    assert job.state == "finished", (job.problem, said[-2000:], list(WeightsLogLine.objects.values_list("message")))
+    return job
+
+
+def greedy(folder, prompt: str, count: int) -> str:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    given = tokenizer.apply_chat_template(
+        [{"role": "user", "content": prompt}], add_generation_prompt=True, return_tensors="pt", return_dict=True
+    )
+    with torch.no_grad():
+        out = AutoModelForCausalLM.from_pretrained(folder).generate(**given, do_sample=False, max_new_tokens=count)
+    return tokenizer.decode(out[0, given["input_ids"].shape[1] :], skip_special_tokens=True)
+
+
+def test_generated_responses_are_those_of_stock_transformers(cast, tiny, version, live_server):
+    params = {"split": "", "max_new_tokens": 8}
+    job = finished(services.generate(cast.workspace, None, tiny, version, params), live_server)
+    assert (job.done, job.total) == (5, 5)
+    found = [row.content for row in WeightsResult.objects.order_by("place")]
+    assert [content["key"] for content in found] == ["e0", "e1", "e2", "e3", "e4"]
+    assert found[0]["responses"][0]["text"] == greedy(tiny.path, "Prompt 0 ü", 8)
+
+
+def test_a_killed_process_goes_on_behind_its_last_result(cast, tiny, version, live_server):
+    params = {"split": "", "max_new_tokens": 200, "temperature": 1.0, "samples": 2, "sampler": {"max_batch": 2}}
+    whole = finished(services.generate(cast.workspace, None, tiny, version, params | {"seed": 3}), live_server)
+    expected = [row.content for row in WeightsResult.objects.filter(job=whole).order_by("place")]
+    WeightsJob.objects.filter(pk=whole.pk).update(key="other")
+    job = services.generate(cast.workspace, None, tiny, version, params | {"seed": 3})
+    process = start(job, live_server)
+    deadline = time.monotonic() + 120
+    while not WeightsResult.objects.filter(job=job).exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    stored = WeightsResult.objects.filter(job=job).count()
+    assert 0 < stored < 5
+    WeightsJob.objects.filter(pk=job.pk).update(state="failed")
+    job.refresh_from_db()
+    again = finished(services.retry(job, None), live_server)
+    assert again.attempt == 2
+    assert [row.content for row in WeightsResult.objects.filter(job=job).order_by("place")] == expected
+
+
+def test_a_prompt_that_does_not_fit_is_named_and_the_others_are_answered(cast, tiny, version, live_server):
+    job = finished(
+        services.generate(cast.workspace, None, tiny, version, {"split": "", "max_new_tokens": 2040}), live_server
+    )
+    problems = [row.content.get("problem", "") for row in WeightsResult.objects.filter(job=job)]
+    assert len(problems) == 5 and all("the model sees 2,048" in problem for problem in problems)
+
+
+def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, live_server, tmp_path):
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="e", source="local", path=str(tmp_path))
+    job = services.generate(cast.workspace, None, model, version, {})
+    start(job, live_server).communicate(timeout=240)
+    job.refresh_from_db()
+    assert job.state == "failed" and "no config.json" in job.problem
+
+
+def test_scores_are_those_of_stock_transformers(cast, version, live_server, tiny_folder, tmp_path):
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    folder = tmp_path / "reward"
+    torch.manual_seed(0)
+    stock = AutoModelForSequenceClassification.from_pretrained(tiny_folder, num_labels=1)
+    stock.save_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_folder)
+    tokenizer.save_pretrained(folder)
+    (folder / "reward.json").write_text(json.dumps({"offset": 0.25, "scale": 1.0, "texts": 2}))
+    prompt = (Message(role="user", content="Which?"),)
+    given = tuple(Response(id=name, text=text) for name, text in (("a", "red"), ("b", "a longer answer")))
+    record = ExampleRecord(key="x", prompt=prompt, responses=given, split="heldout")
+    row = Example.objects.create(
+        dataset=version.dataset,
+        key="x",
+        digest="f" * 64,
+        canonical=record.canonical(),
+        excerpt="Which?",
+        split="heldout",
+        response_count=2,
+    )
+    version = DatasetVersion.objects.create(dataset=version.dataset, number=2, state="frozen", digest="e" * 64)
+    VersionMember.objects.create(version=version, example=row, position=0)
+    model = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="r", source="local", path=str(folder), head="scalar", role="reward_model"
+    )
+    finished(services.score(cast.workspace, None, model, version, {}), live_server)
+    (content,) = [row.content for row in WeightsResult.objects.all()]
+    for response in given:
+        messages = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": response.text}]
+        ids = tokenizer.apply_chat_template(messages, return_tensors="pt", return_dict=True)
+        with torch.no_grad():
+            expected = float(stock(**ids).logits[0, 0]) - 0.25
+        assert content["scores"][response.id] == pytest.approx(expected, abs=1e-5)

@@ -1,0 +1,70 @@
+"""A kept checkpoint becomes a folder that stock libraries load."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from trainer import checkpoints
+from trainer.config import RECIPES, RecipeConfig, resolve
+from trainer.inference.adapters import whole_directory
+from trainer.monitors import RunMonitor, Spool
+
+from .client import JobClient
+
+
+def work(client: JobClient) -> Mapping[str, Any]:
+    """`{"artifacts": [ArtifactData]}`. The items are the examples of the run, in case its folder no longer has them."""
+    params, run_dir = client.assignment.params, Path(client.assignment.folder)
+    step = int(params["step"])
+    checkpoint = checkpoints.load(run_dir / "checkpoints" / f"step-{step:06d}")
+    client.check()
+    from trainer.loops.outgoing import write_model_output
+    from trainer.loops.registry import make_stage
+    from trainer.loops.stage import Job, State
+
+    recipe = RECIPES[params["recipe"]]
+    config = alone(resolve(params["recipe"], params["config"]))
+    models = {
+        role: whole_directory(source, run_dir / "merged" / role) for role, source in client.assignment.models.items()
+    }
+    spool = Spool(run_dir / f"export-{client.assignment.job_id}.jsonl")
+    job = Job(recipe, config, _examples(client, run_dir), models, run_dir, RunMonitor(spool))
+    client.phase = "restoring"
+    stage = make_stage(job)
+    try:
+        client.check()
+        stage.restore(step, State(checkpoint.state, checkpoint.tensors))
+        client.phase = "exporting"
+        summary = checkpoint.state.get("summary", {})
+        written = [
+            write_model_output(job, output, step, summary, f"{output.name}-step-{step}") for output in stage.outputs()
+        ]
+    finally:
+        stage.close()
+        spool.close()
+        spool.path.unlink(missing_ok=True)
+    return {"artifacts": [artifact.model_dump(mode="json") for artifact in written]}
+
+
+def alone(config: RecipeConfig) -> RecipeConfig:
+    """Without the workers and engines of the run: to write weights takes none."""
+    raw = config.model_dump()
+    if "sampler" in raw:
+        raw["sampler"] |= {"kind": "local", "push": "merged"}
+    if "runner" in raw:
+        raw["runner"] = {"kind": "sync"}
+    if "processes" in raw["optim"]:
+        raw["optim"]["processes"] = 1
+    return type(config).model_validate(raw)
+
+
+def _examples(client: JobClient, run_dir: Path) -> Path:
+    """The run's own file, or a copy of it made from the items."""
+    path = run_dir / "examples.jsonl"
+    if path.is_file():
+        return path
+    copy = run_dir / f"export-{client.assignment.job_id}-examples.jsonl"
+    with copy.open("w") as file:
+        for item in client.items():
+            file.write(item["canonical"] + "\n")
+    return copy

@@ -1,0 +1,150 @@
+"""Jobs that need weights outside training: generating, scoring, exporting."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from django.http import HttpRequest
+from ninja import Path, Query, Router, Schema, Status
+from pydantic import ConfigDict, Field
+
+from webapp.accounts.access import require
+from webapp.core.paging import Limit, page
+from webapp.core.problems import Invalid
+from webapp.datasets.models import DatasetVersion
+from webapp.inference.models import RegisteredModel
+
+from . import access, services
+from .models import WeightsJob, WeightsLogLine, WeightsResult
+
+router = Router(tags=["weights jobs"])
+Id = Annotated[int, Path(ge=1, lt=2**63)]
+RowId = Annotated[int, Field(ge=1, lt=2**63)]
+
+
+class WeightsJobOut(Schema):
+    id: int
+    kind: str
+    title: str
+    params: dict[str, Any]
+    state: str
+    problem: str
+    phase: str
+    done: int
+    total: int
+    attempt: int
+    outcome: dict[str, Any]
+    model_id: int | None
+    version_id: int | None
+    created_at: datetime
+    started_at: datetime | None
+    ended_at: datetime | None
+
+
+class WeightsJobList(Schema):
+    items: list[WeightsJobOut]
+    next: str | None
+
+
+class WeightsJobIn(Schema):
+    """`generate`: a model answers the prompts of a dataset version. `score`: a reward model scores its responses."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "example": {"kind": "generate", "model": 1, "dataset_version": 1, "params": {"max_new_tokens": 64}}
+        },
+    )
+
+    kind: Literal["generate", "score"]
+    model: RowId
+    dataset_version: RowId
+    params: dict[str, Any] = Field(default_factory=dict)
+
+
+class WeightsResultOut(Schema):
+    place: int
+    content: dict[str, Any]
+
+
+class WeightsResults(Schema):
+    items: list[WeightsResultOut]
+    next: int | None = Field(description="The `after` that continues, or null")
+
+
+class WeightsLineOut(Schema):
+    time: datetime
+    level: str
+    message: str
+
+
+class WeightsLog(Schema):
+    lines: list[WeightsLineOut]
+
+
+@router.get("/weights-jobs", response=WeightsJobList, summary="Jobs, newest first")
+def list_jobs(
+    request: HttpRequest,
+    cursor: str | None = None,
+    limit: Limit = 50,
+    kind: str | None = None,
+    state: str | None = None,
+) -> object:
+    rows = WeightsJob.objects.filter(workspace_id=access.may_read(require(request)).workspace_id)
+    rows = rows.filter(kind=kind) if kind else rows
+    return page(rows.filter(state=state) if state else rows, cursor, limit)
+
+
+@router.post("/weights-jobs", response={201: WeightsJobOut}, summary="Generate or score with a model, on the cluster")
+def start_job(request: HttpRequest, payload: WeightsJobIn) -> Status[WeightsJob]:
+    """What was done once is not done again: the same question answers with the same job."""
+    membership = access.may_write(require(request))
+    model = (
+        RegisteredModel.objects.filter(workspace=membership.workspace, id=payload.model).select_related("base").first()
+    )
+    version = (
+        DatasetVersion.objects.filter(dataset__workspace=membership.workspace, id=payload.dataset_version)
+        .select_related("dataset")
+        .first()
+    )
+    missing = {"model": "this workspace has no such model"} if model is None else {}
+    missing |= {"dataset_version": "this workspace has no such version"} if version is None else {}
+    if model is None or version is None:
+        raise Invalid("The job cannot be started.", missing)
+    begin = {"generate": services.generate, "score": services.score}[payload.kind]
+    return Status(201, begin(membership.workspace, membership.user, model, version, payload.params))
+
+
+@router.get("/weights-jobs/{job_id}", response=WeightsJobOut, summary="One job")
+def get_job(request: HttpRequest, job_id: Id) -> WeightsJob:
+    return access.job_read(require(request), job_id)
+
+
+@router.post("/weights-jobs/{job_id}/stop", response=WeightsJobOut, summary="Stop a job; what it has found is kept")
+def stop_job(request: HttpRequest, job_id: Id) -> WeightsJob:
+    membership = require(request)
+    return services.stop(access.job_write(membership, job_id), membership.user)
+
+
+@router.post("/weights-jobs/{job_id}/retry", response=WeightsJobOut, summary="Go on behind the last result")
+def retry_job(request: HttpRequest, job_id: Id) -> WeightsJob:
+    """409 unless the job stopped or failed."""
+    membership = require(request)
+    return services.retry(access.job_write(membership, job_id), membership.user)
+
+
+@router.get("/weights-jobs/{job_id}/results", response=WeightsResults, summary="What was found, item by item")
+def results(
+    request: HttpRequest,
+    job_id: Id,
+    after: Annotated[int | None, Query(ge=0, lt=2**31)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 100,
+) -> dict[str, Any]:
+    rows = WeightsResult.objects.filter(job=access.job_read(require(request), job_id)).order_by("place")
+    found = list((rows if after is None else rows.filter(place__gt=after))[: limit + 1])
+    return {"items": found[:limit], "next": found[limit - 1].place if len(found) > limit else None}
+
+
+@router.get("/weights-jobs/{job_id}/log", response=WeightsLog, summary="The newest lines of the log, oldest first")
+def log(request: HttpRequest, job_id: Id) -> dict[str, Any]:
+    rows = WeightsLogLine.objects.filter(job=access.job_read(require(request), job_id)).order_by("-id")[:500]
+    return {"lines": list(reversed(rows))}

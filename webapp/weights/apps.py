@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class WeightsConfig(AppConfig):
+    name = "webapp.weights"
+    label = "weights"

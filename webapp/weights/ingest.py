@@ -1,0 +1,154 @@
+"""What the process of a job asks for and posts. Its token is the only key."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Annotated
+
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils import timezone
+from ninja import Query, Router
+from ninja.security import HttpBearer
+from pydantic import ValidationError
+
+from trainer.contracts.weights import WeightsAssignment, WeightsBatch, WeightsReply
+from webapp.core.nul import visible
+from webapp.core.openapi import sends
+from webapp.core.problems import Conflict, Invalid, Problem
+
+from . import tokens
+from .kinds import KINDS
+from .models import WeightsJob, WeightsLogLine, WeightsResult
+from .states import OVER, State, move, refresh, tell
+
+FENCED = "This attempt is over: a newer one has taken the job."
+
+
+class JobToken(HttpBearer):
+    """`Authorization: Bearer <job token>`, checked against the job in the path. Leaves the job on `request.auth`."""
+
+    def authenticate(self, request: HttpRequest, token: str) -> WeightsJob | None:
+        match = request.resolver_match
+        rows = WeightsJob.objects.select_related("workspace", "model__base", "version")
+        job = rows.filter(pk=match.kwargs["job_id"]).first() if match else None
+        return job if job and tokens.fits(token, job) else None
+
+
+router = Router(auth=JobToken(), tags=["ingest"])
+
+
+@router.get("/ingest/weights/{int:job_id}", response=WeightsAssignment, summary="What this job shall do")
+def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
+    job: WeightsJob = request.auth  # type: ignore[attr-defined]
+    kind = KINDS[job.kind]
+    WeightsJob.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now())
+    if not job.total:
+        WeightsJob.objects.filter(pk=job.pk).update(total=(total := sum(1 for _ in kind.items(job, 0))))
+    else:
+        total = job.total
+    return WeightsAssignment(
+        job_id=job.pk,
+        kind=job.kind,
+        params=job.params,
+        models=kind.models(job),
+        attempt=job.attempt,
+        total=total,
+        done=job.done,
+        acked=job.acked,
+        items_url=request.build_absolute_uri(f"{request.path}/items"),
+        folder=kind.folder(job) or str(settings.VAR / "weights" / str(job.pk)),
+    )
+
+
+@router.get(
+    "/ingest/weights/{int:job_id}/items",
+    summary="The job's items, JSON Lines",
+    openapi_extra=sends("application/x-ndjson"),
+)
+def items(request: HttpRequest, job_id: int, after: Annotated[int, Query(ge=0, lt=2**31)] = 0) -> StreamingHttpResponse:
+    """In a fixed order, those behind the first `after`."""
+    job: WeightsJob = request.auth  # type: ignore[attr-defined]
+    return StreamingHttpResponse(_lines(job, after), content_type="application/x-ndjson")
+
+
+def _lines(job: WeightsJob, after: int) -> Iterator[bytes]:
+    found = KINDS[job.kind].items(job, after)
+    while piece := list(islice(found, 100)):
+        yield "".join(f"{line}\n" for line in piece).encode()
+
+
+@router.post(
+    "/ingest/weights/{int:job_id}/batches",
+    response=WeightsReply,
+    summary="Results, stored once each",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": WeightsBatch.model_json_schema(ref_template="#/$defs/{model}")}},
+        }
+    },
+)
+def post_batch(request: HttpRequest, job_id: int) -> WeightsReply:
+    """A batch that comes again changes nothing; after a gap nothing is taken."""
+    job: WeightsJob = request.auth  # type: ignore[attr-defined]
+    try:
+        return apply(job.pk, _batch(request))
+    except Conflict:
+        raise Problem(FENCED, code="fenced", status=401) from None
+
+
+def _batch(request: HttpRequest) -> WeightsBatch:
+    """The body. Raises Problem with every field that is wrong."""
+    try:
+        return WeightsBatch.model_validate_json(visible(request.body))
+    except ValidationError as error:
+        fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
+        raise Problem("The batch is malformed; nothing of it was stored.", fields, code="invalid_batch") from None
+
+
+@transaction.atomic
+def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
+    """Raises Conflict, and writes nothing, where the attempt is not the present one."""
+    rows = WeightsJob.objects.select_related("workspace", "model__base", "version__dataset")
+    job = rows.select_for_update(of=("self",), no_key=True).get(pk=job_id)
+    if batch.attempt != job.attempt:
+        raise Conflict(FENCED, code="fenced")
+    if job.state in OVER:
+        return WeightsReply(acked=job.acked, command="abandon" if batch.state == "running" else "continue")
+    fields: dict[str, object] = {"heartbeat_at": timezone.now()}
+    if batch.phase:
+        fields["phase"] = batch.phase
+    if batch.total is not None:
+        fields["total"] = batch.total
+    if batch.results and batch.number == job.acked + 1:
+        fields |= {"acked": batch.number, "done": job.done + len(batch.results)}
+        WeightsResult.objects.bulk_create(
+            WeightsResult(job=job, place=job.done + i, content=content) for i, content in enumerate(batch.results)
+        )
+    if batch.number <= job.acked + 1 and not (batch.results and batch.number <= job.acked):
+        WeightsLogLine.objects.bulk_create(
+            WeightsLogLine(job=job, level=line.level, message=line.message) for line in batch.lines
+        )
+    WeightsJob.objects.filter(pk=job.pk).update(**fields)
+    if job.state == State.STARTING:
+        move(job, State.RUNNING, started_at=job.started_at or timezone.now())
+    refresh(job)
+    if batch.state != "running" and batch.number <= job.acked:
+        _end(job, batch)
+    else:
+        tell(job)
+    return WeightsReply(acked=job.acked, command="stop" if job.state == State.STOPPING else "continue")
+
+
+def _end(job: WeightsJob, batch: WeightsBatch) -> None:
+    """What follows from the outcome is written with the end of the job, or neither is."""
+    if batch.state != "finished":
+        move(job, batch.state, problem=batch.reason)
+        return
+    try:
+        with transaction.atomic():
+            KINDS[job.kind].finish(job, batch.outcome)
+            move(job, State.FINISHED, outcome=batch.outcome)
+    except Invalid as problem:
+        move(job, State.FAILED, problem="; ".join([problem.message, *problem.fields.values()]))

@@ -1,0 +1,161 @@
+"""All that people do to jobs: start, stop, try again."""
+
+import hashlib
+import json
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+from pydantic import ValidationError
+
+from trainer.config.errors import ConfigInvalid, FieldProblem
+from webapp.accounts.models import Membership, User, Workspace
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
+from webapp.datasets import services as datasets
+from webapp.datasets.models import DatasetVersion
+from webapp.inference import queries as registry
+from webapp.inference.models import RegisteredModel
+
+from . import tokens
+from .kinds import Generation, Scoring
+from .models import WeightsJob, WeightsResult
+from .states import OVER, State, move, tell
+
+Kind = WeightsJob.Kind
+
+
+def generate(
+    workspace: Workspace, user: User | None, model: RegisteredModel, version: DatasetVersion, params: dict[str, Any]
+) -> WeightsJob:
+    """Lets `model` answer the prompts of `version`. The same question twice is one job.
+
+    Raises ConfigInvalid at a field of `params`, Invalid for a model that writes no text or whose files are gone.
+    """
+    if model.head != RegisteredModel.Head.LM:
+        raise Invalid("This model cannot answer.", {"model": f"{model.name} scores texts and cannot write any"})
+    title = f"{model.name} answers {version}"
+    return _start(workspace, user, Kind.GENERATE, title, _checked(Generation, params), model, version)
+
+
+def score(
+    workspace: Workspace, user: User | None, model: RegisteredModel, version: DatasetVersion, params: dict[str, Any]
+) -> WeightsJob:
+    """Lets the reward model `model` score the responses of `version`. Raises as `generate`."""
+    if model.head != RegisteredModel.Head.SCALAR:
+        raise Invalid("This model cannot score.", {"model": f"{model.name} writes text; choose a reward model"})
+    title = f"{model.name} scores {version}"
+    return _start(workspace, user, Kind.SCORE, title, _checked(Scoring, params), model, version)
+
+
+def start(
+    workspace: Workspace,
+    user: User | None,
+    kind: str,
+    title: str,
+    params: dict[str, Any],
+    subject: str,
+    again: bool = False,
+) -> WeightsJob:
+    """A job of a kind that an app above has registered; `subject` names what it works on.
+
+    `again`: one that was done is done anew, because what it made is gone.
+    """
+    job = _create(workspace, user, kind=kind, title=title[:300], params=params, key=_key(kind, params, subject))
+    return _anew(job, user) if again and job.state == State.FINISHED else job
+
+
+def _start(
+    workspace: Workspace,
+    user: User | None,
+    kind: str,
+    title: str,
+    params: dict[str, Any],
+    model: RegisteredModel,
+    version: DatasetVersion,
+) -> WeightsJob:
+    if gone := registry.missing_folder(model):
+        raise Invalid("The model is gone.", {"model": f"the files of {model.name} are gone: there is no folder {gone}"})
+    if version.state != DatasetVersion.State.FROZEN:
+        membership = Membership.objects.filter(workspace=workspace, user=user).first()
+        if membership is not None:
+            version = datasets.freeze(membership, version)
+    source = registry.source(model)
+    key = _key(kind, params, f"{source.model_dump_json()} {model.digest} {version.digest}")
+    return _create(workspace, user, kind=kind, title=title[:300], params=params, key=key, model=model, version=version)
+
+
+def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJob:
+    """The job that has this key, or a new one; one that was stopped or has failed goes on from where it was."""
+    known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
+    if known is not None:
+        return retry(known, user) if known.state in (State.STOPPED, State.FAILED) else known
+    try:
+        with transaction.atomic():
+            job = WeightsJob.objects.create(workspace=workspace, created_by=user, next_try_at=timezone.now(), **fields)
+            WeightsJob.objects.filter(pk=job.pk).update(token_digest=tokens.digest(job))
+            audit.record(workspace, user, "weights_job.started", job, kind=job.kind, title=job.title)
+            enqueue("workers.weights.launch", job.pk)
+    except IntegrityError:  # somebody else asked for the same at this moment
+        return WeightsJob.objects.get(workspace=workspace, key=fields["key"])
+    job.refresh_from_db()
+    tell(job)
+    return job
+
+
+def stop(job: WeightsJob, user: User | None) -> WeightsJob:
+    """Asks the job to end; what it has found is kept. Stopping one that is over is harmless."""
+    if job.state in OVER or job.state == State.STOPPING:
+        return job
+    if job.state == State.QUEUED and move(job, State.STOPPED, actor=user, problem="Stopped before it started"):
+        return job
+    if move(job, State.STOPPING, actor=user, problem=f"{user or 'The system'} asked it to stop"):
+        enqueue("workers.weights.stop", job.pk)
+    return job
+
+
+def retry(job: WeightsJob, user: User | None) -> WeightsJob:
+    """Goes on behind the last result, as a new attempt with a new token. Raises Conflict unless it stopped or failed."""
+    if job.state not in (State.STOPPED, State.FAILED):
+        raise Conflict(f"Only a job that stopped or failed can be tried again; this one is {job.state}.", "not_over")
+    return _next_attempt(job, user)
+
+
+@transaction.atomic
+def _anew(job: WeightsJob, user: User | None) -> WeightsJob:
+    WeightsResult.objects.filter(job=job).delete()
+    return _next_attempt(job, user, acked=0, done=0, outcome={})
+
+
+@transaction.atomic
+def _next_attempt(job: WeightsJob, user: User | None, **fields: Any) -> WeightsJob:
+    following = WeightsJob(pk=job.pk, attempt=job.attempt + 1, created_at=job.created_at)
+    moved = move(
+        job,
+        State.QUEUED,
+        actor=user,
+        attempt=following.attempt,
+        token_digest=tokens.digest(following),
+        ray_job_id="",
+        tries=0,
+        next_try_at=timezone.now(),
+        heartbeat_at=None,
+        ended_at=None,
+        **fields,
+    )
+    if moved:
+        enqueue("workers.weights.launch", job.pk)
+    return job
+
+
+def _checked(schema: type[Generation] | type[Scoring], params: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return schema.model_validate(params).model_dump(mode="json")
+    except ValidationError as error:
+        problems = [FieldProblem(".".join(map(str, item["loc"])), str(item["msg"])) for item in error.errors()]
+        raise ConfigInvalid(problems) from error
+
+
+def _key(kind: str, params: dict[str, Any], subject: str) -> str:
+    return hashlib.sha256(f"{kind}\n{json.dumps(params, sort_keys=True)}\n{subject}".encode()).hexdigest()

@@ -1,0 +1,51 @@
+"""Which states follow which, and the only way to move between them."""
+
+from django.db import transaction
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.core import audit, broadcast
+
+from .models import WeightsJob
+
+State = WeightsJob.State
+SOURCES: dict[str, frozenset[str]] = {
+    State.QUEUED: frozenset({State.STOPPED, State.FAILED, State.FINISHED}),  # services say when
+    State.STARTING: frozenset({State.QUEUED}),
+    State.RUNNING: frozenset({State.STARTING}),
+    State.STOPPING: frozenset({State.STARTING, State.RUNNING}),
+    State.STOPPED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.STOPPING}),
+    State.FINISHED: frozenset({State.STARTING, State.RUNNING, State.STOPPING}),
+    State.FAILED: frozenset({State.QUEUED, State.STARTING, State.RUNNING, State.STOPPING}),
+}
+OVER = frozenset({State.STOPPED, State.FINISHED, State.FAILED})
+ALIVE = frozenset({State.STARTING, State.RUNNING, State.STOPPING})
+
+
+def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = "", **fields: object) -> bool:
+    """Moves the job to state `to` and sets `fields` with it. False: its state or attempt does not allow this.
+
+    Of two people or workers who try the same, one succeeds. `job` is brought up to date either way.
+    """
+    now = timezone.now()
+    if to in OVER:
+        fields |= {"ended_at": now, "next_try_at": None}
+    with transaction.atomic():
+        rows = WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state__in=SOURCES[to])
+        moved = rows.update(state=to, problem=problem, state_at=now, **fields)
+        refresh(job)
+        if moved:
+            detail = {"attempt": job.attempt, **({"reason": problem} if problem else {})}
+            audit.record(job.workspace, actor, f"weights_job.{to}", job, **detail)
+            tell(job)
+    return bool(moved)
+
+
+def refresh(job: WeightsJob) -> None:
+    job.refresh_from_db(from_queryset=WeightsJob.objects.select_related("workspace", "model__base", "version__dataset"))
+
+
+def tell(job: WeightsJob) -> None:
+    """Open pages of the job ask again."""
+    message = {"type": "weights_job", "id": job.pk, "state": job.state, "done": job.done, "total": job.total}
+    broadcast.send(f"workspace.{job.workspace_id}", message)

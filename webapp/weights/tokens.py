@@ -1,0 +1,21 @@
+"""What the process of a job proves itself with. Derived, not stored: submitting twice hands out the same."""
+
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from webapp.accounts.models import hash_secret
+
+from .models import WeightsJob
+
+
+def token(job: WeightsJob) -> str:
+    """Of the present attempt."""
+    text = f"{job.pk}:{job.attempt}:{job.created_at.isoformat()}"
+    return "tsw_" + salted_hmac("webapp.weights.token", text, algorithm="sha256").hexdigest()
+
+
+def digest(job: WeightsJob) -> str:
+    return hash_secret(token(job))
+
+
+def fits(given: str, job: WeightsJob) -> bool:
+    return bool(job.token_digest) and constant_time_compare(hash_secret(given), job.token_digest)
