@@ -242,8 +242,8 @@ def _audit(address: str, membership: Any, project: int, acknowledged: list[list[
     started = time.perf_counter()
     exported = _exported(address, membership, project)
     took = time.perf_counter() - started
-    there = {(row["id"], row["task"]) for row in exported if _as_given(row)}
-    lost = sum((answer, task) not in there for answer, task, _ in acknowledged)
+    there = {row["id"] for row in exported if _as_given(row)}
+    lost = sum(answer not in there for answer, _ in acknowledged)
     twice = len(exported) - len({(row["task"], row["rater"]) for row in exported})
     live = Count("assignments", filter=Q(assignments__state__in=["claimed", "submitted"]))
     tasks = Task.objects.filter(project=project).annotate(live=live)

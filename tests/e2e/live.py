@@ -76,7 +76,7 @@ def open_page(chromium, server):
     yield _open
     for context in contexts:
         context.close()
-    assert not errors
+    assert not errors, errors
 
 
 class Process:

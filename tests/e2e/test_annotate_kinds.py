@@ -423,3 +423,35 @@ def test_what_is_written_while_the_network_is_gone_arrives_when_it_is_back(bench
     said = stored()
     items = said["reasons"] if kind == "rationale" else said["rubric"]["criteria"]
     assert [item["text"] for item in items] == ["Names an opaque container"]
+
+
+TURNS = [
+    {"role": "user", "content": "A long story about tea. " * 60},
+    {"role": "assistant", "content": "I see, go on. " * 40},
+    {"role": "user", "content": "Question: how do I keep it?"},
+    {"role": "assistant", "content": "Do you mean leaves or bags? " * 12},
+]
+SET = {
+    "grading": {},
+    "rating": {"scales": SCALES},
+    "ranking": {},
+}
+
+
+@pytest.mark.parametrize("kind", SET)
+def test_it_opens_at_the_last_question_and_the_reference_is_folded(server, open_page, cast, as_annotator, kind):
+    parts = {"responses": RESPONSES, "preferences": [], "rubric": {"criteria": CRITERIA}}
+    example = pair("q0", prompt=TURNS, reference="THE REFERENCE. " * 80, **parts)
+    project = make_project(cast.researcher, [example], kind=kind, people=[cast.annotator], settings=SET[kind])
+    page = Bench(open_page(as_annotator), project).page
+    box, question = page.locator(".work-prompt-body"), page.get_by_text("Question: how do I keep it?")
+    expect(question).to_be_in_viewport()
+    outer, inner = box.bounding_box(), question.bounding_box()
+    assert outer["y"] <= inner["y"] and inner["y"] + inner["height"] <= outer["y"] + outer["height"]
+    assert inner["y"] - outer["y"] < 60  # it is what one reads first
+    expect(page.get_by_text("THE REFERENCE.")).to_be_hidden()
+    page.get_by_text("Reference answer").click()
+    expect(page.get_by_text("THE REFERENCE.")).to_be_visible()
+    box.hover()
+    page.mouse.wheel(0, -4000)
+    expect(page.get_by_text("A long story about tea.").first).to_be_in_viewport()

@@ -129,12 +129,12 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
     rows = page.locator(".sheet tbody tr")
     expect(rows).to_have_count(2)
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("g")
+    page.keyboard.press("j")
     expect(rows).to_have_count(1)
     page.keyboard.press("s")
     expect(rows).to_have_count(2)
     page.keyboard.press("ArrowDown")
-    page.keyboard.press("g")
+    page.keyboard.press("j")
     expect(rows).to_have_count(1)
     page.keyboard.press("m")
     expect(page.locator("td.result")).to_contain_text("+6")
@@ -142,3 +142,39 @@ def test_criteria_that_mean_the_same_are_joined_split_and_merged(open_page, cast
     page.wait_for_url(f"**/projects/{made.pk}/review")
     [criterion] = Resolution.objects.get().content["rubric"]["criteria"]
     assert (criterion["text"], criterion["points"]) == ("Stays under fifty words", 6)
+
+
+def test_a_key_of_the_navigation_is_never_a_decision(open_page, cast):
+    """`g d` is the way to the datasets; it dropped the row."""
+    made = make_project(cast, n=1)
+    task = made.tasks.get()
+    for member, strength in zip(annotators(cast, made), (1, 2), strict=True):
+        answer(task, member, preference(strength))
+    standing.bring_up_to_date(made)
+    page = open_page(browser(cast.reviewer))
+    page.goto(f"/projects/{made.pk}/review/{task.pk}")
+    expect(page.locator(".sheet tbody tr").first).to_be_visible()
+    for second in ("x", "k", "1"):  # no way leads there, and none of them decides
+        page.keyboard.press("g")
+        page.keyboard.press(second)
+    assert all("to decide" in told for told in page.locator("td.result").all_inner_texts())
+    page.keyboard.press("?")
+    sheet = page.locator("#keys")
+    own, everywhere = sheet.locator(".keys-group").all_inner_texts()
+    assert (own.lower(), everywhere.lower()) == ("this page", "everywhere")
+    assert sheet.locator("dd").first.inner_text() == "Next row"
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("d")
+    page.wait_for_url("**/datasets")
+
+
+def test_a_key_that_is_taken_is_refused(open_page, as_owner):
+    page = open_page(as_owner)
+    page.goto("/")
+    refused = """async (key) => {
+        const { register } = await import(document.querySelector('script[src*="js/main"]').src.replace(/main[^/]*$/, "keys.js"));
+        try { register(key, "mine", () => {}); return ""; } catch (error) { return error.message; }
+    }"""
+    assert "taken" in page.evaluate(refused, "g") and "taken" in page.evaluate(refused, "[")
+    assert "taken" in page.evaluate(refused, "g d") and page.evaluate(refused, "q") == ""

@@ -106,7 +106,7 @@ def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_r
     assert page.locator("#step-shown").inner_text() == "1"  # what is read stays
     page.locator("#rollout-news").click()
     expect(page.locator("#step-shown")).to_have_text("2")
-    page.keyboard.press("[")
+    page.keyboard.press(",")
     expect(page.locator("#step-shown")).to_have_text("1")
 
     page.locator("#tint").select_option("logprob")

@@ -225,7 +225,7 @@ def test_skipping_frees_the_seat_and_does_not_ask_again(cast, script):
     first, second = claim(script, project, hold=2)["items"]
     reply = script.post(f"/assignments/{first['id']}/skip", {"reason": "not my field", "hold": 2}).json()
     assert [item["id"] for item in reply["queue"]["items"]] == [second["id"]]
-    assert Task.objects.get(id=first["task"]).taken == 0
+    assert Task.objects.get(assignments=first["id"]).taken == 0
     refused = script.post(f"/assignments/{second['id']}/skip", {"reason": " "})
     assert refused.status_code == 422 and refused.json()["error"]["fields"][0]["path"] == "reason"
 

@@ -57,11 +57,11 @@ class FlagIn(Schema):
 
 
 class AssignmentOut(Schema):
-    """A task as its annotator sees it; answers and drafts name responses by the letters of `view.responses`."""
+    """A task as its annotator sees it; answers and drafts name responses by the letters of `view.responses`. It does not
+    say which task of the project it is: gold ones are served out of their turn, and could be told."""
 
     id: int
     project: int
-    task: int
     state: str
     lease_until: datetime
     draft: dict[str, Any] | None
@@ -114,7 +114,6 @@ class FlagOut(Schema):
 
 class MineRow(Schema):
     id: int
-    task: int
     state: str
     submitted_at: datetime
     excerpt: str
@@ -199,7 +198,6 @@ def assignment_out(row: Assignment, settings: kinds.Settings) -> dict[str, Any]:
     return {
         "id": row.pk,
         "project": row.project_id,
-        "task": row.task_id,
         "state": row.state,
         "lease_until": row.lease_until.isoformat(),
         "draft": row.draft,
@@ -242,7 +240,7 @@ def _submission(found: Submission) -> dict[str, Any]:
 def _submitted(row: Assignment) -> dict[str, Any]:
     excerpt = row.task.example.excerpt
     return {
-        "id": row.pk, "task": row.task_id, "state": row.state, "submitted_at": row.submitted_at, "excerpt": excerpt
+        "id": row.pk, "state": row.state, "submitted_at": row.submitted_at, "excerpt": excerpt
     }  # fmt: skip
 
 

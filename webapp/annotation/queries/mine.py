@@ -8,6 +8,7 @@ from django.db.models import Max, QuerySet
 
 from webapp.accounts.models import Membership
 
+from .. import rhythm
 from ..models import Assignment, Participant, Project
 
 COUNTED = 1_000  # tasks that wait are counted no further: the rest of the number changes nothing
@@ -19,15 +20,19 @@ COUNTS = """
         (SELECT count(*) FROM annotation_assignment a
             WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed'),
         (SELECT count(*) FROM annotation_assignment a
-            WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed' AND a.sent_back <> '')
-    FROM unnest(%(projects)s::bigint[]) AS p(id)
+            WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed' AND a.sent_back <> ''),
+        (SELECT count(*) FROM (SELECT 1 FROM annotation_task t
+            WHERE t.project_id = p.id AND t.overlap IS NULL AND p.gold AND NOT EXISTS
+            (SELECT 1 FROM annotation_assignment a WHERE a.task_id = t.id AND a.user_id = %(user)s)
+            LIMIT %(most)s) gold)
+    FROM unnest(%(projects)s::bigint[], %(gold)s::bool[]) AS p(id, gold)
 """
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED; `held` are begun,
-    of which `sent_back` came back with a reviewer's words."""
+    """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED, gold ones that they will
+    meet among them: nobody can tell these by the number. `held` are begun, of which `sent_back` came back with a reviewer's words."""
 
     project: Project
     paused: bool
@@ -55,7 +60,7 @@ def waiting(membership: Membership) -> list[Waiting]:
     parts = Participant.objects.filter(user_id=membership.user_id, project__workspace_id=membership.workspace_id)
     listed = list(parts.exclude(project__state=Project.State.DRAFT).select_related("project").order_by("-id")[:100])
     ids = [part.project_id for part in listed]
-    counts = _counts(membership.user_id, ids)
+    counts = _counts(membership.user_id, listed)
     mine = Assignment.objects.filter(user_id=membership.user_id, project_id__in=ids, submitted_at__isnull=False)
     last = dict(mine.values_list("project_id").annotate(last=Max("submitted_at")).order_by())
     found = [
@@ -65,10 +70,23 @@ def waiting(membership: Membership) -> list[Waiting]:
     return sorted(found, key=lambda each: (not each.waits, -(each.last_at or each.project.created_at).timestamp()))
 
 
-def _counts(user_id: int, project_ids: list[int]) -> dict[int, tuple[int, int, int]]:
+def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int]]:
+    every = {part.project_id: part.project.settings.get("gold_every") for part in listed}
+    parts = {part.project_id: part for part in listed}
+    gold = [bool(each) for each in every.values()]
+    told: dict[str, int | list[int] | list[bool]] = {
+        "user": user_id,
+        "most": COUNTED,
+        "projects": list(every),
+        "gold": gold,
+    }
+    found = {}
     with connection.cursor() as cursor:
-        cursor.execute(COUNTS, {"user": user_id, "projects": project_ids, "most": COUNTED})
-        return {project_id: (free, held, back) for project_id, free, held, back in cursor.fetchall()}
+        cursor.execute(COUNTS, told)
+        for project, free, held, back, unmet in cursor.fetchall():
+            due = rhythm.to_come(parts[project].pk, parts[project].served, every[project], unmet, free)
+            found[project] = (min(free + due, COUNTED), held, back)
+    return found
 
 
 def last_submissions(membership: Membership) -> QuerySet[Assignment]:

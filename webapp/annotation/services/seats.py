@@ -96,6 +96,13 @@ WAITING = f"""
         ORDER BY t.rank LIMIT {COUNTED + 1}
     ) waiting
 """  # noqa: S608
+GOLD_LEFT = f"""
+    SELECT count(*) FROM (
+        SELECT 1 FROM annotation_task t
+        WHERE t.project_id = %(project)s AND t.overlap IS NULL AND {NOT_MINE}
+        LIMIT {COUNTED + 1}
+    ) gold
+"""  # noqa: S608
 # Sides are arranged at random for each person, except where a given text speaks of them ("preference")
 TAKE = f"""
     WITH picked AS MATERIALIZED (
@@ -241,6 +248,11 @@ def count_waiting(place: Place) -> int:
     if place.waiting is None:
         place.waiting = int(prepared.rows(WAITING, _values(place))[0][0])
     return place.waiting
+
+
+def count_gold(place: Place) -> int:
+    """How many gold tasks this person has not met, counted no further than COUNTED + 1."""
+    return int(prepared.rows(GOLD_LEFT, _values(place))[0][0])
 
 
 def _values(place: Place) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Which tasks a person gets next."""
 
 from dataclasses import dataclass
-from random import Random
 
+from webapp.annotation import rhythm
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Assignment, Project
 
@@ -61,7 +61,8 @@ def serve_waiting(place: Place, hold: int) -> Turn:
 
 def turn(place: Place, items: list[Assignment], reason: str) -> Turn:
     waiting = seats.count_waiting(place) if items else 0
-    left = waiting if waiting <= seats.COUNTED else None
+    left = waiting + _gold_to_come(place, waiting) if items and waiting <= seats.COUNTED else None
+    left = left if items else 0
     return Turn(items, place.project, place.settings, left, place.participant.submitted, reason)
 
 
@@ -79,13 +80,11 @@ def _fill(place: Place, missing: int) -> list[Assignment]:
 
 
 def _gold_due(place: Place, count: int) -> int:
-    """How many of the next `count` seats are gold: one in each block of `gold_every`, at a place that differs from
-    block to block and person to person, so that it cannot be counted out."""
-    every = place.settings.gold_every
-    if not every:
-        return 0
-    person, due = place.participant, 0
-    for number in range(person.served, person.served + count):
-        block, at = divmod(number, every)
-        due += at == Random(f"{person.pk}:{block}").randrange(every)  # noqa: S311  not a secret
-    return due
+    """How many of the next `count` seats are gold."""
+    person, every = place.participant, place.settings.gold_every
+    return sum(rhythm.is_gold(person.pk, number, every) for number in range(person.served, person.served + count))
+
+
+def _gold_to_come(place: Place, waiting: int) -> int:
+    person, every = place.participant, place.settings.gold_every
+    return rhythm.to_come(person.pk, person.served, every, seats.count_gold(place), waiting) if every else 0

@@ -17,6 +17,7 @@ from webapp.accounts.models import Role
 from .. import access, kinds
 from ..models import Project
 from ..queries.workbench import latest_guidelines, own_keys
+from ..services import seats
 
 SCRIPTS = Path(__file__).parents[2] / "static" / "js"
 IMPORT = re.compile(r"""^(?:import|export)\b[^"]*?"(\.[^"]+)";""", re.MULTILINE)
@@ -62,6 +63,7 @@ def _setup(project: Project, user_id: int, own: dict[str, str]) -> dict[str, Any
         "user": user_id,
         "settings": settings.model_dump(mode="json", exclude=hidden),
         "keys": {"project": settings.keys, "own": own},
+        "counted": seats.COUNTED,
     }
 
 

@@ -1,12 +1,20 @@
 // Keyboard shortcuts. register("s", "Stop the run", () => …) adds one, and a line on the sheet that `?` opens.
-// Keys do nothing while somebody types or a dialog is open. Sequences are written with a space: "g h".
+// Keys do nothing while somebody types or a dialog is open. Sequences are written with a space: "g h". A page's own keys never
+// mean two things: a key that is taken, or with which a sequence begins, is refused.
 
+const EVERYWHERE = "Everywhere";
 const shortcuts = new Map();
 let pending = "";
 let forget = 0;
 
-/** `keys`: as KeyboardEvent.key, or two separated by a space. Returns a function that removes it. */
-export function register(keys, label, action, group = "") {
+const first = (keys) => keys.split(" ")[0];
+const sequence = (keys) => keys.includes(" ");
+
+/** `keys`: as KeyboardEvent.key, or two separated by a space. Returns a function that removes it. Throws where the keys mean
+ *  something else already, here or in the navigation. */
+export function register(keys, label, action, group = "This page") {
+  const other = [...shortcuts.keys()].find((each) => each === keys || (sequence(each) !== sequence(keys) && first(each) === first(keys)));
+  if (other) throw new Error(`the key ${keys} (${label}) is taken: ${other} is “${shortcuts.get(other).label}”`);
   shortcuts.set(keys, { label, action, group });
   return () => shortcuts.delete(keys);
 }
@@ -16,17 +24,27 @@ export function typing(target) {
   return Boolean(target?.closest?.('input:not([type="checkbox"],[type="radio"],[type="range"]),textarea,select,[contenteditable="true"]'));
 }
 
+/** The page's own keys first, then those of every page. */
 function draw(list) {
-  const rows = [["Ctrl K", "Search pages, runs and datasets"], ...[...shortcuts].map(([keys, s]) => [keys, s.label])];
-  list.replaceChildren(
-    ...rows.flatMap(([keys, label]) => {
-      const term = document.createElement("dt");
-      term.append(
-        ...keys.split(" ").map((key) => Object.assign(document.createElement("kbd"), { textContent: key })),
-      );
-      return [term, Object.assign(document.createElement("dd"), { textContent: label })];
-    }),
-  );
+  const listed = [...shortcuts].map(([keys, { label, group }]) => ({ keys, label, group }));
+  listed.push({ keys: "Ctrl K", label: "Search pages, runs and datasets", group: EVERYWHERE });
+  const groups = grouped(listed);
+  const names = [...groups.keys()].sort((one, two) => (one === EVERYWHERE) - (two === EVERYWHERE));
+  list.replaceChildren(...names.flatMap((name) => [heading(name), ...groups.get(name).flatMap(line)]));
+}
+
+function grouped(listed) {
+  const found = new Map();
+  for (const each of listed) found.set(each.group, [...(found.get(each.group) ?? []), each]);
+  return found;
+}
+
+const heading = (name) => Object.assign(document.createElement("dt"), { className: "keys-group label", textContent: name });
+
+function line({ keys, label }) {
+  const term = document.createElement("dt");
+  term.append(...keys.split(" ").map((key) => Object.assign(document.createElement("kbd"), { textContent: key })));
+  return [term, Object.assign(document.createElement("dd"), { textContent: label })];
 }
 
 function openSheet() {
@@ -39,14 +57,15 @@ function openSheet() {
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (typing(event.target) || document.querySelector("dialog[open]")) return;
-  const sequence = pending ? `${pending} ${event.key}` : event.key;
-  const found = shortcuts.get(sequence) ?? shortcuts.get(event.key);
+  const pressed = pending ? `${pending} ${event.key}` : event.key;
+  const began = pending;
+  const found = shortcuts.get(pressed);
   clearTimeout(forget);
   pending = "";
   if (found) {
     event.preventDefault();
     found.action(event);
-  } else if ([...shortcuts.keys()].some((keys) => keys.startsWith(`${event.key} `))) {
+  } else if (!began && [...shortcuts.keys()].some((keys) => keys.startsWith(`${event.key} `))) {
     pending = event.key;
     forget = setTimeout(() => (pending = ""), 1000);
   }
@@ -57,5 +76,5 @@ document.addEventListener("click", (event) => {
 
 const pages = { h: ["Home", "/"], d: ["Datasets", "/datasets"], p: ["Projects", "/projects"], e: ["Experiments", "/experiments"], m: ["Models", "/models"], v: ["Verifiers", "/verifiers"], s: ["Settings", "/settings/profile"] };
 for (const [key, [label, path]] of Object.entries(pages))
-  if (document.querySelector(`.rail a[href="${path}"]`)) register(`g ${key}`, `Go to ${label}`, () => location.assign(path));
-register("?", "This list", openSheet);
+  if (document.querySelector(`.rail a[href="${path}"]`)) register(`g ${key}`, `Go to ${label}`, () => location.assign(path), EVERYWHERE);
+register("?", "This list", openSheet, EVERYWHERE);

@@ -40,4 +40,4 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && root.dataset.drawer === "open") setDrawer(false);
 });
 mark();
-register("[", "Collapse or expand the navigation", () => setRail(root.dataset.rail !== "narrow"));
+register("[", "Collapse or expand the navigation", () => setRail(root.dataset.rail !== "narrow"), "Everywhere");

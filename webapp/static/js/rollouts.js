@@ -263,8 +263,8 @@ by("rollout-news").addEventListener("click", () => {
 });
 register("j", "Next prompt", () => jump(1));
 register("k", "Previous prompt", () => jump(-1));
-register("]", "Next step", () => walk(1));
-register("[", "Previous step", () => walk(-1));
+register(".", "Next step", () => walk(1));
+register(",", "Previous step", () => walk(-1));
 
 onMessage("rollouts", ({ step, phase }) => {
   if (state.step === null && !rows.length) return load(); // nothing is being read yet

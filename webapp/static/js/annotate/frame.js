@@ -34,7 +34,7 @@ const prompt = new PromptPane(by("work-prompt"));
 const problems = new Problems(by("work-problems"));
 const save = new SaveState(by("work-save"));
 const sheet = new KeySheet(by("work-keys"), keymap, setup.project);
-const sidebar = new Sidebar({ project: setup.project, reopen: (id) => reopen(id) });
+const sidebar = new Sidebar({ project: setup.project, counted: setup.counted, reopen: (id) => reopen(id) });
 const outbox = new Outbox({ user: setup.user, project: setup.project, done: delivered, failed: refused, changed: counts });
 const tasks = new Tasks({ project: setup.project, leaving: (id) => outbox.has(id), changed: counts });
 const quarrels = new Quarrels({
@@ -56,7 +56,9 @@ function counts() {
   main.dataset.waiting = waiting;
   save.wait(outbox.stalled ? waiting : 0, outbox.signedOut);
   if (outbox.signedOut) quarrels.signedOut();
-  sidebar.counts({ done: tasks.done + waiting, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
+  // what is skipped is not done, and what stands already is not done once more
+  const under = outbox.entries.filter((entry) => entry.kind === "submit" && !entry.again).length;
+  sidebar.counts({ done: tasks.done + under, left: tasks.left === null ? null : tasks.left + tasks.held.length, known: tasks.known, halted: tasks.halted });
 }
 
 // ---- showing a task ----
@@ -225,7 +227,7 @@ async function submit(event) {
   submitted.push(assignment.id);
   sidebar.submitted(seconds);
   const body = { content, revision: draft.revision, seconds, guidelines: sidebar.number || null, hold: HOLD };
-  const answer = outbox.send({ kind: "submit", id: assignment.id, view: assignment, body }, draft);
+  const answer = outbox.send({ kind: "submit", id: assignment.id, again: Boolean(assignment.submitted_at), view: assignment, body }, draft);
   if (waits()) await reveal(await answer, content);
   await advance();
   measure("work:next", "work:asked");

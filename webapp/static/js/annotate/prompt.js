@@ -1,4 +1,5 @@
-// What was asked: the last turn in full, earlier ones above it; long ones fold.
+// What was asked, open at the last question; earlier turns stand above it, long ones fold. A reference answer has a card of its
+// own, folded: who judges has read the question before it.
 import { el, recall, remember } from "./dom.js";
 import { keyHint } from "./keymap.js";
 import { TextPanel } from "./text.js";
@@ -22,16 +23,30 @@ export class PromptPane {
     this.clear();
     const turns = view.prompt.map((message) => this.turn(message, view.prompt.length > 1));
     this.body = el("div.work-prompt-body.work-scroll", { tabIndex: 0, role: "region", ariaLabel: "Prompt" }, ...turns);
-    if (view.reference) this.body.append(this.turn({ role: "Reference answer", content: view.reference }, true));
     this.fold = el("button.link.work-prompt-fold", { type: "button", onclick: () => this.toggle() }, el("span"), keyHint("prompt"));
-    this.root.replaceChildren(this.body, this.fold);
+    this.root.replaceChildren(el("div.work-prompt-box", {}, this.body, this.fold), ...(view.reference ? [this.reference(view.reference)] : []));
     if (view.kind === "pairwise" && view.criteria?.length) this.root.after((this.rubric = rubricOf(view.criteria)));
     this.root.hidden = false;
     this.show();
-    this.watch = new ResizeObserver(() => this.measure());
-    this.watch.observe(this.body);
+    this.asked = turns[Math.max(0, view.prompt.findLastIndex((message) => message.role === "user"))];
+    this.moved = false;
+    for (const kind of ["wheel", "pointerdown", "keydown", "touchstart"]) this.body.addEventListener(kind, () => (this.moved = true), { passive: true });
+    this.watch = new ResizeObserver(() => this.settle());
+    for (const each of [this.body, ...turns]) this.watch.observe(each); // formulas and fonts come later, and move what is below
+    this.settle();
+  }
+
+  /** At the question, until somebody scrolls. */
+  settle() {
     this.measure();
-    if (view.prompt.length > 1) this.body.scrollTop = this.body.scrollHeight; // the last turn is what is answered
+    if (!this.moved && this.panels.length > 1) this.body.scrollTop = this.asked.offsetTop - this.body.firstElementChild.offsetTop;
+  }
+
+  reference(content) {
+    const panel = new TextPanel(content, {});
+    this.panels.push(panel);
+    const body = el("div.work-reference-body.work-scroll", { tabIndex: 0, role: "region", ariaLabel: "Reference answer" }, panel.element);
+    return el("details.work-reference", {}, el("summary", {}, "Reference answer"), body);
   }
 
   turn({ role, content }, named) {

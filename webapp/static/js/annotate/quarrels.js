@@ -106,7 +106,7 @@ export class Quarrels {
       bench.tasks.put(assignment);
       return toast(error.message, { tone: "bad", id: error.id });
     }
-    const same = bench.tasks.held.find((item) => item.task === assignment.task);
+    const same = bench.tasks.held.find((item) => item.id === assignment.id);
     if (!same) {
       bench.tasks.put(assignment);
       return toast("Others hold all its seats now. Go on with the next one.", { tone: "warn" });

@@ -329,7 +329,7 @@ register("k", "Keep (what they agree on, or the first wording)", () => act("keep
 register("m", "Merge (the majority, or all wordings in one)", () => act("merge"));
 register("e", "Edit, or choose another value", () => act("edit"));
 register("d", "Drop", () => act("drop"));
-register("g", "Says the same as the row above", join);
+register("j", "Says the same as the row above", join);
 register("s", "Split: these say different things", split);
 register("a", "Majority for the rest", rest);
 register("x", "Leave unresolved", leave);

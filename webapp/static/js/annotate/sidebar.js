@@ -7,8 +7,8 @@ import { el, recall, remember } from "./dom.js";
 
 export class Sidebar {
   /** `reopen(id)` opens a submission again. */
-  constructor({ project, reopen }) {
-    Object.assign(this, { project, reopen });
+  constructor({ project, counted, reopen }) {
+    Object.assign(this, { project, counted, reopen });
     this.side = document.getElementById("work-side");
     this.sections = { guidelines: document.getElementById("work-guidelines"), progress: document.getElementById("work-progress") };
     this.number = Number(this.sections.guidelines.querySelector("[data-number]")?.dataset.number ?? 0);
@@ -51,9 +51,9 @@ export class Sidebar {
     this.draw();
   }
 
-  /** The server counts no further than 100. */
+  /** The server counts no further than `counted`. */
   get leftWords() {
-    return this.left === null ? "100+" : String(this.left);
+    return this.left === null ? `${this.counted}+` : String(this.left);
   }
 
   submitted(seconds) {
@@ -93,7 +93,7 @@ export class Sidebar {
 
   entry(item) {
     const when = item.submitted_at ? el("time", { dateTime: item.submitted_at, data: { ago: "" } }) : null;
-    const words = el("div", {}, preview(el("p.truncate.small"), item.excerpt || `Task ${item.task}`), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
+    const words = el("div", {}, preview(el("p.truncate.small"), item.excerpt || "A task"), el("p.tiny.muted", {}, item.state === "skipped" ? "Skipped " : "", when ?? ""));
     const again = item.state === "submitted" ? el("button.btn.small", { type: "button", onclick: () => this.reopen(item.id) }, "Reopen") : null;
     return el("li", {}, words, again);
   }
