@@ -66,6 +66,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "upkeep.watch_runs",
         "webhooks.take_up",
         "webhooks.trim",
+        "weights.watch",
     }
     assert started == {f"workers.{name}" for name in rounds} <= known
 

@@ -134,3 +134,33 @@ def test_a_form_is_filled_only_with_short_plain_texts(as_researcher):
         "at.a.0=x",
     ):
         assert as_researcher.get(f"/runs/new?recipe=policy&{query}").status_code == 200, query
+
+
+def test_an_adapter_that_was_downloaded_says_with_stock_peft_what_it_says_here(api, cast, tmp_path):
+    import torch
+    from peft import LoraConfig, PeftModel, get_peft_model
+    from transformers import AutoModelForCausalLM
+
+    from trainer.inference.adapters import load_merged
+    from trainer.inference.models import make_tiny
+
+    make_tiny(tmp_path / "tiny")
+    torch.manual_seed(0)
+    config = LoraConfig(r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False)
+    get_peft_model(AutoModelForCausalLM.from_pretrained(tmp_path / "tiny"), config).save_pretrained(tmp_path / "a")
+    rows = RegisteredModel.objects
+    tiny = rows.create(workspace=cast.workspace, name="t", source="local", path=str(tmp_path / "tiny"))
+    row = rows.create(
+        workspace=cast.workspace, name="a", source="run", path=str(tmp_path / "a"), base=tiny, format="peft"
+    )
+    sent = b"".join(api.client.get(f"/api/v1/models/{row.id}/download").streaming_content)
+    with tarfile.open(fileobj=io.BytesIO(sent)) as tar:
+        tar.extractall(tmp_path / "home", filter="data")
+    stock = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(tiny.path), tmp_path / "home" / "a")
+    source = queries.source(row)
+    ours = load_merged(tmp_path / "tiny", [tmp_path / "a"])
+    assert (source.path, source.adapters) == (tiny.path, (row.path,))
+    given = torch.arange(10, 20)[None]
+    with torch.no_grad():
+        told = [model.generate(input_ids=given, do_sample=False, max_new_tokens=12).tolist() for model in (stock, ours)]
+    assert told[0] == told[1]
