@@ -10,6 +10,7 @@ import shutil
 import tempfile
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings as django_settings
@@ -20,7 +21,8 @@ from tests import cpu, flushing
 from tests.cast import ApiClient, Cast, browser, make_cast
 
 EMBEDDED = pytest.StashKey()
-hypothesis_settings.register_profile("suite", deadline=None)  # a busy machine is no reason to fail
+# A busy machine is no reason to fail, nor is chance: what is drawn is the same today and tomorrow
+hypothesis_settings.register_profile("suite", deadline=None, derandomize=True)
 hypothesis_settings.load_profile("suite")
 # imports and thousands of tests make many objects that stay, and looking them over took a tenth of the time
 gc.set_threshold(50_000, 20, 100)
@@ -43,6 +45,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[EMBEDDED] = (server, folder)
     os.environ["DATABASE_URL"] = server.url("touchstone")
     django_settings.DATABASES["default"].update(HOST=str(server.socket_dir), NAME="touchstone", USER=server.user)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from tests.spreading import Spreading
+
+    return Spreading(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_finish() -> None:
