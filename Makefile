@@ -23,7 +23,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-judges bench-trainer screenshot clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-judges bench-trainer bench-recipes screenshot clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -102,6 +102,9 @@ bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop 
 
 bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
 	$(PY) -m benchmarks trainer
+
+bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL's trainers: updates/s and peak memory
+	$(PY) -m benchmarks recipes
 
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot

@@ -50,6 +50,7 @@ MODULES = {
         full="--peers",
     ),
     "trainer": Module("a training step: speed and memory, against TRL", 8, "--steps 1 --group 2 --tokens 8"),
+    "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
     "runners": Module(
         "synchronous and asynchronous runs of the same work, and what the simulator foretells", 4, "--steps 5"
     ),
