@@ -142,7 +142,7 @@ def engine_costs(model: Path) -> dict[str, float]:
     tokenizer = load_tokenizer(model)
     sampler = LocalSampler(load_model(model), tokenizer)
     sampler._stop_ids = frozenset()  # every response has all its tokens
-    prompt = prepare_prompts(_examples(), tokenizer, 512, 0).train[0].tokens
+    prompt = prepare_prompts(_examples(), tokenizer, resolve("policy", {})).train[0].tokens
 
     def seconds(responses: int, tokens: int) -> float:
         requests = [SampleRequest(prompt, tokens, seed=i) for i in range(responses)]

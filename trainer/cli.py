@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, RecipeConfig, resolve
+from trainer.rewards.access import Access, AccessInvalid
+from trainer.rewards.access import read as read_access
 
 
 def run(arguments: list[str]) -> int:
@@ -26,6 +28,9 @@ def run(arguments: list[str]) -> int:
         metavar="ROLE=DIR",
         help="directory of another model that the config names, by its role; may be repeated",
     )
+    parser.add_argument(
+        "--judges", type=Path, help="JSON: the judges and reward services that the config names (docs/rewards.md)"
+    )
     parser.add_argument("--teacher", type=Path, help="the same as --slot teacher=DIR")
     parser.add_argument("--out", type=Path, required=True, help="where events and checkpoints go")
     parser.add_argument("--resume", action="store_true", help="continue from the newest checkpoint in OUT")
@@ -36,7 +41,7 @@ def run(arguments: list[str]) -> int:
         parser.error(f"{options.data}: no such file")
     if not options.resume and (options.out / "events.jsonl").exists():
         parser.error(f"{options.out} holds a run already; give --resume or another directory")
-    return _run(config, options)
+    return _run(config, options, _access(config, options.judges))
 
 
 def models(arguments: list[str]) -> int:
@@ -87,7 +92,7 @@ def sampler_server(arguments: list[str]) -> int:
     return int(module.serve(wanted, options.host, options.port))
 
 
-def _run(config: RecipeConfig, options: argparse.Namespace) -> int:
+def _run(config: RecipeConfig, options: argparse.Namespace, access: Access) -> int:
     from trainer.loops.run import run_recipe
     from trainer.loops.stage import Job
     from trainer.monitors import Console, RunMonitor, Spool
@@ -98,10 +103,21 @@ def _run(config: RecipeConfig, options: argparse.Namespace) -> int:
     models = {**dict(options.slot), "base": options.model}
     if options.teacher:
         models["teacher"] = options.teacher
-    job = Job(RECIPES[options.recipe], config, options.data, models, options.out, monitor)
+    job = Job(RECIPES[options.recipe], config, options.data, models, options.out, monitor, access=access)
     ended_well = run_recipe(job, options.resume)
     monitor.close()
     return 0 if ended_well else 1
+
+
+def _access(config: RecipeConfig, path: Path | None) -> Access:
+    """Exits with status 2 and every judge or service that is missing or does not fit, at its field."""
+    try:
+        access = read_access(path) if path else Access()
+    except AccessInvalid as error:
+        raise SystemExit(str(error)) from error
+    if found := list(access.problems(getattr(config, "rewards", []))):
+        raise SystemExit("\n".join(f"{problem.path}: {problem.message} (--judges FILE)" for problem in found))
+    return access
 
 
 def _slot(text: str) -> tuple[str, Path]:

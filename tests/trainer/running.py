@@ -6,12 +6,21 @@ from typing import Any
 from trainer.config import RECIPES, RecipeConfig
 from trainer.loops.stage import Job
 from trainer.monitors import RunMonitor, Spool
+from trainer.rewards.access import Access
 
 
-def job_of(config: RecipeConfig, data: Path, model: Path, out: Path, monitor: RunMonitor, **models: Path) -> Job:
+def job_of(
+    config: RecipeConfig,
+    data: Path,
+    model: Path,
+    out: Path,
+    monitor: RunMonitor,
+    access: Access | None = None,
+    **models: Path,
+) -> Job:
     """The recipe follows from the config's schema."""
     recipe = next(recipe for recipe in RECIPES.values() if recipe.schema is type(config))
-    return Job(recipe, config, data, {"base": model, **models}, out, monitor)
+    return Job(recipe, config, data, {"base": model, **models}, out, monitor, access=access or Access())
 
 
 def run(
@@ -22,6 +31,7 @@ def run(
     resume: bool = False,
     monitor: RunMonitor | None = None,
     make: Any = None,
+    access: Access | None = None,
     **models: Path,
 ) -> bool:
     """`models` by role, besides the base."""
@@ -29,4 +39,4 @@ def run(
     from trainer.loops.run import run_recipe
 
     monitor = monitor or RunMonitor(Spool(out / "events.jsonl"))
-    return run_recipe(job_of(config, data, model, out, monitor, **models), resume, make or make_stage)
+    return run_recipe(job_of(config, data, model, out, monitor, access, **models), resume, make or make_stage)

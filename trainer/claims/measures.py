@@ -66,7 +66,7 @@ def _respond(stage: Any) -> list[Any]:
     asked = {"samples": SAMPLES, "temperature": config.rollout.temperature}
     config = config.model_copy(update={"evaluation": config.evaluation.model_copy(update=asked)})
     with stage.collector.newest_weights():
-        return evaluate(replace(parts, config=config), stage.reward, lambda done, total: None).trajectories
+        return evaluate(replace(parts, config=config), stage.scorer, "claims").trajectories
 
 
 def _likelihoods(stage: Any, trajectories: Sequence[Any]) -> dict[str, float | None]:

@@ -1,5 +1,6 @@
 """Recipes and their schemas. Importable without torch: the web form, the API and the trainer share them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import ValidationError
@@ -11,7 +12,7 @@ from .policy_objective import CHOICES
 from .recipe import Recipe, RecipeConfig
 from .rewards import PART_KINDS
 
-__all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "RecipeConfig", "resolve"]
+__all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe", "RecipeConfig", "resolve", "stored"]
 
 
 RECIPES: dict[str, Recipe] = {
@@ -31,6 +32,15 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
     if problems:
         raise ConfigInvalid(problems)
     return config
+
+
+def stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
+    """A config as an older version resolved and stored it, with what that version did where it had no choice yet."""
+    found = dict(raw)
+    data = found.get("data")
+    if recipe == "policy" and isinstance(data, dict) and "unjudged" not in data:
+        found["data"] = {**data, "unjudged": "drop_prompts"}
+    return found
 
 
 def _problem(item: Any) -> FieldProblem:

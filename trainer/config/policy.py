@@ -96,7 +96,7 @@ class PolicyConfig(RecipeConfig):
     )
     reward_expression: str = knob(
         "",
-        "How the parts make the reward, such as `gate * rubric + 0.1 * format`; empty: their sum, each times its weight",
+        "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
         max_length=1000,
     )
     objective: Objective = Grpo()
@@ -115,7 +115,8 @@ class PolicyConfig(RecipeConfig):
         yield from self._group_problems()
         longest = self.rollout.max_new_tokens
         estimator = getattr(self.objective, "advantage", "")
-        yield from rewards.problems(self.rewards, longest, estimator, self.runner.kind == "async")
+        asynchronous = self.runner.kind == "async"
+        yield from rewards.problems(self.rewards, self.reward_expression, longest, estimator, asynchronous)
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
@@ -136,6 +137,17 @@ class PolicyConfig(RecipeConfig):
         if getattr(self.objective, "advantage", "") == "remax":
             return "the estimator 'remax' compares with the greedy response, so that equal rewards still teach"
         return ""
+
+    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+        """Any prompt will do where neither reward nor scaffold asks for a rubric."""
+        return (
+            declared
+            if rewards.needs_rubric(self.rewards, self.scaffold is not None)
+            else (Need("examples", "prompts"),)
+        )
+
+    def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+        yield from rewards.data_problems(self.rewards, self.scaffold is not None, self.data.unjudged, counts)
 
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"
@@ -201,15 +213,14 @@ RECIPE = Recipe(
     summary="Reinforcement learning with rubric scores as reward, optionally with a rubric scaffold in the prompt.",
     schema=PolicyConfig,
     needs=(
-        Need(
-            "verified",
-            "prompts whose every criterion has a verifier",
-            left_out=(("unjudged", "prompts with a criterion that has no verifier"),),
-        ),
+        Need("verified", "prompts whose every criterion has a verifier", either="rubric"),
+        Need("unjudged", "prompts with a criterion for a judge", either="rubric"),
     ),
     slots=(
         Slot("base", "model.name"),
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),
+        Slot("judge", "rewards.*.judge", "judge"),
+        Slot("reward_model", "rewards.*.model"),
     ),
     headline="eval/rubric_score",
     stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),

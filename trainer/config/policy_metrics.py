@@ -43,11 +43,21 @@ OUTCOME = (
         better="higher",
         band="reward/std",
     ),
+    Metric(
+        "eval/reward",
+        "Held-out reward",
+        "Mean reward on held-out prompts, without the scaffold: what training pushes, where the held-out score is what is "
+        "wanted. Reward that rises while the score falls is a reward that is being gamed.",
+        "outcome",
+        better="higher",
+        optional=True,
+    ),
     Metric("reward/std", "Spread of the reward", "Mean standard deviation within a group.", "outcome"),
     Metric(
         "reward/*",
         "Part of the reward",
-        "Each part of the reward before weighting. A part that falls while the sum rises is being traded away.",
+        "Each part of the reward before weighting, shadow parts too, over the responses that have it. A part that falls "
+        "while the sum rises is being traded away. `_excluded`: responses without the part.",
         "outcome",
         chart="Parts of the reward",
         optional=True,
@@ -253,7 +263,35 @@ SPEED = (
     Metric("perf/shared_share", "shared", "", "speed", chart="Packing", share=True),
 )
 
-METRICS = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *WORKERS, *SPEED, *COMMON)
+JUDGE = (
+    Metric(
+        "judge/cost",
+        "Cost of judging",
+        "Of the step's calls to judges, in the unit of the endpoint's prices. Stored verdicts cost nothing.",
+        "judge",
+        better="lower",
+        optional=True,
+    ),
+    Metric(
+        "judge/calls",
+        "Calls to judges",
+        "Of the step. A response that was judged before is not judged again.",
+        "judge",
+        unit="calls",
+        optional=True,
+    ),
+    Metric(
+        "judge/latency",
+        "Time per call",
+        "Mean over the step's calls, from asking to the answer.",
+        "judge",
+        unit="s",
+        better="lower",
+        optional=True,
+    ),
+)
+
+METRICS = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *JUDGE, *WORKERS, *SPEED, *COMMON)
 HISTOGRAMS = (
     Metric(
         "policy/ratio_raw",

@@ -144,6 +144,10 @@ class RecipeConfig(Section):
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
 
+    def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
+        """What this very config needs of the data, given what its recipe declares."""
+        return declared
+
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         """What of the data does not go with this config, beyond the recipe's needs.
 

@@ -3,12 +3,13 @@
 Torch-free; how a part is measured is in `trainer.rewards`.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
 from .errors import FieldProblem
+from .expression import FUNCTIONS, Expression, ExpressionInvalid, parse
 from .fields import Section, knob
 
 _NAME = r"^[a-z][a-z0-9_]*$"
@@ -265,7 +266,9 @@ def _with_kind(raw: Any) -> Any:
 AnyPart = Annotated[RewardPart, Field(discriminator="kind"), BeforeValidator(_with_kind)]
 
 
-def problems(parts: Sequence[RewardPart], longest: int, estimator: str, asynchronous: bool) -> Iterator[FieldProblem]:
+def problems(
+    parts: Sequence[RewardPart], expression: str, longest: int, estimator: str, asynchronous: bool
+) -> Iterator[FieldProblem]:
     """What cannot work, at paths from the config's root. `longest` is where responses are cut, in tokens."""
     names = [part.name for part in parts]
     for i, part in enumerate(parts):
@@ -277,8 +280,51 @@ def problems(parts: Sequence[RewardPart], longest: int, estimator: str, asynchro
                 "'greedy' compares with a response of the weights that sampled, which are gone by then; choose 'reference' "
                 "or runner.kind 'sync'",
             )
+    yield from _budget_problems(parts)
     if all(part.shadow for part in parts):
         yield FieldProblem("rewards.0.shadow", "nothing is left to train on; at least one part must count")
+    elif expression.strip():
+        yield from _expression_problems(parts, expression)
+
+
+def parsed(parts: Sequence[RewardPart], expression: str) -> Expression | None:
+    """The expression over the parts that count; None where their weighted sum is the reward. Raises ExpressionInvalid."""
+    if not expression.strip():
+        return None
+    return parse(expression, [part.name for part in parts if not part.shadow])
+
+
+def _expression_problems(parts: Sequence[RewardPart], expression: str) -> Iterator[FieldProblem]:
+    try:
+        found = parsed(parts, expression)
+    except ExpressionInvalid as error:
+        yield FieldProblem("reward_expression", str(error))
+        return
+    used = found.parts if found else ()
+    for i, part in enumerate(parts):
+        if not part.shadow and part.name not in used:
+            yield FieldProblem(
+                f"rewards.{i}.shadow", f"the expression does not use {part.name!r}; make it a shadow part"
+            )
+        if part.weight != 1:
+            yield FieldProblem(
+                f"rewards.{i}.weight", "the expression has factors of its own; put it there and leave 1 here"
+            )
+        if part.name in FUNCTIONS:
+            yield FieldProblem(f"rewards.{i}.name", f"{part.name} is a function of expressions; choose another name")
+
+
+def _budget_problems(parts: Sequence[RewardPart]) -> Iterator[FieldProblem]:
+    """A judge has one budget in a run, however many parts ask it."""
+    budgets: dict[str, tuple[int | None, float | None]] = {}
+    for i, part in enumerate(parts):
+        if isinstance(part, RubricPart | JudgePart) and part.asks_judge:
+            mine = (part.budget_tokens, part.budget_money)
+            if budgets.setdefault(part.asks_judge, mine) != mine:
+                yield FieldProblem(
+                    f"rewards.{i}.budget_tokens",
+                    f"another part gives {part.asks_judge!r} another budget; give it the same",
+                )
 
 
 def _name_problems(name: str, names: Sequence[str], place: int) -> Iterator[FieldProblem]:
@@ -301,3 +347,47 @@ def _fit(part: RewardPart, longest: int, estimator: str) -> Iterator[FieldProble
             "'greedy' is compared with already, and objective.advantage 'remax' would take its own reward off again; choose "
             "another estimator",
         )
+
+
+UNJUDGED_CHOICES = "name a judge in the reward, leave those criteria out (data.unjudged 'drop_criteria'), or those prompts ('drop_prompts')"
+
+
+def needs_rubric(parts: Sequence[RewardPart], scaffold: bool) -> bool:
+    """Whether a prompt without a rubric cannot be trained on. Shadow parts ask for nothing."""
+    return scaffold or any(part.needs_rubric for part in parts if not part.shadow)
+
+
+def data_problems(
+    parts: Sequence[RewardPart], scaffold: bool, unjudged: str, counts: Mapping[str, Mapping[str, int]]
+) -> Iterator[FieldProblem]:
+    """Where no training prompt has what the reward asks for, or criteria need a judge that it has not. `counts` are the
+    training counts of the data, by split. Shadow parts ask for nothing."""
+    counted = [(i, part) for i, part in enumerate(parts) if not part.shadow]
+    train = counts.get("train", {})
+    if needs_rubric(parts, scaffold) and not train.get("rubrics"):
+        return  # the recipe's needs say so
+    if any(isinstance(part, RubricPart) and not part.judge for _, part in counted):
+        yield from _unjudged_problems(unjudged, counts)
+    for i, part in counted:
+        if isinstance(part, VerifierPart) and not train.get("verifiable"):
+            yield FieldProblem(
+                f"rewards.{i}.kind", "no training prompt has a criterion with a verifier that earns points"
+            )
+        if isinstance(part, JudgePart) and part.needs_rubric and not train.get("judgeable"):
+            yield FieldProblem(
+                f"rewards.{i}.protocol", "no training prompt has a criterion without a verifier that earns points"
+            )
+        if isinstance(part, JudgePart) and part.against == "reference" and not train.get("references"):
+            yield FieldProblem(f"rewards.{i}.against", "no training prompt has a reference answer to compare with")
+
+
+def _unjudged_problems(unjudged: str, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
+    prompts, criteria = (sum(each.get(key, 0) for each in counts.values()) for key in ("unjudged", "unjudged_criteria"))
+    if not prompts:
+        return
+    train = counts.get("train", {})
+    said = f"{criteria:,} criteria of {prompts:,} prompts have no verifier, so no response to them could be scored"
+    if unjudged == "refuse":
+        yield FieldProblem("data.unjudged", f"{said}; {UNJUDGED_CHOICES}")
+    elif not train.get("verified" if unjudged == "drop_prompts" else "verifiable"):
+        yield FieldProblem("data.unjudged", f"{said}, and without them no training prompt is left")

@@ -12,6 +12,8 @@ COUNTS = {
     "verified": "prompts whose every criterion has a verifier",
     "unjudged": "prompts with a criterion that has no verifier",
     "unjudged_criteria": "criteria without a verifier",
+    "verifiable": "prompts with a criterion that earns points and has a verifier",
+    "judgeable": "prompts with a criterion that earns points and has no verifier",
     "responses": "prompts with a stored answer",
     "turns": "conversations with an answer",
     "references": "prompts with a reference answer",
@@ -40,6 +42,8 @@ def training_counts(example: Example) -> Counter[str]:
         unjudged = sum(criterion.verifier is None for criterion in criteria)
         found.update(rubrics=1, criteria=len(criteria), unjudged_criteria=unjudged)
         found["unjudged" if unjudged else "verified"] += 1
+        earning = [criterion.verifier is not None for criterion in criteria if criterion.points > 0]
+        found.update(verifiable=any(earning), judgeable=not all(earning))
     found.update(_pairs(example))
     return +found
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from trainer.rollouts import (
     PromptPlan,
-    RewardFunction,
+    RewardScorer,
     Trajectory,
     flat_groups,
+    greedy_samples,
     group_rewards,
     sample_plans,
     score_samples,
@@ -21,6 +22,7 @@ from trainer.rollouts import (
 from .parts import Parts
 from .planner import Planner
 from .pushing import Pusher
+from .scoring import ScoringWatch
 from .stage import State, Tell
 
 SAVED = "weights-"
@@ -67,7 +69,7 @@ class Collector(Protocol):
     def close(self) -> None: ...
 
 
-MakeCollector = Callable[[Parts, Planner, RewardFunction], Collector]
+MakeCollector = Callable[[Parts, Planner, RewardScorer], Collector]
 
 
 def flat(trajectories: Sequence[Trajectory]) -> set[int]:
@@ -84,8 +86,8 @@ class SyncCollector:
     for evaluations borrow the sampler.
     """
 
-    def __init__(self, parts: Parts, planner: Planner, reward: RewardFunction) -> None:
-        self._parts, self._planner, self._reward = parts, planner, reward
+    def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
+        self._parts, self._planner, self._scorer = parts, planner, scorer
         self._pusher = Pusher(parts.config, parts.learner, parts.sampler)
         self._step = 0
         self._lagging: dict[str, Tensor] | None = None
@@ -97,7 +99,7 @@ class SyncCollector:
     def collect(self, step: int, tell: Tell) -> Collected:
         started = time.monotonic()
         rollout = self._parts.config.rollout
-        found = self._sampled(self._planner.plan(step), tell)
+        found = self._sampled(step, self._planner.plan(step), tell)
         if not rollout.replace_flat:
             return Collected(found, time.monotonic() - started)
         for _ in range(rollout.replace_flat):
@@ -105,17 +107,21 @@ class SyncCollector:
             missing = rollout.prompts_per_step - len(groups) + len(flat(found))
             if not missing:
                 break
-            found += self._sampled(self._planner.plan(step, range(len(groups), len(groups) + missing)), tell)
+            found += self._sampled(step, self._planner.plan(step, range(len(groups), len(groups) + missing)), tell)
         dull = flat(found)
         rows = [place for place, t in enumerate(found) if t.plan.group not in dull]
         metrics = {"rollout/replaced_groups": float(len(dull) if rows else 0)}
         # Where no group teaches anything, the step keeps them all: they change no weights.
         return Collected(found, time.monotonic() - started, rows or None, metrics)
 
-    def _sampled(self, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
-        parts = self._parts
-        results = sample_plans(parts.sampler, plans, parts.config.rollout, tell.watch("sampling"))
-        return score_samples(plans, results, parts.rubrics, self._reward)
+    def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
+        parts, rollout = self._parts, self._parts.config.rollout
+        results = sample_plans(parts.sampler, plans, rollout, tell.watch("sampling"))
+        baselines = None
+        if self._scorer.needs_greedy:
+            baselines = {plan.group: result.text for plan, result in greedy_samples(parts.sampler, plans, rollout)}
+        watch = ScoringWatch(tell, len(plans))
+        return score_samples(plans, results, parts.tasks, self._scorer, f"train/{step}", watch, baselines)
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
         # Weights that lag behind would differ, and rightly so.

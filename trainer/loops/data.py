@@ -1,5 +1,6 @@
 """The examples of a run: read once, checked, encoded."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,18 +8,24 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from trainer.config import PolicyConfig
+from trainer.config.rewards import UNJUDGED_CHOICES
 from trainer.contracts import Example, Rubric
 from trainer.inference.chat import encode_prompt
 
 from .errors import RunFailed
+from .scorable import Unjudged, fit
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """An example that can be trained on: it has a rubric and its prompt fits."""
+    """An example that can be trained on: it has what the reward asks for, and its prompt fits.
+
+    `rubric` holds the criteria that are scored: all of the example's, unless some were to be left out.
+    """
 
     example: Example
-    rubric: Rubric
+    rubric: Rubric | None
     tokens: tuple[int, ...]
 
     @property
@@ -54,33 +61,38 @@ def read_examples(path: Path) -> list[Example]:
     return examples
 
 
-def prepare_prompts(examples: Sequence[Example], tokenizer: Any, max_tokens: int, max_heldout: int) -> PromptSets:
-    """Split and encode. Raises RunFailed when nothing is left to train on."""
+def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyConfig) -> PromptSets:
+    """Split and encode. Raises RunFailed when nothing is left to train on, or when criteria need a judge, the reward has
+    none and `data.unjudged` refuses that."""
     sets: dict[str, list[Prompt]] = {"train": [], "heldout": []}
-    reasons: dict[str, int] = {}
+    reasons: Counter[str] = Counter()
+    unjudged = Unjudged()
     for example in examples:
-        prompt = _usable(example, tokenizer, max_tokens)
+        prompt = _usable(example, tokenizer, config, unjudged)
         if isinstance(prompt, str):
-            reasons[prompt] = reasons.get(prompt, 0) + 1
+            reasons[prompt] += 1
         else:
             sets[example.split or "train"].append(prompt)
+    if unjudged.prompts and config.data.unjudged == "refuse":
+        raise RunFailed(f"data.unjudged: {unjudged}; {UNJUDGED_CHOICES}")
     left_out = [f"{count} examples left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
         raise RunFailed(
             f"no example to train on; of {len(examples)} examples "
             + ("; ".join(left_out) or "none is in the training split")
         )
-    return PromptSets(sets["train"], sets["heldout"][:max_heldout], left_out)
+    if unjudged.dropped:
+        left_out.append(f"{unjudged.dropped} criteria left out: they need a judge, and the reward has none")
+    return PromptSets(sets["train"], sets["heldout"][: config.evaluation.max_examples], left_out)
 
 
-def _usable(example: Example, tokenizer: Any, max_tokens: int) -> Prompt | str:
-    if example.rubric is None:
-        return "they have no rubric"
-    if any(criterion.verifier is None for criterion in example.rubric.criteria):
-        return "a criterion of theirs has no verifier, so no response to them could be scored"
+def _usable(example: Example, tokenizer: Any, config: PolicyConfig, unjudged: Unjudged) -> Prompt | str:
+    fitted = fit(example, config, unjudged)
+    if isinstance(fitted, str):
+        return fitted
     if not any(message.role == "user" for message in example.prompt):
         return "their prompt has no user message"
-    tokens = encode_prompt(tokenizer, example.prompt)
-    if len(tokens) > max_tokens:
-        return f"their prompt is longer than data.max_prompt_tokens = {max_tokens}"
-    return Prompt(example, example.rubric, tokens)
+    tokens, longest = encode_prompt(tokenizer, example.prompt), config.data.max_prompt_tokens
+    if len(tokens) > longest:
+        return f"their prompt is longer than data.max_prompt_tokens = {longest}"
+    return Prompt(example, fitted.rubric, tokens)

@@ -6,9 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainer.contracts import Rubric
-from trainer.inference.sampling import SampleResult
-from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans, score_samples
+from trainer.rollouts import PromptPlan, Scoring, Trajectory, Watch, sample_plans, score_samples
 from trainer.seeding import derive_seed
 
 from .parts import Parts
@@ -22,10 +20,15 @@ class Evaluation:
 
 def evaluate(
     parts: Parts,
-    reward: Callable[[Rubric, SampleResult], Reward],
-    progress: Callable[[int, int], None],
+    scorer: Scoring,
+    where: str,
+    progress: Callable[[int, int], None] | None = None,
+    watch: Watch | None = None,
 ) -> Evaluation:
-    """`evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted."""
+    """`evaluation.samples` responses per held-out prompt. Responses without a score leave the means and are counted.
+
+    `where` in the run this is: `eval` and the step.
+    """
     config = parts.config
     plans = [
         PromptPlan(
@@ -43,8 +46,7 @@ def evaluate(
     ]
     rollout = config.rollout.model_copy(update={"temperature": config.evaluation.temperature, "top_p": 1.0})
     results = sample_plans(parts.sampler, plans, rollout, progress)
-    rubrics = {prompt.example.key: prompt.rubric for prompt in parts.prompts.heldout}
-    trajectories = score_samples(plans, results, rubrics, reward)
+    trajectories = score_samples(plans, results, parts.tasks, scorer, where, watch)
     return Evaluation(_values(trajectories), trajectories)
 
 
@@ -57,6 +59,9 @@ def _values(trajectories: list[Trajectory]) -> dict[str, float]:
     if scored:
         values["eval/rubric_score"] = sum(reward.score or 0.0 for reward in scored) / len(scored)
         values["eval/rubric_score_clipped"] = sum(reward.clipped or 0.0 for reward in scored) / len(scored)
+    rewarded = [t.reward.total for t in trajectories if t.reward.total is not None]
+    if rewarded:
+        values["eval/reward"] = sum(rewarded) / len(rewarded)
     error = _standard_error(trajectories)
     if error is not None:
         values["eval/rubric_score_se"] = error

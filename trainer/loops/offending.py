@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from trainer.contracts import ArtifactData, CriterionResult
+from trainer.contracts import ArtifactData, CriterionResult, PartResult
 from trainer.rollouts import Trajectory
 
 
@@ -22,6 +22,6 @@ def save_offending(run_dir: Path, step: int, rows: Sequence[tuple[Trajectory, fl
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, CriterionResult):
+    if isinstance(value, CriterionResult | PartResult):
         return value.model_dump(mode="json")
     raise TypeError(f"{type(value).__name__} cannot be written as JSON")

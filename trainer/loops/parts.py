@@ -1,16 +1,14 @@
 """What the policy recipe works with."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
-from trainer.contracts import Rubric
 from trainer.inference.sampling import Sampler
 
-from .data import PromptSets
+from .data import Prompt, PromptSets
 from .learner import Learner, Teacher
 from .update import Updater
 
@@ -32,6 +30,6 @@ class Parts:
     """What updates the learner, where that does not happen in this process."""
 
     @cached_property
-    def rubrics(self) -> Mapping[str, Rubric]:
+    def tasks(self) -> dict[str, Prompt]:
         """By the key of the example."""
-        return {prompt.example.key: prompt.rubric for prompt in [*self.prompts.train, *self.prompts.heldout]}
+        return {prompt.example.key: prompt for prompt in [*self.prompts.train, *self.prompts.heldout]}

@@ -44,7 +44,7 @@ class Planner:
     def _plan_one(self, step: int, group: int, index: int, prompt: Prompt) -> PromptPlan:
         config, text, shown = self._config, "", 0
         sampled = prompt.tokens
-        if config.scaffold:
+        if config.scaffold and prompt.rubric:
             # An asynchronous run plans a few steps beyond its last.
             share = step_factor(config.scaffold, min(step, config.steps), config.steps)
             share *= group_factor(config.scaffold, index + 1, config.rollout.group_size)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer import checkpoints
-from trainer.rollouts import RewardFunction, Trajectory, greedy_rewards
+from trainer.rollouts import RewardSetup, Trajectory, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
 from .engine_check import check_engine
@@ -18,7 +18,15 @@ from .export import write_model
 from .offending import save_offending
 from .parts import Parts
 from .planner import Planner
-from .reports import packing_metrics, rollout_metrics, rollout_records, update_metrics, verifier_rates
+from .reports import (
+    packing_metrics,
+    reward_metrics,
+    rollout_metrics,
+    rollout_records,
+    update_metrics,
+    verifier_rates,
+)
+from .scoring import ScoringWatch
 from .stage import ModelOutput, State, Tell, learning_rate
 from .update import NotFinite, Updater
 
@@ -26,12 +34,14 @@ from .update import NotFinite, Updater
 class PolicyStage:
     """One step: the collector's responses, their advantages, the update. Everything random follows from seed and step."""
 
-    def __init__(self, parts: Parts, collector: MakeCollector = SyncCollector) -> None:
+    def __init__(
+        self, parts: Parts, collector: MakeCollector = SyncCollector, rewards: RewardSetup | None = None
+    ) -> None:
         config = parts.config
         self.parts = parts
         self.planner = Planner(config, parts.prompts.train, parts.tokenizer)
-        self.reward = RewardFunction(config.rewards, config.rollout.max_new_tokens)
-        self.collector = collector(parts, self.planner, self.reward)
+        self.scorer = (rewards or RewardSetup(config)).open(parts.run_dir / "rewards.jsonl")
+        self.collector = collector(parts, self.planner, self.scorer)
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
         self.evaluates = bool(parts.prompts.heldout)
         self._engine_checked = False
@@ -44,7 +54,7 @@ class PolicyStage:
         try:
             collected = self.collector.collect(number, tell)
             self._note(collected, tell)
-            advantages_B = self.advantages(collected.trajectories)
+            advantages_B = self.advantages(collected.trajectories, self._greedy(collected.trajectories, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
         except StopRequested:
@@ -56,17 +66,21 @@ class PolicyStage:
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
         with self.collector.newest_weights():
-            result = evaluate(self.parts, self.reward, tell.watch("evaluating"))
+            count = len(self.parts.prompts.heldout) * self.parts.config.evaluation.samples
+            watch, progress = ScoringWatch(tell, count), tell.watch("evaluating")
+            result = evaluate(self.parts, self.scorer, f"eval/{number}", progress, watch)
         tell.rollouts(rollout_records(result.trajectories, self.parts.tokenizer, "eval"))
         return result.values
 
     def state(self) -> State:
         collector = self.collector.state()
         tensors = self.parts.learner.state_tensors() | collector.tensors
-        return State({"order": self.planner.order.state_dict()} | collector.values, tensors)
+        own = {"order": self.planner.order.state_dict(), "rewards": self.scorer.state_dict()}
+        return State(own | collector.values, tensors)
 
     def restore(self, step: int, state: State) -> None:
         self.planner.order.load_state_dict(state.values["order"])
+        self.scorer.load_state_dict(state.values.get("rewards", {}))
         self.parts.learner.load_state_tensors(state.tensors)
         self.collector.restore(step, state)
 
@@ -77,35 +91,40 @@ class PolicyStage:
 
     def close(self) -> None:
         self.collector.close()
+        self.scorer.close()
         self.parts.sampler.close()
         self.parts.learner.close()
 
-    def advantages(self, trajectories: Sequence[Trajectory]) -> Tensor:
-        """[B], NaN where a response has no reward."""
+    def advantages(self, trajectories: Sequence[Trajectory], greedy_B: Tensor | None = None) -> Tensor:
+        """[B], NaN where a response has no reward. `greedy_B` is the baseline of the estimator `remax`."""
         if not trajectories:
             return torch.empty(0)
         rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
         groups_B = torch.tensor([t.plan.group for t in trajectories])
-        advantages_B = self.updater.advantages(torch.tensor(rewards), groups_B, self._greedy(trajectories))
+        advantages_B = self.updater.advantages(torch.tensor(rewards), groups_B, greedy_B)
         if self.parts.config.rollout.truncated == "mask":
             cut_B = torch.tensor([t.finish_reason == "length" for t in trajectories])
             advantages_B = advantages_B.masked_fill(cut_B, torch.nan)
         return advantages_B
 
-    def _greedy(self, trajectories: Sequence[Trajectory]) -> Tensor | None:
+    def _greedy(self, trajectories: Sequence[Trajectory], step: int, tell: Tell) -> Tensor | None:
         """The baseline of the estimator `remax`, by response."""
         parts = self.parts
-        if getattr(parts.config.objective, "advantage", "") != "remax":
+        if not trajectories or getattr(parts.config.objective, "advantage", "") != "remax":
             return None
-        plans = [t.plan for t in trajectories]
-        return torch.tensor(greedy_rewards(parts.sampler, plans, parts.config.rollout, parts.rubrics, self.reward))
+        plans, watch = [t.plan for t in trajectories], ScoringWatch(tell, len(trajectories))
+        rewards = greedy_rewards(
+            parts.sampler, plans, parts.config.rollout, parts.tasks, self.scorer, f"greedy/{step}", watch
+        )
+        return torch.tensor(rewards)
 
     def _note(self, collected: Collected, tell: Tell) -> None:
         """The metrics of this half leave at once, not after the update."""
-        trajectories, rubrics = collected.trajectories, self.parts.rubrics
-        values = rollout_metrics(trajectories) | verifier_rates(trajectories, rubrics)
+        trajectories, tasks = collected.trajectories, self.parts.tasks
+        values = rollout_metrics(trajectories) | reward_metrics(trajectories) | verifier_rates(trajectories, tasks)
         if self.parts.config.scaffold and trajectories:
-            criteria = sum(len(rubrics[t.plan.example_key].criteria) for t in trajectories)
+            rubrics = [tasks[t.plan.example_key].rubric for t in trajectories]
+            criteria = sum(len(rubric.criteria) for rubric in rubrics if rubric)
             values["scaffold/ratio"] = sum(t.plan.scaffold_shown for t in trajectories) / criteria
         values["perf/rollout_tokens_per_s"] = sum(len(t.tokens) for t in trajectories) / collected.elapsed_s
         tell.metrics(values | collected.metrics)

@@ -9,11 +9,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from trainer.contracts import Histogram, RolloutRecord, Rubric, TokenSpan
-from trainer.rollouts import Trajectory, flat_groups, group_rewards
+from trainer.contracts import Histogram, RolloutRecord, TokenSpan
+from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards
 
 from .update import UpdateReport
 
+JUDGED = ("rubric", "judge")
+"""Kinds of parts that may ask a judge."""
 _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
 
 
@@ -29,19 +31,37 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "reward/mean": _mean([t.reward.total for t in rewarded if t.reward.total is not None]),
         "reward/std": _mean([statistics.pstdev(rewards) for rewards in groups.values()]),
     }
-    for name in rewarded[0].reward.components if rewarded else ():
-        values[f"reward/{name}"] = _mean([t.reward.components[name] for t in rewarded])
     return values
 
 
-def verifier_rates(trajectories: Sequence[Trajectory], rubrics: Mapping[str, Rubric]) -> dict[str, float]:
+def reward_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Each part's mean over the responses that have it and how many have not; what judges cost and how long they took."""
+    values: dict[str, float] = {}
+    parts = [part for t in trajectories for part in t.reward.parts]
+    for name in dict.fromkeys(part.name for part in parts):
+        mine = [part.value for part in parts if part.name == name]
+        known = [value for value in mine if value is not None]
+        values[f"reward/{name}"] = _mean(known)
+        values[f"reward/{name}_excluded"] = float(len(mine) - len(known))
+    judged = [part for part in parts if part.kind in JUDGED]
+    calls = sum(part.calls for part in judged)
+    if judged:
+        values["judge/calls"] = float(calls)
+    if calls:
+        values["judge/latency"] = sum(part.latency_s for part in judged) / calls
+        costs = [part.cost for part in judged if part.cost is not None]
+        values["judge/cost"] = sum(costs) if costs else math.nan
+    return values
+
+
+def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Task]) -> dict[str, float]:
     """`criterion/<verifier>`: how often criteria checked by that verifier were met, where there are verdicts at all."""
     met: dict[str, list[bool]] = defaultdict(list)
     for trajectory in trajectories:
         if not trajectory.reward.criteria:  # its reward worker was lost, or its rubric could not be scored in time
             continue
-        criteria = rubrics[trajectory.plan.example_key].criteria
-        for criterion, result in zip(criteria, trajectory.reward.criteria, strict=True):
+        rubric = tasks[trajectory.plan.example_key].rubric
+        for criterion, result in zip(rubric.criteria if rubric else (), trajectory.reward.criteria, strict=True):
             if criterion.verifier and result.verdict.met is not None:
                 met[criterion.verifier.name].append(result.verdict.met)
     return {f"criterion/{name}": _mean(values) for name, values in met.items()}
@@ -119,6 +139,7 @@ def rollout_records(
                 components=trajectory.reward.components,
                 advantage=None if advantage is None or math.isnan(advantage) else advantage,
                 criteria=trajectory.reward.criteria,
+                parts=trajectory.reward.parts,
                 excluded=trajectory.reward.excluded,
                 tokens=tuple(tokenizer.decode([token]) for token in trajectory.tokens) if phase == "train" else (),
                 logprobs=_rounded(trajectory.logprobs) if phase == "train" else (),

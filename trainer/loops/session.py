@@ -57,6 +57,12 @@ class StepTell:
         if self._monitor.command == "stop":
             raise StopRequested
 
+    def paused(self, reason: str) -> None:
+        self._monitor.state("paused", reason, self.step)
+
+    def resumed(self) -> None:
+        self._monitor.state("running", step=self.step)
+
 
 class Session:
     """One run of a stage. `step` is the last completed step; `summary` the headline numbers for the run's row."""

@@ -12,6 +12,7 @@ from trainer.config.recipe import Recipe, RecipeConfig
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
 from trainer.contracts.model_folder import Head, OutputRole
 from trainer.monitors import RunMonitor
+from trainer.rewards.access import Access
 
 Progress = Callable[[int, int], None]
 
@@ -29,6 +30,8 @@ class Job:
     monitor: RunMonitor
     forked: bool = False
     """The first checkpoint is another run's, whose config may have been another."""
+    access: Access = field(default_factory=Access)
+    """Judges and services that the rewards name."""
 
 
 class Tell(Protocol):
@@ -56,6 +59,14 @@ class Tell(Protocol):
 
     def check(self) -> None:
         """Raises StopRequested or AttemptAbandoned where the server asked for it."""
+        ...
+
+    def paused(self, reason: str) -> None:
+        """The run waits for somebody else; `check` is still called meanwhile."""
+        ...
+
+    def resumed(self) -> None:
+        """It goes on."""
         ...
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from trainer.config.expression import Expression
 from trainer.config.rewards import RewardPart
 from trainer.contracts import Verdict
 
@@ -30,14 +31,26 @@ class Composed:
         return {name: part.value for name, part in self.parts.items() if part.value is not None}
 
 
-def compose(parts: Sequence[RewardPart], measured: Mapping[str, Part]) -> Composed:
-    """The reward of one response out of its parts. Every part that is missing is named; a shadow excludes nothing."""
-    counted = [part for part in parts if not part.shadow]
-    lacking = [f"{part.name}: {measured[part.name].why}" for part in counted if measured[part.name].value is None]
+def compose(
+    parts: Sequence[RewardPart], measured: Mapping[str, Part], expression: Expression | None = None
+) -> Composed:
+    """The reward of one response out of its parts, clipped: their weighted sum, or what the expression makes of them.
+
+    Every part that is missing is named; a shadow excludes nothing, nor does a part behind a gate that is closed.
+    """
+    counted = {part.name: part for part in parts if not part.shadow}
+    values = {name: _clipped(part, measured[name].value) for name, part in counted.items()}
+    if expression is not None:
+        found = expression.evaluate(values, {name: measured[name].why for name in counted})
+        return Composed(found.value, measured, found.why)
+    lacking = [f"{name}: {measured[name].why}" for name, value in values.items() if value is None]
     if lacking:
         return Composed(None, measured, "; ".join(lacking))
-    total = sum(part.weight * part.clipped(measured[part.name].value or 0.0) for part in counted)
-    return Composed(total, measured)
+    return Composed(sum(counted[name].weight * (value or 0.0) for name, value in values.items()), measured)
+
+
+def _clipped(part: RewardPart, value: float | None) -> float | None:
+    return None if value is None else part.clipped(value)
 
 
 def exclusions(rewards: Iterable[Composed]) -> Counter[str]:

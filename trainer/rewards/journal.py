@@ -33,6 +33,8 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._known: dict[str, Part] = {}
+        self.used: dict[str, Usage] = {}
+        """What the values that were found written down had taken, by the name of the part."""
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.exists():
             self._read()
@@ -44,7 +46,7 @@ class Journal:
     def put(self, part: RewardPart, asked: str, item: Item, measured: Part) -> None:
         """Raises OSError where the disk is full; then nothing of it was written."""
         key = _key(part, asked, item)
-        self._file.write((json.dumps([key, _dumped(measured)]) + "\n").encode())
+        self._file.write((json.dumps([key, part.name, _dumped(measured)]) + "\n").encode())
         self._known[key] = measured
 
     def forget(self) -> None:
@@ -62,8 +64,9 @@ class Journal:
             os.truncate(self._path, len(kept))
         for line in kept.decode().split("\n"):
             if line:
-                key, found = json.loads(line)
-                self._known[key] = _loaded(found)
+                key, name, found = json.loads(line)
+                self._known[key] = known = _loaded(found)
+                self.used[name] = self.used.get(name, Usage()).plus(known.usage)
 
 
 def _key(part: RewardPart, asked: str, item: Item) -> str:

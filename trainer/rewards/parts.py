@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from trainer.config.rewards import PROTOCOL_KINDS, JudgePart, RewardPart
 from trainer.contracts import Example, Rubric, Verdict
+from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput
 from trainer.judges.spec import BaseSpec, OrderedSpec
 
@@ -135,6 +136,8 @@ class Services:
     models: Mapping[str, Scalar] = field(default_factory=dict)
     endpoints: Mapping[str, Service] = field(default_factory=dict)
     functions: Mapping[str, Service] = field(default_factory=dict)
+    budgets: Mapping[str, Budget] = field(default_factory=dict)
+    """Of judges that this process asks itself."""
 
     async def close(self) -> None:
         for judge in self.judges.values():

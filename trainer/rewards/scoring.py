@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+from trainer.config.expression import Expression
 from trainer.config.rewards import RewardPart
 
 from . import kinds
@@ -22,6 +23,7 @@ async def score(
     services: Services,
     wait: Wait,
     journal: Journal | None = None,
+    expression: Expression | None = None,
 ) -> list[Composed]:
     """The rewards of `items`, in order. A part that raises is missing for every item it was asked about.
 
@@ -32,7 +34,7 @@ async def score(
         tasks = [group.create_task(_patiently(part, items, services, wait, journal)) for part in parts]
     measured = [task.result() for task in tasks]
     return [
-        compose(parts, {part.name: found[place] for part, found in zip(parts, measured, strict=True)})
+        compose(parts, {part.name: found[place] for part, found in zip(parts, measured, strict=True)}, expression)
         for place in range(len(items))
     ]
 
@@ -40,7 +42,7 @@ async def score(
 async def _patiently(
     part: RewardPart, items: Sequence[Item], services: Services, wait: Wait, journal: Journal | None
 ) -> list[Part]:
-    lasting = journal if part.kind in LASTING else None
+    lasting = journal if part.kind in LASTING and (part.kind != "rubric" or part.asks_judge) else None
     asked = who(part, services)
     found: list[Part | None] = [lasting.get(part, asked, item) if lasting else None for item in items]
     while open_places := [place for place, known in enumerate(found) if known is None]:

@@ -1,18 +1,34 @@
 """Sampling responses and finding out what they are worth."""
 
-from .collect import flat_groups, greedy_rewards, group_rewards, sample_plans, score_samples
-from .scoring import RewardFunction, Scorer
+from .collect import (
+    Scoring,
+    Task,
+    flat_groups,
+    greedy_rewards,
+    greedy_samples,
+    group_rewards,
+    item_of,
+    sample_plans,
+    score_samples,
+)
+from .scoring import RewardScorer, Watch
+from .setup import RewardSetup
 from .trajectory import PromptPlan, Reward, Trajectory
 
 __all__ = [
     "PromptPlan",
     "Reward",
-    "RewardFunction",
-    "Scorer",
+    "RewardScorer",
+    "RewardSetup",
+    "Scoring",
+    "Task",
     "Trajectory",
+    "Watch",
     "flat_groups",
     "greedy_rewards",
+    "greedy_samples",
     "group_rewards",
+    "item_of",
     "sample_plans",
     "score_samples",
 ]

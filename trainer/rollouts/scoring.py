@@ -2,15 +2,16 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from concurrent.futures import Future
+from decimal import Decimal
 from functools import partial
 from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
-from trainer.config.rewards import RewardPart
-from trainer.contracts import Example, Message, PartResult, Rubric
-from trainer.inference.sampling import SampleResult
+from trainer.config import PolicyConfig
+from trainer.config.rewards import RewardPart, parsed
+from trainer.contracts import PartResult, Verdict
 from trainer.rewards import Composed, Item, Services, breakdown, guard, scoring
 from trainer.rewards.composition import rubric_score, rubric_verdicts
 from trainer.rewards.journal import Journal
@@ -38,6 +39,8 @@ class Watch(Protocol):
 
 
 class Unwatched:
+    """Nobody wants to hear."""
+
     def check(self) -> None:
         pass
 
@@ -48,43 +51,46 @@ class Unwatched:
         pass
 
 
-class Scorer:
+class RewardScorer:
     """Rewards as configured. A response that a part cannot value is excluded with the reason, never scored zero.
 
     Used by one thread. `close` ends the loop and whatever the services hold open.
     """
 
-    def __init__(
-        self,
-        parts: Sequence[RewardPart],
-        longest: int,
-        services: Services | None = None,
-        journal: Journal | None = None,
-    ) -> None:
-        self._parts, self.longest = tuple(parts), longest
+    def __init__(self, config: PolicyConfig, services: Services | None = None, journal: Journal | None = None) -> None:
+        self.parts: tuple[RewardPart, ...] = tuple(config.rewards)
+        self.longest = config.rollout.max_new_tokens
+        self._expression = parsed(self.parts, config.reward_expression)
         self._services, self._journal = services or Services(), journal
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news: SimpleQueue[str] = SimpleQueue()
         self._again = FIRST_WAIT_S
         """Seconds until somebody who could not be asked is asked again."""
+        self._count_used()
 
     @property
     def needs_greedy(self) -> bool:
         """Whether a part compares with the policy's likeliest answer."""
-        return any(getattr(part, "against", "") == "greedy" for part in self._parts)
+        return any(getattr(part, "against", "") == "greedy" for part in self.parts)
 
     def score(self, items: Sequence[Item], watch: Watch | None = None) -> list[Reward]:
-        """The reward of each item, in order; items of a group stand together. Raises what `watch` raises."""
+        """The reward of each item, in order; places tell groups apart. Raises what `watch` raises."""
         if not items:
             return []
-        watch = watch or Unwatched()
-        scored = self._wait(self._submit(self._score(items)), watch)
-        return [_reward(self._parts, item, composed) for item, composed in zip(items, scored, strict=True)]
+        scored = self._wait(self._submit(self._score(items)), watch or Unwatched())
+        return [_reward(self.parts, item, composed) for item, composed in zip(items, scored, strict=True)]
 
-    def saved(self) -> None:
-        """A checkpoint holds all that was scored so far."""
+    def state_dict(self) -> dict[str, Any]:
+        """What judges with a budget have spent; taken with a checkpoint, from where on the journal begins anew."""
         if self._journal:
             self._journal.forget()
+        return {name: [budget.spent_tokens, str(budget.spent_money)] for name, budget in self._services.budgets.items()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        for name, (tokens, money) in state.items():
+            if budget := self._services.budgets.get(name):
+                budget.spent_tokens += tokens
+                budget.spent_money += Decimal(money)
 
     def close(self) -> None:
         if self._loop is not None:
@@ -95,37 +101,49 @@ class Scorer:
         if self._journal:
             self._journal.close()
 
+    def _count_used(self) -> None:
+        """What the run had asked for after its last checkpoint was paid for as well."""
+        for part in self.parts if self._journal else ():
+            budget, used = (
+                self._services.budgets.get(part.asks_judge),
+                self._journal and self._journal.used.get(part.name),
+            )
+            if budget and used:
+                budget.spent_tokens += used.tokens
+                budget.spent_money += Decimal(str(used.cost or 0))
+
     async def _score(self, items: Sequence[Item]) -> list[Composed]:
         groups: dict[str, list[Item]] = {}
         for item in items:
             groups.setdefault(item.place.rpartition("/")[0], []).append(item)
         async with asyncio.TaskGroup() as tasks:
-            scoring_groups = [
-                tasks.create_task(scoring.score(self._parts, group, self._services, self._pause, self._journal))
+            each = [
+                tasks.create_task(
+                    scoring.score(self.parts, group, self._services, self._pause, self._journal, self._expression)
+                )
                 for group in groups.values()
             ]
         by_place = {
             item.place: composed
-            for group, task in zip(groups.values(), scoring_groups, strict=True)
+            for group, task in zip(groups.values(), each, strict=True)
             for item, composed in zip(group, task.result(), strict=True)
         }
         return [by_place[item.place] for item in items]
 
     async def _pause(self, reason: str) -> None:
         self._news.put(reason)
-        await asyncio.sleep(self._again)
-        self._again = min(2 * self._again, LONGEST_WAIT_S)
+        wait, self._again = self._again, min(2 * self._again, LONGEST_WAIT_S)
+        await asyncio.sleep(wait)
 
     def _wait(self, scoring: "Future[list[Composed]]", watch: Watch) -> list[Composed]:
-        paused = False
+        paused, done = False, threading.Event()
+        scoring.add_done_callback(lambda _: done.set())
         try:
-            while not scoring.done():
+            while not done.wait(POLL_S):
                 watch.check()
-                reason = self._reason()
-                if reason and not paused:
+                if (reason := self._reason()) and not paused:
                     watch.paused(reason)
                     paused = True
-                with_limit(scoring, POLL_S)
         except BaseException:
             scoring.cancel()
             raise
@@ -149,25 +167,6 @@ class Scorer:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
 
-class RewardFunction:
-    """One response at a time, by parts that need to know nothing but its rubric."""
-
-    def __init__(self, components: Sequence[RewardPart], max_new_tokens: int) -> None:
-        self._scorer = Scorer(components, max_new_tokens)
-
-    def __call__(self, rubric: Rubric, result: SampleResult) -> Reward:
-        example = Example(key="response", prompt=(Message(role="user", content=""),))
-        item = Item("response/0", example, rubric, result.text, len(result.tokens), self._scorer.longest)
-        return self._scorer.score([item])[0]
-
-
-def with_limit(future: "Future[Any]", seconds: float) -> None:
-    """Waits for it, but no longer."""
-    done = threading.Event()
-    future.add_done_callback(lambda _: done.set())
-    done.wait(seconds)
-
-
 def _reward(parts: Sequence[RewardPart], item: Item, composed: Composed) -> Reward:
     shown = rubric_verdicts(parts, composed.parts)
     score = None
@@ -185,7 +184,7 @@ def _reward(parts: Sequence[RewardPart], item: Item, composed: Composed) -> Rewa
     )
 
 
-def _result(part: RewardPart, composed: Composed, displayed: Sequence[Any]) -> PartResult:
+def _result(part: RewardPart, composed: Composed, displayed: Sequence[Verdict]) -> PartResult:
     """`displayed` verdicts are told with the criteria; those of another part go with the part."""
     found = composed.parts[part.name]
     shown = found.shown

@@ -14,7 +14,7 @@ from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.pushing import Pusher
 from trainer.loops.stage import State, Tell
-from trainer.rollouts import RewardFunction, Trajectory
+from trainer.rollouts import RewardScorer, Trajectory
 
 from .conductor import Batch, Conductor
 from .fleet import Fleet
@@ -32,7 +32,7 @@ class AsyncCollector:
     kill of the whole run can be seen in its metrics.
     """
 
-    def __init__(self, parts: Parts, planner: Planner, reward: RewardFunction, fleet: Fleet, say: Say) -> None:
+    def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer, fleet: Fleet, say: Say) -> None:
         config, tokenizer = parts.config, parts.tokenizer
         self._parts, self._planner, self._config, self._say = parts, planner, config, say
         self._pusher = Pusher(config, parts.learner, parts.sampler)
@@ -42,7 +42,7 @@ class AsyncCollector:
 
         responses = Responses(config.rollout, config.runner.segment_tokens, planner.plans_of, decode)
         self._check_quotas()
-        self._conductor = Conductor(config, fleet, responses, parts.rubrics, self._log, planner.domain_of)
+        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, planner.domain_of)
         self._history: dict[int, Mapping[str, Tensor]] = {}
         """Trained parameters of the versions that a response may still have to be sampled with."""
         self._step = 0
@@ -67,7 +67,14 @@ class AsyncCollector:
     def collect(self, step: int, tell: Tell) -> Collected:
         note = tell.watch("sampling")
         asked = time.monotonic()
-        batch = self._conductor.batch(lambda: note(0, self._config.batch_size))
+        waited = _Waited(tell)
+
+        def check() -> None:
+            note(0, self._config.batch_size)
+            waited.look(self._conductor.waits)
+
+        batch = self._conductor.batch(check)
+        waited.look("")
         now = time.monotonic()
         elapsed, self._asked_at = now - self._asked_at, now
         return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | {"perf/wait_s": now - asked})
@@ -133,6 +140,20 @@ class AsyncCollector:
         """The step after which the newest weights that sample were pushed."""
         every = self._config.runner.push_every
         return self._step // every * every
+
+
+class _Waited:
+    """Tells that the run is paused while rewards are not to be had, and that it goes on."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell, self._paused = tell, False
+
+    def look(self, reason: str) -> None:
+        if reason and not self._paused:
+            self._tell.paused(reason)
+        elif self._paused and not reason:
+            self._tell.resumed()
+        self._paused = bool(reason)
 
 
 def async_metrics(batch: Batch) -> dict[str, float]:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainer.config import PolicyConfig
-from trainer.contracts import Rubric
 from trainer.inference.checksum import Weights, digest_of
 from trainer.loops.errors import RunFailed
-from trainer.rollouts import Trajectory
+from trainer.rollouts import Task, Trajectory, item_of
 from trainer.scheduling import (
     Decision,
     Drop,
@@ -35,7 +34,7 @@ from trainer.scheduling import (
     WorkerLost,
 )
 
-from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
+from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from .responses import Responses, saved
 from .work import Key, SampleJob, ScoreJob
 
@@ -100,11 +99,11 @@ class Conductor:
         config: PolicyConfig,
         fleet: Fleet,
         responses: Responses,
-        rubrics: Mapping[str, Rubric],
+        tasks: Mapping[str, Task],
         log: Log,
         domain_of: Callable[[int], str] = lambda number: "",
     ) -> None:
-        self._config, self._fleet, self._responses, self._rubrics = config, fleet, responses, rubrics
+        self._config, self._fleet, self._responses, self._tasks = config, fleet, responses, tasks
         self._log = log
         self._rules = rules_of(config)
         self._scheduler = Scheduler(self._rules, Source(domain_of))
@@ -119,6 +118,8 @@ class Conductor:
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
         self._failure: BaseException | None = None
+        self.waits = ""
+        """Why rewards are not to be had at present; read by the learner."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name="conductor", daemon=True)
         self._remember()
@@ -211,7 +212,10 @@ class Conductor:
             case SampleDone():
                 if self._jobs.pop(report.job.number, None):  # not that of a worker that was given up
                     self._sampled(report)
+            case ScoreWaits():
+                self.waits = report.reason
             case ScoreDone():
+                self.waits = ""
                 if self._scores.pop(report.job.number, None):
                     self._scored(report)
 
@@ -259,10 +263,16 @@ class Conductor:
     def _score(self, keys: list[Key]) -> None:
         if not keys:
             return
-        rubric = self._rubrics[self._responses.plan(keys[0].sample).example_key]
+        task, longest = (
+            self._tasks[self._responses.plan(keys[0].sample).example_key],
+            self._config.rollout.max_new_tokens,
+        )
         self._count += 1
-        results = tuple(self._responses.result(key) for key in keys)
-        job = self._scores[self._count] = ScoreJob(self._count, tuple(keys), rubric, results)
+        items = tuple(
+            item_of(f"train/{key.sample.group}/{key.sample.index}", task, self._responses.result(key), longest)
+            for key in keys
+        )
+        job = self._scores[self._count] = ScoreJob(self._count, tuple(keys), items)
         self._fleet.score(job)
 
     def _dispatch(self, worker: str, keys: list[Key], version: int) -> None:

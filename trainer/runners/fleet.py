@@ -25,6 +25,13 @@ class ScoreDone:
 
 
 @dataclass(frozen=True)
+class ScoreWaits:
+    """Somebody whom the rewards of a group must ask cannot be asked at present; the group is tried again and again."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
 class WorkerUp:
     worker: str
 
@@ -42,7 +49,7 @@ class Alive:
     worker: str
 
 
-Report = SampleDone | ScoreDone | WorkerUp | WorkerDown | Alive
+Report = SampleDone | ScoreDone | ScoreWaits | WorkerUp | WorkerDown | Alive
 
 
 class Fleet(Protocol):

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
+from trainer.config.rewards import RewardModelPart
 from trainer.loops.collecting import Collector, MakeCollector, SyncCollector
 from trainer.loops.data import prepare_prompts, read_examples
 from trainer.loops.errors import RunFailed
@@ -11,7 +12,7 @@ from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.policy import PolicyStage
 from trainer.loops.stage import Job
-from trainer.rollouts import RewardFunction
+from trainer.rollouts import RewardScorer, RewardSetup
 
 
 def make(job: Job) -> PolicyStage:
@@ -23,31 +24,44 @@ def make(job: Job) -> PolicyStage:
 
     model_dir = job.models["base"]
     tokenizer = load_tokenizer(model_dir)
-    prompts = prepare_prompts(rows, tokenizer, config.data.max_prompt_tokens, config.evaluation.max_examples)
+    prompts = prepare_prompts(rows, tokenizer, config)
     for line in prompts.left_out:
         job.monitor.log(line, level="warning")
     if not prompts.heldout and config.evaluation.max_examples:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner, updater, teacher = _learner(config, model_dir, _teacher_dir(job, tokenizer))
     sampler = build_sampler(config, model_dir, tokenizer)
+    rewards = RewardSetup(config, job.access, _reward_models(job))
     parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, model_dir, teacher, updater)
     job.monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; {learner.size:,} trained parameters"
     )
-    return PolicyStage(parts, collector_for(job))
+    return PolicyStage(parts, collector_for(job, rewards), rewards)
 
 
-def collector_for(job: Job) -> MakeCollector:
+def collector_for(job: Job, rewards: RewardSetup) -> MakeCollector:
     """`runner.kind`: sample while the learner waits, or in workers of their own."""
     if job.config.runner.kind == "sync":
         return SyncCollector
     from .collecting import AsyncCollector
     from .ray_fleet import RayFleet
 
-    def make(parts: Parts, planner: Planner, reward: RewardFunction) -> Collector:
-        return AsyncCollector(parts, planner, reward, RayFleet(job.config, job.models["base"]), job.monitor.log)
+    def make(parts: Parts, planner: Planner, scorer: RewardScorer) -> Collector:
+        return AsyncCollector(
+            parts, planner, scorer, RayFleet(job.config, job.models["base"], rewards), job.monitor.log
+        )
 
     return make
+
+
+def _reward_models(job: Job) -> dict[str, Path]:
+    """Folders by the name in the config: each stands under its path where there are several, else under its role."""
+    found = {}
+    for i, part in enumerate(job.config.rewards):
+        folder = job.models.get(f"rewards.{i}.model", job.models.get("reward"))
+        if isinstance(part, RewardModelPart) and folder is not None:
+            found[part.model] = folder
+    return found
 
 
 def _learner(config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> tuple[Any, Any, Any]:

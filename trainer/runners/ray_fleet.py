@@ -16,15 +16,16 @@ from trainer.config.memory import is_shortage
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost
 from trainer.loops.errors import RunFailed
-from trainer.rollouts import Reward
+from trainer.rollouts import Reward, RewardSetup
 
-from .fleet import Alive, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
-from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob
+from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
+from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob, Waits
 
 _START_S = (
     900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
 )
 _FAILED_STARTS = 5
+_ASK_AGAIN_S = 10.0
 _OBJECT_STORE_BYTES = 300_000_000
 
 
@@ -59,13 +60,13 @@ class RolloutActor:
 
 @ray.remote(max_restarts=0, max_task_retries=0)
 class RewardActor:
-    def __init__(self, worker: RewardWorker) -> None:
-        self._worker = worker
+    def __init__(self, setup: RewardSetup) -> None:
+        self._worker = RewardWorker(setup)
 
     def ready(self) -> int:
         return os.getpid()
 
-    def score(self, job: ScoreJob) -> tuple[Reward, ...]:
+    def score(self, job: ScoreJob) -> tuple[Reward, ...] | Waits:
         return self._worker.score(job)
 
 
@@ -98,6 +99,7 @@ class _Waiting:
     job: ScoreJob
     losses: int = 0
     reason: str = ""
+    not_before: float = 0.0
 
 
 @dataclass
@@ -106,6 +108,7 @@ class RayFleet:
 
     config: PolicyConfig
     model_dir: Path
+    rewards: RewardSetup
     _members: dict[str, _Member] = field(default_factory=dict)
     _calls: dict[Any, _Call] = field(default_factory=dict)
     _weights: dict[int, Any] = field(default_factory=dict)
@@ -177,8 +180,7 @@ class RayFleet:
                 options["runtime_env"] = {"py_executable": sys.executable}
             actor = RolloutActor.options(**options).remote(*arguments)
         else:
-            worker = RewardWorker(tuple(self.config.rewards), self.config.rollout.max_new_tokens)
-            actor = RewardActor.options(**options).remote(worker)
+            actor = RewardActor.options(**options).remote(self.rewards)
         member = self._members[name] = _Member(name, actor, time.monotonic())
         self._call("ready", member, actor.ready.remote())
 
@@ -205,6 +207,12 @@ class RayFleet:
             return
         excluded = f"its reward worker was lost {waiting.losses} times, the last time: {reason}"
         self._scored(waiting.job, tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys))
+
+    def _wait(self, waiting: _Waiting, reason: str) -> None:
+        """No loss of the worker's: the group is scored once those whom it asks can be asked."""
+        waiting.not_before = time.monotonic() + _ASK_AGAIN_S
+        self._queue.append(waiting)
+        self._reports.append(ScoreWaits(reason))
 
     # Calls and their results
 
@@ -238,7 +246,10 @@ class RayFleet:
                 self._reports.append(SampleDone(member.name, call.job, result))
             case "score":
                 member.scoring = None
-                self._scored(call.job, result)
+                if isinstance(result, Waits):
+                    self._wait(self._waiting[call.job.number], result.reason)
+                else:
+                    self._scored(call.job, result)
             case "pulse":
                 if result != member.progress or not member.busy:
                     self._reports.append(Alive(member.name))
@@ -268,7 +279,11 @@ class RayFleet:
             if not self._queue:
                 return
             if member.up and member.name.startswith("reward") and member.scoring is None:
-                job = member.scoring = self._queue.popleft().job
+                due = next((each for each in self._queue if each.not_before <= time.monotonic()), None)
+                if due is None:
+                    return
+                self._queue.remove(due)
+                job = member.scoring = due.job
                 self._call("score", member, member.actor.score.remote(job), job)
 
     def _feel_pulses(self) -> None:

@@ -1,14 +1,14 @@
 """What a worker does, wherever it runs: sample a group with given weights, score a group."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from trainer.config.rewards import RewardPart
-from trainer.contracts import Rubric
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
-from trainer.rollouts import Reward, RewardFunction
+from trainer.rewards import Item
+from trainer.rewards.access import AccessInvalid
+from trainer.rollouts import Reward, RewardScorer, RewardSetup
 from trainer.scheduling import SampleId
 
 
@@ -35,8 +35,13 @@ class ScoreJob:
 
     number: int
     keys: tuple[Key, ...]
-    rubric: Rubric
-    results: tuple[SampleResult, ...]
+    items: tuple[Item, ...]
+
+
+class Waits(NamedTuple):
+    """A group has no rewards yet, and why; it is to be handed out again later."""
+
+    reason: str
 
 
 class Sampled(NamedTuple):
@@ -68,22 +73,48 @@ class RolloutWorker:
         self.progress += 1
 
 
-@dataclass
 class RewardWorker:
-    components: Sequence[RewardPart]
-    max_new_tokens: int
-    scored: int = field(default=0, init=False)
+    """Scores groups, in whatever process; what the rewards ask is opened with the first group."""
 
-    def score(self, job: ScoreJob) -> tuple[Reward, ...]:
-        """A response whose reward cannot be computed has none, with the reason; never 0."""
-        function = RewardFunction(self.components, self.max_new_tokens)
-        rewards = tuple(self._one(function, job.rubric, result) for result in job.results)
+    def __init__(self, setup: RewardSetup) -> None:
+        self._setup = setup
+        self._scorer: RewardScorer | None = None
+        self.scored = 0
+
+    def score(self, job: ScoreJob) -> tuple[Reward, ...] | Waits:
+        """A response whose reward cannot be computed has none, with the reason; never 0. `Waits` where somebody who must be
+        asked cannot be asked at present."""
+        try:
+            self._scorer = self._scorer or self._setup.open()
+            rewards = tuple(self._scorer.score(job.items, _Impatient()))
+        except _Paused as paused:
+            return Waits(str(paused))
+        except AccessInvalid:
+            raise
+        except Exception as error:
+            rewards = tuple(
+                Reward(None, excluded=f"the reward failed: {type(error).__name__}: {error}") for _ in job.items
+            )
         self.scored += len(rewards)
         return rewards
 
-    @staticmethod
-    def _one(function: RewardFunction, rubric: Rubric, result: SampleResult) -> Reward:
-        try:
-            return function(rubric, result)
-        except Exception as error:
-            return Reward(None, excluded=f"the reward failed: {type(error).__name__}: {error}")
+    def close(self) -> None:
+        if self._scorer:
+            self._scorer.close()
+
+
+class _Paused(Exception):
+    pass
+
+
+class _Impatient:
+    """Whoever hands out work waits; a worker goes on with other groups."""
+
+    def check(self) -> None:
+        pass
+
+    def paused(self, reason: str) -> None:
+        raise _Paused(reason)
+
+    def resumed(self) -> None:
+        pass

@@ -7,6 +7,7 @@ from typing import Any
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.architectures import unsupported
 from trainer.config.recipe import ResolvedSlot
+from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
@@ -73,7 +74,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems += _data_problems(RECIPES[recipe], config, version)
     slots: list[FilledSlot] = []
     if config:
-        slots = [_slot(membership, slot, problems) for slot in RECIPES[recipe].filled(config)]
+        slots = [_slot(membership, config, slot, problems) for slot in RECIPES[recipe].filled(config)]
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
@@ -82,14 +83,25 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
     return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, slots)
 
 
-def _slot(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> FilledSlot:
+def _slot(membership: Membership, config: RecipeConfig, slot: ResolvedSlot, problems: list[FieldProblem]) -> FilledSlot:
     if slot.kind == "judge":
         judge = judging.version_named(membership.workspace_id, slot.name)
         if judge is None:
             reason = f"no judge version is called {slot.name!r}; name it with its version, such as 'Grader v2'"
             problems.append(FieldProblem(slot.path, reason))
+        elif why := _unfit(config, slot.path, judge):
+            problems.append(FieldProblem(slot.path, f"{slot.name!r} {why}"))
         return FilledSlot(slot.role, slot.path, judge=judge)
     return FilledSlot(slot.role, slot.path, model=_model(membership, slot, problems))
+
+
+def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
+    """Why the judge cannot do what the part of the reward at `path` asks of it; empty if it can."""
+    section, _, rest = path.partition(".")
+    place, _, _ = rest.partition(".")
+    if section != "rewards" or not place.isdigit():
+        return ""
+    return spec_problem(getattr(config, "rewards", [])[int(place)], judge.resolved)
 
 
 def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> RegisteredModel | None:
@@ -101,6 +113,8 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
         problems.append(FieldProblem(field, why))
     elif found.head != RegisteredModel.Head.LM and slot.role != "reward_model":
         problems.append(FieldProblem(field, f"{name!r} scores texts and cannot write any"))
+    elif found.head == RegisteredModel.Head.LM and slot.role == "reward_model":
+        problems.append(FieldProblem(field, f"{name!r} writes text; a reward needs a model that scores it"))
     elif gone := missing_folder(found):
         problems.append(FieldProblem(field, f"the files of {name!r} are gone: there is no folder {gone}"))
     return found
@@ -130,7 +144,7 @@ def _missing(choice: DatasetChoice) -> str:
 def _data_problems(recipe: Recipe, config: RecipeConfig | None, version: DatasetVersion) -> Iterator[FieldProblem]:
     counts = training.counted(version)
     wanted = config.evaluation.max_examples if config else 0
-    yield from fitting.problems(fitting.fit(recipe, counts), version, wanted)
+    yield from fitting.problems(fitting.fit(recipe, counts, config), version, wanted)
     if config:
         yield from config.data_problems(counts)
 

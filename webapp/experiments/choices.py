@@ -36,13 +36,15 @@ def newest_version(workspace_id: int) -> DatasetVersion | None:
 
 
 def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
-    """The newest version of the newest dataset that the recipe can train on; of the newest dataset where none is known to.
+    """The newest version of the newest dataset that the recipe can train on: as the recipe is by itself, else with some
+    choice of the person's; of the newest dataset where none is known to.
 
     Large versions that nobody has counted yet are not waited for.
     """
     newest = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
     rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])
-    budget = training.AT_ONCE
+    budget, second = training.AT_ONCE, None
+    plain = recipe.schema.model_validate({})
     for row in rows:
         if training.kept(row) is None:
             budget -= row.counts.get("examples", 0)
@@ -50,5 +52,7 @@ def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
                 continue
         counts = training.counted(row)
         if (found := fit(recipe, counts)).ok and found.held_out:
-            return row
-    return rows[0] if rows else None
+            if not any(plain.data_problems(counts)):
+                return row
+            second = second or row
+    return second or (rows[0] if rows else None)

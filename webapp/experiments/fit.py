@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainer.config import FieldProblem, Recipe
+from trainer.config import FieldProblem, Recipe, RecipeConfig
 from trainer.config.recipe import Need
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.training import Counts
@@ -54,10 +54,11 @@ class Fit:
         return bool(group) and any(getattr(each, split) for each in self.needs if each.need.either == group)
 
 
-def fit(recipe: Recipe, counts: Counts) -> Fit:
-    """How `counts`, those of a version, meet the recipe's needs."""
+def fit(recipe: Recipe, counts: Counts, config: RecipeConfig | None = None) -> Fit:
+    """How `counts`, those of a version, meet the needs of the recipe, or of a very config of it."""
     train, heldout = counts["train"], counts["heldout"]
-    return Fit(recipe, tuple(_counted(need, train, heldout) for need in recipe.needs))
+    needs = config.needs(recipe.needs) if config else recipe.needs
+    return Fit(recipe, tuple(_counted(need, train, heldout) for need in needs))
 
 
 def _counted(need: Need, train: dict[str, int], heldout: dict[str, int]) -> Counted:

@@ -9,6 +9,7 @@ from ninja import Router
 from ninja.security import HttpBearer
 from pydantic import ValidationError
 
+from trainer.config import stored
 from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, RunAssignment
 from webapp.core.nul import visible
 from webapp.core.openapi import sends
@@ -43,7 +44,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         run_id=run.id,
         name=str(run),
         recipe=run.recipe,
-        config=run.config,
+        config=stored(run.recipe, run.config),
         attempt=run.attempt,
         resume=run.attempt > 1 or run.start_step > 0,
         forked=run.start_step > 0,

@@ -48,8 +48,13 @@ def test_rubrics_are_told_by_who_can_decide_them():
         "rubrics": 1,
         "criteria": 1,
         "verified": 1,
+        "verifiable": 1,
     }
+    assert training_counts(example(rubric={"criteria": [open_]}))["judgeable"] == 1
+    pitfall = {"id": "c3", "text": "Is rude", "points": -1}
+    assert training_counts(example(rubric={"criteria": [sure, pitfall]}))["judgeable"] == 0, "nothing to earn there"
     found = training_counts(example(rubric={"criteria": [sure, open_]}))
+    assert (found["verifiable"], found["judgeable"]) == (1, 1)
     assert (found["verified"], found["unjudged"], found["unjudged_criteria"], found["criteria"]) == (0, 1, 1, 2)
 
 

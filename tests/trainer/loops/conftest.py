@@ -65,7 +65,7 @@ def make_loop(
 
     def make(config: PolicyConfig, run_dir: Path = tmp_path / "run", collector: Any = None) -> Session:
         tokenizer = load_tokenizer(tiny_dir)
-        prompts = prepare_prompts(examples, tokenizer, 512, 10)
+        prompts = prepare_prompts(examples, tokenizer, config)
         learner = Learner(load_model(tiny_dir), config)
         sampler = LocalSampler(load_model(tiny_dir), tokenizer)
         monitor = RunMonitor(Spool(run_dir / "events.jsonl"))

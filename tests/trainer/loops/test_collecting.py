@@ -21,8 +21,8 @@ def rewarded(session: Any, worth: Callable[[int, int], float | None]) -> None:
     collector = session.stage.collector
     sample = collector._sampled
 
-    def scored(plans: Any, tell: Any) -> Any:
-        found = sample(plans, tell)
+    def scored(step: int, plans: Any, tell: Any) -> Any:
+        found = sample(step, plans, tell)
         return [replace(t, reward=Reward(worth(t.plan.group, t.plan.index))) for t in found]
 
     collector._sampled = scored

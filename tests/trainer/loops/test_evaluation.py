@@ -1,15 +1,14 @@
 """What an evaluation says of the policy: which responses it draws, and how sure its mean is."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
-from trainer.contracts import Rubric
-from trainer.inference.sampling import SampleResult
 from trainer.loops.evaluation import Evaluation, evaluate
-from trainer.rollouts import Reward
+from trainer.rewards import Item
+from trainer.rollouts import Reward, Watch
 
 from .conftest import small_config
 
@@ -22,11 +21,16 @@ def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[in
     parts.prompts.heldout[2:] = []
     order = iter([scores[group, sample] for group in range(2) for sample in range(samples)])
 
-    def reward(rubric: Rubric, result: SampleResult) -> Reward:
-        score = next(order)
-        return Reward(total=score, score=score, clipped=score, excluded="" if score is not None else "no verdict")
+    class Scripted:
+        longest = 8
 
-    return evaluate(parts, reward, lambda done, total: None)
+        def score(self, items: Sequence[Item], watch: Watch | None = None) -> list[Reward]:
+            return [
+                Reward(total=score, score=score, clipped=score, excluded="" if score is not None else "no verdict")
+                for score, _ in zip(order, items, strict=True)
+            ]
+
+    return evaluate(parts, Scripted(), "eval/0")
 
 
 def test_every_prompt_gets_its_responses_each_with_its_own_draw(make_loop: Callable[..., Any]) -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -154,10 +155,10 @@ def test_a_stop_between_sampling_and_update_repeats_that_step_later(
     loop = make_loop(small_config(steps=3))
     weigh = loop.stage.advantages
 
-    def stop_once_sampled(trajectories: Any) -> Any:
+    def stop_once_sampled(trajectories: Any, greedy_B: Any) -> Any:
         if loop.step == step:
             loop.job.monitor.request_stop()
-        return weigh(trajectories)
+        return weigh(trajectories, greedy_B)
 
     loop.stage.advantages = stop_once_sampled
     with pytest.raises(StopRequested):
@@ -282,12 +283,12 @@ def test_examples_without_a_judge_for_them_are_excluded_and_counted(
     make_loop: Callable[..., Any], tmp_path: Path
 ) -> None:
     loop = make_loop(small_config(steps=1, evaluation={"every": 0}))
-    key, rubric = next(iter(loop.stage.parts.rubrics.items()))
-    for key, rubric in loop.stage.parts.rubrics.items():
-        first = rubric.criteria[0].model_copy(update={"verifier": None})
-        loop.stage.parts.rubrics[key] = rubric.model_copy(update={"criteria": (first, *rubric.criteria[1:])})
+    for key, task in loop.stage.parts.tasks.items():
+        first = task.rubric.criteria[0].model_copy(update={"verifier": None})
+        rubric = task.rubric.model_copy(update={"criteria": (first, *task.rubric.criteria[1:])})
+        loop.stage.parts.tasks[key] = replace(task, rubric=rubric)
     trajectories = sampled(loop)
-    assert {t.reward.excluded for t in trajectories} == {"rubric: no verdict for uses-e"}
+    assert {t.reward.excluded for t in trajectories} == {"rubric: no verdict for uses-e: no verifier; needs a judge"}
     values = metrics_of(tmp_path / "run")
     assert values[1, "rollout/excluded"] == 8.0
     assert (1, "reward/mean") not in values

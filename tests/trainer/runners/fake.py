@@ -11,8 +11,9 @@ from trainer.config import PolicyConfig
 from trainer.inference.checksum import Weights
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
-from trainer.runners.fleet import Alive, Report, SampleDone, ScoreDone, WorkerDown, WorkerUp
-from trainer.runners.work import RewardWorker, RolloutWorker, SampleJob, ScoreJob
+from trainer.rollouts import RewardSetup
+from trainer.runners.fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
+from trainer.runners.work import RewardWorker, RolloutWorker, SampleJob, ScoreJob, Waits
 
 
 class FakeFleet:
@@ -23,7 +24,7 @@ class FakeFleet:
     ) -> None:
         tokenizer = load_tokenizer(model_dir)
         self._sampler = RolloutWorker(LocalSampler(load_model(model_dir), tokenizer))
-        self._rewards = RewardWorker(tuple(config.rewards), config.rollout.max_new_tokens)
+        self._rewards = RewardWorker(RewardSetup(config))
         self._random, self._crashes, self._hangs = random.Random(seed), crashes, hangs  # noqa: S311
         self._weights: dict[int, Weights] = {}
         self._todo: list[Callable[[], Report | None]] = []
@@ -52,7 +53,7 @@ class FakeFleet:
             self._todo.append(lambda: self._sample(worker, job, weights))
 
     def score(self, job: ScoreJob) -> None:
-        self._todo.append(lambda: ScoreDone(job, self._rewards.score(job)))
+        self._todo.append(lambda: self._score(job))
 
     def poll(self, timeout_s: float) -> list[Report]:
         assert self._thread in (0, threading.get_ident()), "only one thread may call a fleet"
@@ -76,6 +77,13 @@ class FakeFleet:
         self._count += 1
         self._alive.add(name)
         self._todo.append(lambda: WorkerUp(name))
+
+    def _score(self, job: ScoreJob) -> Report:
+        scored = self._rewards.score(job)
+        if isinstance(scored, Waits):
+            self.score(job)
+            return ScoreWaits(scored.reason)
+        return ScoreDone(job, scored)
 
     def _sample(self, worker: str, job: SampleJob, weights: Weights) -> Report | None:
         if worker not in self._alive:

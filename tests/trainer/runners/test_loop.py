@@ -133,10 +133,10 @@ def test_a_stop_while_the_learner_waits_repeats_that_step_later(make_async: Make
     loop = make_async(async_config(AHEAD), tmp_path / "run")
     weigh = loop.stage.advantages
 
-    def stop_in_the_third_step(trajectories: Any) -> Any:
+    def stop_in_the_third_step(trajectories: Any, greedy_B: Any) -> Any:
         if loop.step == 2:
             loop.job.monitor.request_stop()
-        return weigh(trajectories)
+        return weigh(trajectories, greedy_B)
 
     loop.stage.advantages = stop_in_the_third_step
     with pytest.raises(StopRequested):

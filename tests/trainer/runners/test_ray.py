@@ -13,6 +13,7 @@ import torch
 
 from tests.trainer.loops.conftest import events_of, metrics_of
 from trainer.loops.session import Session
+from trainer.rollouts import RewardSetup
 
 from .conftest import async_config, from_fleet
 from .test_loop import learned, logs, trained_on
@@ -39,7 +40,7 @@ def make_on_ray(make_loop: Callable[..., Any], tiny_dir: Path) -> Callable[..., 
     from trainer.runners.ray_fleet import RayFleet
 
     def make(config: Any, run_dir: Path) -> Session:
-        return make_loop(config, run_dir, lambda job: from_fleet(RayFleet(config, tiny_dir), job))
+        return make_loop(config, run_dir, lambda job: from_fleet(RayFleet(config, tiny_dir, RewardSetup(config)), job))
 
     return make
 

@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 import torch
 
+from trainer.config import PolicyConfig
 from trainer.config.policy import Rollout
-from trainer.config.rewards import RubricPart
 from trainer.contracts import Example
 from trainer.inference.checksum import digest_of
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SampleResult
-from trainer.rollouts import PromptPlan, Reward
+from trainer.rewards import Item
+from trainer.rollouts import PromptPlan, Reward, RewardSetup
 from trainer.runners.responses import Responses, saved
 from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, ScoreJob
 from trainer.scheduling import SampleId, Span, Start
@@ -46,12 +47,11 @@ def test_a_reward_that_raises_is_missing_with_its_reason(
     def broken(*_: Any) -> Any:
         raise ZeroDivisionError("no words")
 
-    monkeypatch.setattr("trainer.runners.work.RewardFunction.__call__", broken)
-    result = SampleResult((1,), (0.0,), "text", "stop", 0)
-    rubric = examples[0].rubric
-    assert rubric is not None
-    worker = RewardWorker((RubricPart(),), 8)
-    (reward,) = worker.score(ScoreJob(1, (Key(SAMPLE, 1),), rubric, (result,)))
+    monkeypatch.setattr("trainer.rollouts.scoring.RewardScorer.score", broken)
+    item = Item("train/0/0", examples[0], examples[0].rubric, "text", 1, 8)
+    worker = RewardWorker(RewardSetup(PolicyConfig()))
+    reward = worker.score(ScoreJob(1, (Key(SAMPLE, 1),), (item,)))[0]
+    assert isinstance(reward, Reward)
     assert reward.total is None and reward.excluded == "the reward failed: ZeroDivisionError: no words"
 
 

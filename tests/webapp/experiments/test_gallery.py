@@ -33,7 +33,7 @@ def test_what_a_version_can_train_comes_first_with_its_counts(cast, as_researche
     shown = as_researcher.get("/runs/new", {"dataset": "Answers"}).content.decode()
     assert shown.index('id="recipe-sft"') < shown.index('id="recipe-policy"')
     assert "prompts with a reference answer to train on" in shown
-    assert "no prompts whose every criterion has a verifier" in shown
+    assert "prompts whose every criterion has a verifier" in shown and "prompts with a criterion for a judge" in shown
     assert f"recipe=sft&amp;dataset={version.dataset_id}:1" in shown
 
 

@@ -170,7 +170,10 @@ def test_rubrics_that_only_a_judge_could_score_are_refused_before_the_queue(laun
     with pytest.raises(ConfigInvalid) as caught:
         launch(dataset=checks.DatasetChoice(name="judged"))
     (problem,) = caught.value.problems
-    assert problem.path == "dataset" and "5 prompts with a criterion that has no verifier left out" in problem.message
+    assert problem.path == "data.unjudged" and problem.message.startswith("5 criteria of 5 prompts have no verifier")
+    for choice in ("drop_criteria", "drop_prompts"):
+        with pytest.raises(ConfigInvalid, match="no training prompt is left"):
+            launch(dataset=checks.DatasetChoice(name="judged"), config={"data": {"unjudged": choice}})
     assert not Run.objects.exists()
 
 

@@ -1,0 +1,29 @@
+"""A chat server beside a test that waits: it answers from a thread of its own."""
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from benchmarks.chatserver import ChatServer
+
+
+@contextmanager
+def chat_server(**options: Any) -> Iterator[ChatServer]:
+    """Its attributes may be changed while it runs."""
+    server = ChatServer(**options)
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+
+    def carry_out(work: Any) -> None:
+        asyncio.run_coroutine_threadsafe(work, loop).result(10)
+
+    carry_out(server.__aenter__())
+    try:
+        yield server
+    finally:
+        carry_out(server.__aexit__())
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(5)

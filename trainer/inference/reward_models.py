@@ -1,0 +1,110 @@
+"""A trained reward model at work: one number for a conversation that ends with a response."""
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from trainer.contracts import Message
+
+from .attention import use_grouped_attention
+from .models import ModelInvalid, best_device, load_scalar, load_tokenizer
+from .prefix import PrefixTree
+from .turns import TurnsUnfit, encode_conversation
+
+AT_ONCE = 4096
+"""Tokens of one pass: attention over a tree is quadratic in them."""
+
+
+class ScalarPass(nn.Module):
+    """From texts as tokens to their scores [B], shared prefixes once: the answers to one prompt share it."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, texts: Sequence[Sequence[int]]) -> Tensor:
+        tree = PrefixTree.of(texts).to(self.model.device)
+        hidden_ND = self.model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
+        last_B = torch.stack([path[-1] for path in tree.paths])
+        score_B: Tensor = self.model.score(hidden_ND[last_B])[:, 0]
+        return score_B.to(torch.promote_types(score_B.dtype, torch.float32))
+
+
+def up_to_padding(tokens: Sequence[int], padding: int | None) -> tuple[int, ...]:
+    """A text up to where its score is read: transformers goes by the last token that is not padding, whatever it says."""
+    end = len(tokens)
+    while end > 1 and tokens[end - 1] == padding:
+        end -= 1
+    return tuple(tokens[:end])
+
+
+class RewardModel:
+    """The model of a folder that stock `AutoModelForSequenceClassification` loads with one label, with its own tokenizer.
+
+    Raises ModelInvalid where the folder holds no such model, or one whose head was never trained.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.key = str(folder)
+        self._tokenizer = load_tokenizer(folder)
+        model = load_scalar(folder)
+        if not _has_head(folder):
+            raise ModelInvalid(f"{folder}: a language model without a head that scores; name a reward model")
+        use_grouped_attention(model)
+        self._padding = model.config.pad_token_id
+        self._turn = asyncio.Lock()
+        self._longest = int(model.config.max_position_embeddings)
+        self._pass = ScalarPass(model.eval().requires_grad_(False).to(best_device()))
+
+    async def score(self, conversations: Sequence[Sequence[tuple[str, str]]], max_tokens: int) -> list[float | str]:
+        """In a thread, so that judges can be asked meanwhile; one pass after the other, what the texts share computed once."""
+        texts = [self._encoded(conversation, min(max_tokens, self._longest)) for conversation in conversations]
+        known = [text for text in texts if not isinstance(text, str)]
+        scores: list[float] = []
+        async with self._turn:
+            for together in _packs(known):
+                scores += await asyncio.to_thread(self._scored, together)
+        given = iter(scores)
+        return [text if isinstance(text, str) else next(given) for text in texts]
+
+    @torch.inference_mode()
+    def _scored(self, texts: Sequence[tuple[int, ...]]) -> list[float]:
+        found: list[float] = self._pass(texts).cpu().tolist()
+        return found
+
+    def _encoded(self, conversation: Sequence[tuple[str, str]], most: int) -> tuple[int, ...] | str:
+        """The tokens, or why there is no score."""
+        messages = [Message.model_validate({"role": role, "content": content}) for role, content in conversation]
+        try:
+            tokens = up_to_padding(encode_conversation(self._tokenizer, messages), self._padding)
+        except TurnsUnfit as error:
+            return str(error)
+        return tokens if len(tokens) <= most else f"{len(tokens)} tokens; the reward model reads {most}"
+
+
+def _has_head(folder: Path) -> bool:
+    """Whether a score head stands among the weights: `load_scalar` would draw a fresh one."""
+    from safetensors import safe_open
+
+    for file in sorted(folder.glob("*.safetensors")):
+        with safe_open(file, "pt") as weights:
+            if any(name.startswith("score.") for name in weights.keys()):  # noqa: SIM118 - a file, not a mapping
+                return True
+    return False
+
+
+def _packs(texts: Sequence[tuple[int, ...]]) -> list[list[tuple[int, ...]]]:
+    """In their order, cut where the tokens of a pass would become too many."""
+    packs: list[list[tuple[int, ...]]] = []
+    size = 0
+    for text in texts:
+        if not packs or size + len(text) > AT_ONCE:
+            packs.append([])
+            size = 0
+        packs[-1].append(text)
+        size += len(text)
+    return packs

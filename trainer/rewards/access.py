@@ -1,0 +1,186 @@
+"""How a run reaches whom its rewards ask, as plain data: made by the command line or the server, opened where rewards are."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from pathlib import Path
+from typing import Any
+
+from trainer.config.errors import ConfigInvalid, FieldProblem
+from trainer.config.rewards import HttpPart, PythonPart, RewardModelPart, RewardPart
+from trainer.judges.budget import Budget
+from trainer.judges.chat import Prices, Target
+from trainer.judges.local import LocalTarget, wording
+from trainer.judges.spec import BaseSpec, digest, resolve
+
+from . import functions
+from .functions import Function
+from .http_service import HttpService
+from .judges import EngineJudge, Store
+from .parts import Judge, Scalar, Services, spec_problem
+
+LOCAL_JUDGE = (sys.executable, "-m", "trainer", "judge-local")
+
+
+class AccessInvalid(ValueError):
+    """What the rewards name is not there, or cannot do what is asked of it; the message says what and where."""
+
+
+@dataclass(frozen=True)
+class JudgeAccess:
+    """A judge version: what it asks, the digest that its verdicts are keyed by, and who answers.
+
+    `store`, if given, is asked before anybody is called.
+    """
+
+    spec: BaseSpec
+    key: str
+    target: Target | LocalTarget
+    store: Store | None = None
+
+    def open(self, budget: Budget | None) -> Judge:
+        return EngineJudge(self.spec, self.key, self.target, budget, self.store)
+
+
+@dataclass(frozen=True)
+class Access:
+    """Judges and reward services by the names that the config uses. Holds keys: it is never written to disk."""
+
+    judges: Mapping[str, JudgeAccess] = field(default_factory=dict)
+    endpoints: Mapping[str, Target] = field(default_factory=dict)
+
+    def problems(self, parts: Sequence[RewardPart]) -> Iterator[FieldProblem]:
+        """What the parts ask for and cannot have, at its field."""
+        for i, part in enumerate(parts):
+            if name := part.asks_judge:
+                known = self.judges.get(name)
+                why = f"no judge {name!r} was given to the run" if known is None else spec_problem(part, known.spec)
+                if why:
+                    yield FieldProblem(f"rewards.{i}.judge", why if known is None else f"{name!r} {why}")
+            if isinstance(part, HttpPart) and part.endpoint not in self.endpoints:
+                yield FieldProblem(f"rewards.{i}.endpoint", f"no service {part.endpoint!r} was given to the run")
+            if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
+                yield FieldProblem(f"rewards.{i}.entry", why)
+
+    def open(self, parts: Sequence[RewardPart], models: Mapping[str, Scalar]) -> Services:
+        """Everybody whom the parts ask; nothing is connected to yet. Raises AccessInvalid with every problem."""
+        found = list(self.problems(parts))
+        found += [
+            FieldProblem(f"rewards.{i}.model", f"no folder of the reward model {part.model!r} was given to the run")
+            for i, part in enumerate(parts)
+            if isinstance(part, RewardModelPart) and part.model not in models
+        ]
+        if found:
+            raise AccessInvalid("; ".join(f"{problem.path}: {problem.message}" for problem in found))
+        budgets = {part.asks_judge: budget for part in parts if (budget := _budget(part))}
+        asked = {part.asks_judge for part in parts} - {""}
+        return Services(
+            judges={name: self.judges[name].open(budgets.get(name)) for name in asked},
+            models=models,
+            endpoints={p.endpoint: HttpService(self.endpoints[p.endpoint]) for p in parts if isinstance(p, HttpPart)},
+            functions={p.entry: Function(p.entry) for p in parts if isinstance(p, PythonPart)},
+            budgets=budgets,
+        )
+
+
+def _budget(part: RewardPart) -> Budget | None:
+    tokens, money = getattr(part, "budget_tokens", None), getattr(part, "budget_money", None)
+    return None if tokens is None and money is None else Budget(tokens, None if money is None else Decimal(str(money)))
+
+
+def read(path: Path) -> Access:
+    """The access that a file describes, for runs without a server. Raises AccessInvalid, naming the entry.
+
+    `{"judges": {name: {"spec": {..}, "endpoint": {..}} or {"spec": {..}, "model": directory}}, "services": {name: {..}}}`.
+    An endpoint has `url`, `model`, and if wanted `key_env`, `concurrency`, `requests_per_minute`, `timeout_s`, `retries`,
+    `supports_schema`, `price_prompt`, `price_completion`; a service has `url`, `secret_env` and those limits. Keys and
+    secrets stay in the environment: the file names their variables.
+    """
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise AccessInvalid(f"{path}: {os.strerror(error.errno or 0)}") from error
+    except ValueError as error:
+        raise AccessInvalid(f"{path}: not JSON: {error}") from error
+    try:
+        _only(raw, {"judges", "services"}, "the file")
+        judges = {name: _judge(name, entry) for name, entry in raw.get("judges", {}).items()}
+        services = {
+            name: _target(entry, f"services.{name}", {"url"}, "secret_env")
+            for name, entry in raw.get("services", {}).items()
+        }
+    except AccessInvalid as error:
+        raise AccessInvalid(f"{path}: {error}") from error
+    return Access(judges, services)
+
+
+def _judge(name: str, entry: Any) -> JudgeAccess:
+    where = f"judges.{name}"
+    _only(entry, {"spec", "endpoint", "model"}, where)
+    try:
+        spec = resolve(entry.get("spec") or {})
+    except ConfigInvalid as error:
+        raise AccessInvalid("; ".join(f"{where}.spec.{p.path}: {p.message}" for p in error.problems)) from error
+    if ("endpoint" in entry) == ("model" in entry):
+        raise AccessInvalid(f"{where}: give either an endpoint or the directory of a model")
+    if "model" in entry:
+        target: Target | LocalTarget = LocalTarget(
+            LOCAL_JUDGE, os.getcwd(), str(entry["model"]), yes_no=spec.kind == "criterion", wording=wording(spec)
+        )
+        asked = str(entry["model"])
+    else:
+        target = _target(entry["endpoint"], f"{where}.endpoint", {"url", "model"}, "key_env")
+        asked = f"{target.url} {target.model}"
+    return JudgeAccess(spec, digest(spec, asked), target)
+
+
+_LIMITS: dict[str, type | tuple[type, ...]] = {
+    "concurrency": int,
+    "requests_per_minute": int,
+    "timeout_s": (int, float),
+    "retries": int,
+    "supports_schema": bool,
+}
+
+
+def _target(entry: Any, where: str, needed: set[str], secret: str) -> Target:
+    _only(entry, needed | {secret, *_LIMITS, "price_prompt", "price_completion"}, where)
+    for key in needed:
+        if not isinstance(entry.get(key), str) or not entry[key]:
+            raise AccessInvalid(f"{where}.{key}: is missing")
+    limits = {key: entry[key] for key in _LIMITS if key in entry}
+    for key, value in limits.items():
+        wanted = _LIMITS[key]
+        negative = isinstance(value, int | float) and value < 0
+        if not isinstance(value, wanted) or isinstance(value, bool) != (wanted is bool) or negative:
+            raise AccessInvalid(f"{where}.{key}: {value!r} cannot be used")
+    variable = entry.get(secret)
+    if variable is not None and variable not in os.environ:
+        raise AccessInvalid(f"{where}.{secret}: the variable {variable} is not set")
+    return Target(
+        entry["url"],
+        entry.get("model", ""),
+        os.environ[variable] if variable is not None else None,
+        prices=_prices(entry, where),
+        **limits,
+    )
+
+
+def _prices(entry: Mapping[str, Any], where: str) -> Prices | None:
+    if "price_prompt" not in entry and "price_completion" not in entry:
+        return None
+    try:
+        prompt, completion = (Decimal(str(entry[key])) for key in ("price_prompt", "price_completion"))
+    except (KeyError, InvalidOperation):
+        raise AccessInvalid(f"{where}: price_prompt and price_completion are two numbers per million tokens") from None
+    return Prices(prompt, completion)
+
+
+def _only(entry: Any, known: set[str], where: str) -> None:
+    if not isinstance(entry, dict):
+        raise AccessInvalid(f"{where}: must be an object")
+    if unknown := sorted(entry.keys() - known):
+        raise AccessInvalid(f"{where}: unknown key {unknown[0]!r}; there are {', '.join(sorted(known))}")

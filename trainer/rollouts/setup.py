@@ -1,0 +1,37 @@
+"""What makes the rewards of a run, wherever they are computed: in its own process or in workers of their own."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from trainer.config import PolicyConfig
+from trainer.config.rewards import RewardModelPart
+from trainer.rewards.access import Access
+from trainer.rewards.journal import Journal
+from trainer.rewards.parts import Scalar
+
+from .scoring import RewardScorer
+
+
+@dataclass(frozen=True)
+class RewardSetup:
+    """Plain data, so that it can be sent to a worker. `folders` are those of reward models, by the names in the config."""
+
+    config: PolicyConfig
+    access: Access = field(default_factory=Access)
+    folders: Mapping[str, Path] = field(default_factory=dict)
+
+    def open(self, journal: Path | None = None) -> RewardScorer:
+        """Loads reward models; whom else the rewards ask is connected to when they do. `journal`: where values are kept.
+
+        Raises AccessInvalid or ModelInvalid where something that the config names cannot be had.
+        """
+        parts = self.config.rewards
+        scalars: dict[str, Scalar] = {}
+        for part in parts:
+            if isinstance(part, RewardModelPart) and part.model in self.folders and part.model not in scalars:
+                from trainer.inference.reward_models import RewardModel  # torch, where it is needed
+
+                scalars[part.model] = RewardModel(self.folders[part.model])
+        services = self.access.open(parts, scalars)
+        return RewardScorer(self.config, services, Journal(journal) if journal else None)
