@@ -6,7 +6,7 @@ from playwright.sync_api import expect
 from tests.cast import browser
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference, ranking, rubric
 from webapp.annotation.models import Comment, Resolution
-from webapp.annotation.services import standing
+from webapp.annotation.services import publish, standing
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -178,3 +178,18 @@ def test_a_key_that_is_taken_is_refused(open_page, as_owner):
     }"""
     assert "taken" in page.evaluate(refused, "g") and "taken" in page.evaluate(refused, "[")
     assert "taken" in page.evaluate(refused, "g d") and page.evaluate(refused, "q") == ""
+
+
+def test_what_was_published_stays_inside_its_card(open_page, cast):
+    made = make_project(cast, n=2)
+    for task in made.tasks.all():
+        for member in annotators(cast, made):
+            answer(task, member, preference(2))
+    standing.bring_up_to_date(made)
+    publish.publish(cast.researcher, made, publish.Choice(what="answers", minimum=0.9))
+    page = open_page(browser(cast.researcher))
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        page.goto(f"/projects/{made.pk}/answers")
+        expect(page.get_by_text("kept").first).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), width

@@ -1,5 +1,6 @@
 """Health, and the pages people see when something is in the way."""
 
+import re
 import sys
 from pathlib import Path
 
@@ -36,7 +37,8 @@ def version(request: HttpRequest) -> HttpResponse:
     """What runs here, whether the database fits it, and what each version changed."""
     file = Path(settings.BASE_DIR) / "CHANGELOG.md"
     changes = file.read_text().partition("\n## ") if file.exists() else ("", "", "")
-    context = {"version": VERSION, "schema": schema.state(), "changes": "".join(changes[1:])}
+    told = re.sub(r"\n +(?=\S)", " ", "".join(changes[1:]))  # the file's lines are cut for editors, not for readers
+    context = {"version": VERSION, "schema": schema.state(), "changes": told}
     return render(request, "version.html", context)
 
 

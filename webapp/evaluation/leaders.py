@@ -133,7 +133,9 @@ def _common(entries: list[Measured]) -> tuple[str, int | None]:
 def _why(entry: dict[str, Any], count: int | None) -> str:
     if not entry.get("items"):
         return "not known on which items"
-    return f"measured on {entry['item_count']:,} other items than the {count or 0:,} of most rows"
+    if entry["item_count"] == count:
+        return f"measured on {count:,} items that are not those of most rows"
+    return f"measured on {entry['item_count']:,} items, most rows on {count or 0:,}"
 
 
 def _score(entry: dict[str, Any]) -> float:

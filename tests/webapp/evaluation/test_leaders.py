@@ -97,9 +97,17 @@ def test_what_was_measured_on_other_items_has_no_place(cast, measured, as_resear
     made = measured(lines("a", all_right), lines("b", {**all_right, "p0": WRONG}), lines("lucky", few))
     assert places(cast, made) == [("a", 1, False), ("b", 2, False), ("lucky", None, False)]
     told = ApiClient(cast.reviewer).get(f"/leaderboards/{made.benchmark}-both").json()["rows"][-1]
-    assert told["unlike"] == "measured on 2 other items than the 6 of most rows" and told["place"] is None
+    assert told["unlike"] == "measured on 2 items, most rows on 6" and told["place"] is None
     page = as_researcher.get(f"/leaderboards/{made.benchmark}-both").content.decode()
-    assert 'class="unlike"' in page and "Measured on 2 other items" in page
+    assert 'class="unlike"' in page and "Measured on 2 items, most rows on 6" in page
+
+
+def test_as_many_but_other_items_are_unlike_too(cast, measured):
+    six = dict.fromkeys(PAIRS, RIGHT)
+    other = dict.fromkeys([*PAIRS[1:], "p9"], RIGHT)
+    made = measured(lines("a", six), lines("b", six), lines("other", other))
+    row = leaders.board(cast.workspace.pk, f"{made.benchmark}-both").rows[-1]
+    assert (row.name, row.place, row.unlike) == ("other", None, "measured on 6 items that are not those of most rows")
 
 
 def test_the_page_says_how_all_were_asked_and_leads_to_the_others(cast, measured, as_researcher):
