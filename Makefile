@@ -67,7 +67,7 @@ test-stack: setup  ## Run the tests of the real services and of Ray
 	$(PYTEST) -m stack --durations=8 $(call MARKED,stack,-r)
 
 test-fast: SELECT := not stack and not browser and not slow
-test-fast: test-trainer test-web  ## Run what needs neither a browser nor services nor long: three minutes on two processors
+test-fast: test-trainer test-web  ## Run what needs neither a browser nor services and is not marked slow
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
 
