@@ -11,6 +11,7 @@ import torch
 from trainer.config.policy_objective import CHOICES
 from trainer.inference.models import load_model
 from trainer.loops.learner import Teacher
+from trainer.loops.session import StepTell
 from trainer.loops.update import Updater
 from trainer.objectives import REGISTRY
 
@@ -141,7 +142,8 @@ def test_remax_subtracts_what_the_greedy_response_is_worth(make_loop: Callable[.
 
     loop.stage.parts.sampler.sample = remember
     trajectories = sampled(loop)
-    advantages_B = loop.stage.advantages(trajectories)
+    greedy_B = loop.stage._greedy(trajectories, 1, StepTell(loop, 1))
+    advantages_B = loop.stage.advantages(trajectories, greedy_B)
     drawn, greedy = asked
     assert [r.temperature for r in greedy] == [0.0, 0.0]
     assert [r.prompt_tokens for r in greedy] == [trajectories[0].plan.prompt_tokens, trajectories[4].plan.prompt_tokens]

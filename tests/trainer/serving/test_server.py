@@ -173,7 +173,13 @@ def test_a_model_that_cannot_be_loaded_is_told_to_who_asked(path, tmp_path):
     assert failed and not path.exists()
 
 
-def test_an_idle_server_yields_its_place_and_a_busy_one_does_not(server, path):
+def test_an_idle_server_yields_its_place_and_a_busy_one_does_not(server, path, monkeypatch):
+    def endless(model, ask, caller):
+        while True:  # a model of two layers is through its tokens before anybody can ask
+            caller.tell("token", text="x")
+            yield
+
+    monkeypatch.setattr(Model, "answer", endless)
     busy = lines(send(path, messages=[{"role": "user", "content": "x"}], max_new_tokens=1500))
     while next(busy)["event"] != "token":
         pass

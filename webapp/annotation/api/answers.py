@@ -119,7 +119,7 @@ class PublishedList(Schema):
 
 
 class PublishedCaseOut(Schema):
-    """`whose`: `annotator-3@project-1`, `majority@project-1` or the like, or `imported:RATER`. `answers`: of people of this
+    """`whose`: `annotator-3@project-1`, `majority@project-1` or the like, or `imported:` and a name. `answers`: of people of this
     project, that it stands for."""
 
     example: str

@@ -85,19 +85,21 @@ def run(context: Context) -> Outcome:
             *blocks.confidence(by_judge),
             *blocks.spending(blocks.verdict_ids(by_judge), context),
         ],
-        entries=[
-            r.Entry(
-                judge,
-                blocks.accuracy(measured[judge].accuracy_net, judge),
-                rows[0].version,
-                rows[0].judge,
-                protocols[judge],
-                **r.measured_on((each.case.group, each.case.pair, each.orders) for each in rows),
-            )
-            for judge, rows in by_judge.items()
-        ],
+        entries=[_entry(judge, rows, measured[judge], protocols[judge]) for judge, rows in by_judge.items()],
     )
     return Outcome(found, [*(_case(each, named) for rows in by_judge.values() for each in rows), *left])
+
+
+def _entry(judge: str, rows: list[Audited], measured: Audit, protocol: str) -> r.Entry:
+    """The judge's line on a leaderboard."""
+    return r.Entry(
+        judge,
+        blocks.accuracy(measured.accuracy_net, judge),
+        rows[0].version,
+        rows[0].judge,
+        protocol,
+        **r.measured_on((each.case.group, each.case.pair, each.orders) for each in rows),
+    )
 
 
 def _best(measured: dict[str, Audit], judges: list[str]) -> str:
