@@ -181,6 +181,26 @@ class IngestReply(Record):
     command: Literal["continue", "stop", "abandon"] = "continue"
 
 
+class JudgeGrant(Record):
+    """How a run asks a judge that its config names: a chat endpoint, or the directory `local` of a model of the machine.
+
+    It holds no secret: a run is not given the key of an endpoint, so judges whose endpoint needs one are refused.
+    """
+
+    spec: dict[str, object]
+    key: str
+    local: str = ""
+    url: str = ""
+    model: str = ""
+    concurrency: int = 8
+    requests_per_minute: int | None = None
+    timeout_s: float = 120.0
+    retries: int = 3
+    supports_schema: bool = False
+    tokens_field: str = "max_tokens"
+    prices: tuple[str, str] | None = None
+
+
 class RunAssignment(Record):
     """What a starting job asks the server for: GET of the ingest endpoint with the run token.
 
@@ -197,6 +217,7 @@ class RunAssignment(Record):
     forked: bool = False
     last_seq: int
     models: dict[str, ModelSource]
+    judges: dict[str, JudgeGrant] = Field(default_factory=dict)
     run_dir: str
     examples_url: str
     examples_digest: str

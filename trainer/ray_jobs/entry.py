@@ -17,6 +17,7 @@ from trainer.contracts.example import version_digest
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
+from trainer.rewards.access import AccessInvalid, granted
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
@@ -74,13 +75,14 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
         models = {
             role: whole_directory(source, run_dir / "merged" / role) for role, source in assignment.models.items()
         }
-    except (ConfigInvalid, JobError, ModelInvalid, OSError) as error:
+        access = granted(assignment.judges)
+    except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, OSError) as error:
         monitor.state("failed", str(error))
         return False
     from trainer.loops.run import run_recipe
     from trainer.loops.stage import Job
 
-    job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor, assignment.forked)
+    job = Job(RECIPES[assignment.recipe], config, examples, models, run_dir, monitor, assignment.forked, access)
     return run_recipe(job, assignment.resume)
 
 

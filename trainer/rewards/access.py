@@ -11,6 +11,7 @@ from typing import Any
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from trainer.config.rewards import HttpPart, PythonPart, RewardModelPart, RewardPart
+from trainer.contracts import JudgeGrant
 from trainer.judges.budget import Budget
 from trainer.judges.chat import Prices, Target
 from trainer.judges.local import LocalTarget, wording
@@ -91,6 +92,40 @@ def _budget(part: RewardPart) -> Budget | None:
     return None if tokens is None and money is None else Budget(tokens, None if money is None else Decimal(str(money)))
 
 
+def granted(grants: Mapping[str, JudgeGrant]) -> Access:
+    """What the server lets a run ask. Raises AccessInvalid for a spec that this version of the program does not know."""
+    return Access({name: _granted(name, grant) for name, grant in grants.items()})
+
+
+def _granted(name: str, grant: JudgeGrant) -> JudgeAccess:
+    try:
+        spec = resolve(dict(grant.spec))
+    except ConfigInvalid as error:
+        raise AccessInvalid(f"judge {name!r}: {error}") from error
+    prices = Prices(Decimal(grant.prices[0]), Decimal(grant.prices[1])) if grant.prices else None
+    if grant.local:
+        return JudgeAccess(spec, grant.key, _local(spec, grant.local, prices))
+    target = Target(
+        grant.url,
+        grant.model,
+        None,
+        grant.concurrency,
+        grant.requests_per_minute,
+        grant.timeout_s,
+        grant.retries,
+        grant.supports_schema,
+        prices,
+        grant.tokens_field,
+    )
+    return JudgeAccess(spec, grant.key, target)
+
+
+def _local(spec: BaseSpec, folder: str, prices: Prices | None = None) -> LocalTarget:
+    """A criterion judge needs one forward pass per criterion: the probability of yes is its answer."""
+    yes_no = spec.kind == "criterion"
+    return LocalTarget(LOCAL_JUDGE, os.getcwd(), folder, yes_no=yes_no, wording=wording(spec), prices=prices)
+
+
 def read(path: Path) -> Access:
     """The access that a file describes, for runs without a server. Raises AccessInvalid, naming the entry.
 
@@ -127,9 +162,7 @@ def _judge(name: str, entry: Any) -> JudgeAccess:
     if ("endpoint" in entry) == ("model" in entry):
         raise AccessInvalid(f"{where}: give either an endpoint or the directory of a model")
     if "model" in entry:
-        target: Target | LocalTarget = LocalTarget(
-            LOCAL_JUDGE, os.getcwd(), str(entry["model"]), yes_no=spec.kind == "criterion", wording=wording(spec)
-        )
+        target: Target | LocalTarget = _local(spec, str(entry["model"]))
         asked = str(entry["model"])
     else:
         target = _target(entry["endpoint"], f"{where}.endpoint", {"url", "model"}, "key_env")

@@ -7,19 +7,22 @@ from typing import Any
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
 from trainer.config.architectures import unsupported
 from trainer.config.recipe import ResolvedSlot
+from trainer.config.rewards import HttpPart, PythonPart
+from trainer.rewards import functions
 from trainer.rewards.parts import spec_problem
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
 from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
-from webapp.inference.models import RegisteredModel
+from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.queries import missing_folder
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
 from . import fit as fitting
 from .commands import NO_VLLM, sampler_is_missing
+from .grants import NO_KEYS, NO_RECORDED
 from .models import Run
 
 MAX_NAME = 120
@@ -75,6 +78,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
     slots: list[FilledSlot] = []
     if config:
         slots = [_slot(membership, config, slot, problems) for slot in RECIPES[recipe].filled(config)]
+        problems += _own_problems(config)
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
@@ -101,7 +105,23 @@ def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
     place, _, _ = rest.partition(".")
     if section != "rewards" or not place.isdigit():
         return ""
+    if judge.endpoint.kind == Endpoint.Kind.RECORDED:
+        return NO_RECORDED
+    if judge.endpoint.secret:
+        return NO_KEYS
     return spec_problem(getattr(config, "rewards", [])[int(place)], judge.resolved)
+
+
+def _own_problems(config: RecipeConfig) -> Iterator[FieldProblem]:
+    """Rewards of a user's own that a run of this server cannot have."""
+    for i, part in enumerate(getattr(config, "rewards", [])):
+        if isinstance(part, HttpPart):
+            yield FieldProblem(
+                f"rewards.{i}.endpoint",
+                "runs from these pages cannot post to a service yet; the command line can (--judges)",
+            )
+        if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
+            yield FieldProblem(f"rewards.{i}.entry", why)
 
 
 def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> RegisteredModel | None:

@@ -16,7 +16,7 @@ from webapp.core.openapi import sends
 from webapp.core.problems import Problem
 from webapp.inference.queries import source
 
-from . import events, queries, tokens
+from . import events, grants, queries, tokens
 from .models import Run
 
 LINES_PER_READ = 500
@@ -50,6 +50,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         forked=run.start_step > 0,
         last_seq=run.last_seq,
         models={role: source(model) for role, model in models.items()},
+        judges=grants.judges(run),
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         examples_digest=run.dataset_version.digest,

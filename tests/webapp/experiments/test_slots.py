@@ -8,7 +8,9 @@ from django.db.migrations.executor import MigrationExecutor
 
 from trainer.config import RECIPES, ConfigInvalid
 from trainer.config.recipe import Slot
+from trainer.judges.spec import resolve as resolve_spec
 from webapp.core.problems import Conflict
+from webapp.core.sealed import seal
 from webapp.experiments.models import Run, RunSlot
 from webapp.inference import services as registry
 from webapp.inference.models import Endpoint, RegisteredModel
@@ -96,3 +98,53 @@ def test_an_upgrade_keeps_the_models_of_runs_that_were_there(launch, model, teac
     MigrationExecutor(connection).migrate(after)
     found = Run.objects.get(pk=run.pk).slots.order_by("id").values_list("role", "path", "model")
     assert list(found) == [("base", "model.name", model.id), ("teacher", "objective.teacher", teacher.id)]
+
+
+JUDGED = {"steps": 2, "scaffold": None, "rewards": [{"kind": "rubric", "judge": "Grader v1 of us v2"}]}
+
+
+@pytest.fixture
+def grader(judge) -> JudgeVersion:
+    JudgeVersion.objects.filter(pk=judge.pk).update(spec=resolve_spec({"kind": "criterion"}).model_dump(mode="json"))
+    judge.refresh_from_db()
+    return judge
+
+
+def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
+    run = launch(config=JUDGED)
+    (slot,) = run.slots.filter(role="judge")
+    assert (slot.path, slot.judge) == ("rewards.0.judge", grader)
+    told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()["judges"]["Grader v1 of us v2"]
+    assert (told["url"], told["key"]) == ("https://x", grader.digest)
+    grader.refresh_from_db()
+    assert grader.first_used_at, "from now on it stays what it is"
+    Run.objects.filter(pk=run.pk).update(state="finished")
+    assert Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json().get("judges", {}) == {}
+
+
+def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
+    run = launch(config=JUDGED)
+    Endpoint.objects.filter(pk=grader.endpoint_id).update(secret=seal("sk-of-the-endpoint"))
+    with pytest.raises(ConfigInvalid, match="asks an endpoint with a key, which a run is not given"):
+        launch(config=JUDGED)
+    answer = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}")
+    assert answer.status_code == 409 and "sk-of-the-endpoint" not in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    ("part", "path", "why"),
+    [
+        ({"kind": "rubric", "judge": "Nobody v1"}, "rewards.0.judge", "no judge version is called 'Nobody v1'"),
+        (
+            {"kind": "judge", "judge": "Grader v1 of us v2", "protocol": "pointwise"},
+            "rewards.0.judge",
+            "this needs 'pointwise'",
+        ),
+        ({"kind": "http", "endpoint": "mine"}, "rewards.0.endpoint", "cannot post to a service yet"),
+        ({"kind": "python", "entry": "mine"}, "rewards.0.entry", "not allowed here"),
+    ],
+)
+def test_whom_a_reward_cannot_ask_is_said_before_the_queue(launch, grader, part, path, why):
+    with pytest.raises(ConfigInvalid) as caught:
+        launch(config={"steps": 2, "scaffold": None, "rewards": [{"kind": "rubric", "name": "all"}, part][1:]})
+    assert [(p.path, why in p.message) for p in caught.value.problems if p.path == path] == [(path, True)]

@@ -1,7 +1,7 @@
 """All writes to judges, verdicts and trials, one module per concern."""
 
-from .calls import Counts, judge_calls
-from .judges import archive, create_judge, fix_examples, new_version, rename, restore
+from .calls import Counts, asked, judge_calls
+from .judges import archive, begin_use, create_judge, fix_examples, new_version, rename, restore
 from .recorded import Kept, keep_recorded
 from .store import store
 from .suggesting import ask_judge
@@ -12,6 +12,8 @@ __all__ = [
     "Kept",
     "archive",
     "ask_judge",
+    "asked",
+    "begin_use",
     "create_judge",
     "fix_examples",
     "judge_calls",
