@@ -60,7 +60,7 @@ def take(page: Page, link: str) -> None:
     page.goto(f"{address.scheme}://{address.netloc}/runs/{run['id']}")
     page.locator("#connection[data-state=live]").wait_for(state="attached")
     page.locator("#charts:not([aria-busy])").wait_for()
-    page.locator("#chart-reward canvas").wait_for()
+    page.locator("#chart-reward-mean canvas").wait_for()
     page.evaluate(SETTLED)
     PICTURE.parent.mkdir(parents=True, exist_ok=True)
     page.screenshot(path=PICTURE)

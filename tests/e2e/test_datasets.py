@@ -30,7 +30,10 @@ def test_a_file_is_shown_before_it_has_a_name_then_imported_and_read_page_by_pag
     expect(shown).to_have_count(50)
     page.get_by_text("Load more").click()
     expect(shown).to_have_count(70)
-    page.get_by_role("link", name="Train on it").click()
+    page.locator("summary", has_text="Train on it").click()
+    offer = page.locator(".train-menu").get_by_role("link", name="Reward model")
+    expect(offer).to_contain_text("pairs")
+    offer.click()
     expect(page.locator("#f-dataset option:checked")).to_contain_text("Questions")
 
 

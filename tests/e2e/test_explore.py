@@ -1,6 +1,7 @@
 """From a bar of a histogram to a file: explore, filter, derive, export, in a browser and by keyboard."""
 
 import json
+import zipfile
 
 import pytest
 from playwright.sync_api import expect
@@ -68,7 +69,9 @@ def test_a_bar_narrows_a_version_is_derived_and_exported(open_page, as_researche
     page.get_by_role("link", name="Export", exact=True).click()
     with page.expect_download() as download:
         page.get_by_role("link", name="TRL preference as JSONL").click()
-    rows = [json.loads(line) for line in download.value.path().read_text().splitlines()]
+    with zipfile.ZipFile(download.value.path()) as archive:  # a file for each side of the split
+        files = [archive.read(name).decode() for name in archive.namelist() if name.endswith(".jsonl")]
+    rows = [json.loads(line) for file in files for line in file.splitlines()]
     assert len(rows) == 18 and rows[0]["prompt"][0]["content"]
 
 
