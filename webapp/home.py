@@ -87,7 +87,7 @@ def _learn(membership: Membership) -> list[NextStep]:
         NextStep(
             icon="scale",
             title=f"Train a reward model on {answers:,} answers",
-            text=f"Publishes what people chose in “{project}” and starts a run on it. Takes a few minutes.",
+            text=f"Publishes what people chose in “{project}” and starts a run on it.",
             href=_at("train_on_answers", project.pk),
             does=True,
         )

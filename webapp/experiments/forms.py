@@ -87,6 +87,11 @@ class RunForm:
         return form
 
     @property
+    def title(self) -> str:
+        """Of the recipe: what the run does, and what its experiment is called where nobody names one."""
+        return RECIPES[self.recipe].title
+
+    @property
     def tree(self) -> Tree:
         return Tree(RECIPES[self.recipe].schema.model_json_schema())
 
