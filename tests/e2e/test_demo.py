@@ -55,6 +55,8 @@ def launch(page: Page, dataset: str, model: str, numbers: Iterable[tuple[str, in
     """Fills in the form of a new run and launches it; the run's id."""
     page.goto("/experiments")
     page.get_by_role("link", name=re.compile("New run|Set up the first run")).first.click()
+    card = page.locator("#recipe-policy")
+    card.get_by_role("link", name=re.compile("Set up")).click()
     version = page.locator("#f-dataset option", has_text=dataset).first.get_attribute("value")
     change(page, "f-dataset", lambda field: field.select_option(version))
     change(page, "f-model-name", lambda field: field.select_option(model))
