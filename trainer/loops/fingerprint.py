@@ -29,7 +29,7 @@ def fingerprint(job: Job) -> dict[str, Any]:
     return {
         "recipe": job.recipe.name,
         "config": job.config.model_dump(mode="json"),
-        "models": {role: folder_digest(path) for role, path in sorted(job.models.items())},
+        "models": {role: sampled_digest(path) for role, path in sorted(job.models.items())},
         "data": _file_digest(job.examples),
         "code": code_digest(),
     }
@@ -61,7 +61,7 @@ def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def folder_digest(folder: Path) -> str:
+def sampled_digest(folder: Path) -> str:
     """SHA-256 over names and sizes of a model's files and over the first and last megabyte of each: weights of many
     gigabytes need not be read whole to be told apart."""
     whole = hashlib.sha256()

@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from .fingerprint import folder_digest
+from .fingerprint import sampled_digest
 from .learner import Learner, Sequence_
 
 Progress = Callable[[int, int], None]
@@ -27,7 +27,7 @@ class Reference:
     def __init__(self, learner: Learner, base: Path, run_dir: Path, dtype: str, sequences: Sequence[Sequence_]) -> None:
         self._learner, self._base, self._sequences = learner, base, list(dict.fromkeys(sequences))
         self._place = {sequence: place for place, sequence in enumerate(self._sequences)}
-        whole = hashlib.sha256(f"{folder_digest(base)} {dtype}".encode())
+        whole = hashlib.sha256(f"{sampled_digest(base)} {dtype}".encode())
         for prompt, response in self._sequences:
             whole.update(f"{list(prompt)}{list(response)}\n".encode())
         self._file = run_dir / f"reference-{whole.hexdigest()[:16]}.safetensors"
