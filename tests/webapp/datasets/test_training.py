@@ -20,7 +20,7 @@ def again(version) -> DatasetVersion:
 
 def test_counts_are_by_split_and_kept(version):
     found = training.known(version)
-    assert found["train"] == {"criteria": 3, "examples": 3, "rubrics": 3, "verified": 3}
+    assert found["train"] == {"criteria": 3, "examples": 3, "rubrics": 3, "verifiable": 3, "verified": 3}
     assert found["heldout"]["examples"] == 2
     fresh = again(version)
     with CaptureQueriesContext(connection) as queries:
