@@ -1,9 +1,10 @@
 """The URL map. Each app names its own pages; the API and the websockets hang beside them."""
 
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from webapp import reference
 from webapp.api import api
+from webapp.core.nowhere import Nowhere
 from webapp.experiments import consumers
 from webapp.home import home
 from webapp.search import search
@@ -23,7 +24,7 @@ urlpatterns = [
     path("", include("webapp.evaluation.urls")),
     path("", include("webapp.experiments.urls")),
 ]
-websocket_urlpatterns = consumers.websocket_urlpatterns
+websocket_urlpatterns = [*consumers.websocket_urlpatterns, re_path("", Nowhere.as_asgi())]
 
 handler400 = "webapp.core.views.bad_request"
 handler403 = "webapp.core.views.forbidden"

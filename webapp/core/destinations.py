@@ -15,6 +15,8 @@ import httpx
 LONGEST = 2000
 HOST = re.compile(r"[a-z0-9._:-]+")  # ASCII by now: other alphabets are written as xn--
 NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are the IPv4 address that is really meant
+# not public either, though not every release of Python's tables says so: site-local IPv6 (RFC 3879), IETF protocol assignments
+CLOSED = (IPv6Network("fec0::/10"), IPv4Network("192.0.0.0/24"))
 Address = IPv4Address | IPv6Address
 
 
@@ -68,7 +70,12 @@ class Fence:
         meant = _meant(ip_address(address))
         if any(meant in network for network in self.networks):
             return ""
-        if not meant.is_global or meant.is_multicast or meant.is_reserved:
+        if (
+            not meant.is_global
+            or meant.is_multicast
+            or meant.is_reserved
+            or any(meant in network for network in CLOSED)
+        ):
             return f"{meant} is not public. Whoever runs Touchstone can open its network with {self.setting}"
         return "" if scheme == "https" else "must begin with https://: what is sent is nobody else's to read"
 

@@ -1,10 +1,15 @@
 """Run tokens: what a training process proves itself with. Each attempt of a run has its own."""
 
+from datetime import timedelta
+
+from django.utils import timezone
 from django.utils.crypto import constant_time_compare, salted_hmac
 
 from webapp.accounts.models import hash_secret
 
 from .models import Run
+
+GRACE = timedelta(hours=1)
 
 
 def run_token(run: Run) -> str:
@@ -22,5 +27,10 @@ def digest(run: Run) -> str:
 
 
 def fits(token: str, run: Run) -> bool:
-    """Whether `token` belongs to the run's present attempt. Takes the same time wherever the first difference is."""
+    """Whether `token` belongs to the run's present attempt. Takes the same time wherever the first difference is.
+
+    It opens nothing any more `GRACE` after the run's end: until then a process sends what it has not sent yet.
+    """
+    if run.ended_at is not None and timezone.now() - run.ended_at > GRACE:
+        return False
     return bool(run.token_digest) and constant_time_compare(hash_secret(token), run.token_digest)

@@ -25,6 +25,17 @@ def short_dir(var: Path) -> Path:
     return path
 
 
+def close_to_others(var: Path) -> None:
+    """What this process and its children write from now on is its user's alone, and so is `var`: uploads, answers, keys, logs.
+
+    Root's folders can be passed through, not listed: the embedded Postgres runs as another user and has its own inside.
+    """
+    as_root = os.geteuid() == 0
+    os.umask(0o066 if as_root else 0o077)
+    var.mkdir(parents=True, exist_ok=True)
+    var.chmod(0o711 if as_root else 0o700)
+
+
 def socket_path(var: Path, name: str) -> Path:
     """`var/run/<name>`, or a short path where that is too long for a socket."""
     path = var / "run" / name

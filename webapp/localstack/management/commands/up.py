@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandParser
 from webapp.core.addresses import public_url
 from webapp.localstack import lock, stack
 from webapp.localstack.board import Board
+from webapp.localstack.places import close_to_others
 from webapp.localstack.processes import adopt_orphans
 from webapp.localstack.supervisor import Supervisor
 
@@ -26,6 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--no-demo", action="store_true", help="neither load the demo nor start its run")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        close_to_others(settings.VAR)
         try:
             held = lock.take(settings.VAR)
         except lock.AlreadyRunning as running:

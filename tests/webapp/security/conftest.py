@@ -1,0 +1,13 @@
+"""The run and the project that these tests try the doors of."""
+
+import pytest
+
+from tests.webapp.annotation.conftest import make_version as pairs
+from tests.webapp.experiments.conftest import launch, model, run, version  # noqa: F401 - fixtures
+from webapp.annotation.services import projects
+
+
+@pytest.fixture
+def project(cast):
+    made = projects.create(cast.researcher, name="Colours", kind="pairwise", dataset=pairs(cast.owner))
+    return projects.set_state(cast.researcher, made, "open")
