@@ -286,6 +286,10 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
 ]
 AXES_VERBOSE = False
+AXES_DISABLE_ACCESS_LOG = (
+    True  # it would keep the addresses of sign-in links, which are keys; the audit log tells of sign-ins
+)
+AXES_SENSITIVE_PARAMETERS = ["next"]  # may lead to an invitation, whose address is a key
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = 0.25  # hours
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]  # one person's typos do not lock out a shared address
@@ -305,8 +309,18 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "webapp.core.middleware.RequestIdFilter"}},
+    "filters": {
+        "request_id": {"()": "webapp.core.middleware.RequestIdFilter"},
+        "refusals": {"()": "webapp.core.logs.Refusals"},
+        "no_secrets": {"()": "webapp.core.logs.NoSecrets"},
+    },
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line", "filters": ["request_id"]}},
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["request_id", "refusals", "no_secrets"],
+        }
+    },
     "root": {"handlers": ["console"], "level": ENV.log_level},
 }

@@ -7,6 +7,7 @@ from ninja import Router, Schema, Status
 
 from webapp.core.addresses import public_url
 from webapp.core.paging import Limit, page
+from webapp.core.problems import Problem
 
 from . import access, queries, services
 from .models import Membership, Role
@@ -75,6 +76,7 @@ class InviteOut(Schema):
 class TokenIn(Schema):
     name: str
     scope: str = "write"
+    days: int | None = services.TOKEN_DAYS  # until then it opens something; null: until it is revoked
 
 
 class TokenOut(Schema):
@@ -84,6 +86,7 @@ class TokenOut(Schema):
     prefix: str
     created_at: datetime
     last_used_at: datetime | None
+    expires_at: datetime | None
 
 
 class TokenCreated(TokenOut):
@@ -151,7 +154,10 @@ def tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -
 
 @router.post("/tokens", response={201: TokenCreated}, summary="Make a token; its secret is shown only now")
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[object]:
-    token, secret = services.create_token(access.require(request), payload.name, payload.scope)
+    membership = access.require(request)
+    if getattr(request, "api_token", None):
+        raise Problem("A token cannot make tokens: sign in and make it on the page.", code="token_by_token", status=403)
+    token, secret = services.create_token(membership, payload.name, payload.scope, payload.days)
     shown = TokenOut.model_validate(token, from_attributes=True).model_dump()
     return Status(201, {**shown, "secret": secret})
 

@@ -1,7 +1,9 @@
 """How the API knows who asks: a bearer token, or the session of a signed-in browser with its CSRF token."""
 
 from django.conf import settings
+from django.db.models import Q
 from django.http import HttpRequest
+from django.utils import timezone
 from ninja.security import APIKeyCookie, HttpBearer
 
 from webapp.core.limits import seconds_to_wait
@@ -36,6 +38,7 @@ class TokenAuth(HttpBearer):
     def authenticate(self, request: HttpRequest, token: str) -> Membership | None:
         row = (
             ApiToken.objects.filter(digest=hash_secret(token), revoked_at=None, user__is_active=True)
+            .filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
             .select_related("user", "workspace")
             .first()
         )

@@ -4,6 +4,9 @@ from django import forms
 from django.contrib.auth import password_validation
 
 from .models import ApiToken, Role, User
+from .services import TOKEN_DAYS
+
+LASTS = [("30", "30 days"), (str(TOKEN_DAYS), f"{TOKEN_DAYS} days"), ("365", "a year"), ("0", "until revoked")]
 
 
 class SignInForm(forms.Form):
@@ -41,6 +44,10 @@ class PasswordForm(forms.Form):
 class TokenForm(forms.Form):
     name = forms.CharField(max_length=80, widget=forms.TextInput(attrs={"placeholder": "nightly import"}))
     scope = forms.ChoiceField(choices=ApiToken.Scope.choices, initial=ApiToken.Scope.WRITE)
+    lasts = forms.ChoiceField(choices=LASTS, initial=str(TOKEN_DAYS))
+
+    def days(self) -> int | None:
+        return int(self.cleaned_data["lasts"]) or None
 
 
 class InviteForm(forms.Form):

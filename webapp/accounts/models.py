@@ -38,6 +38,8 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
     date_joined = models.DateTimeField(auto_now_add=True)
+    is_administrator = models.BooleanField(default=False)  # of the installation; see `manage.py admin`
+    may_create_workspaces = models.BooleanField(default=False)  # administrators may in any case
 
     USERNAME_FIELD = "email"
     objects = UserManager()
@@ -75,6 +77,20 @@ class Membership(models.Model):
         return RANK[Role(self.role)] >= RANK[role]
 
 
+class Removal(models.Model):
+    """Somebody was removed from a workspace: links that open to anybody do not open to them until an owner asks them in."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="removals")
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="removals")
+    removed_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["workspace", "user"], name="one_removal_per_workspace")]
+
+    def __str__(self) -> str:
+        return f"{self.user} was removed from {self.workspace}"
+
+
 def hash_secret(secret: str) -> str:
     """Tokens carry 256 random bits, so a plain hash is enough: there is nothing to guess."""
     return sha256(secret.encode()).hexdigest()
@@ -96,6 +112,7 @@ class ApiToken(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(null=True, blank=True)  # None: until it is revoked
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.name})"

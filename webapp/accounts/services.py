@@ -4,16 +4,19 @@ import secrets
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.text import slugify
 
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 
-from .models import ApiToken, Invite, Membership, Role, SignInLink, User, Workspace, hash_secret
+from .models import ApiToken, Invite, Membership, Removal, Role, SignInLink, User, Workspace, hash_secret
 
 LINK_LIFETIME = timedelta(hours=12)
 INVITE_LIFETIME = timedelta(days=7)
+TOKEN_DAYS = 90  # where nobody says otherwise
+LONGEST_TOKEN_DAYS = 3650
 
 
 def get_or_create_user(email: str, name: str = "") -> User:
@@ -21,11 +24,39 @@ def get_or_create_user(email: str, name: str = "") -> User:
     return User.objects.filter(email=email.strip().lower()).first() or User.objects.create_user(email, name=name)
 
 
+def may_create_workspaces(user: User) -> bool:
+    return user.is_administrator or user.may_create_workspaces
+
+
+def with_rights() -> QuerySet[User]:
+    """Who may do something in the whole installation, by address."""
+    return User.objects.filter(Q(is_administrator=True) | Q(may_create_workspaces=True)).order_by("email")
+
+
+def allow_workspaces(user: User, allowed: bool) -> None:
+    User.objects.filter(pk=user.pk).update(may_create_workspaces=allowed)
+
+
+@transaction.atomic
+def make_administrator(user: User, yes: bool) -> None:
+    """An installation keeps at least one administrator: raises Conflict for the last one."""
+    # locks the rows: two who take the right from each other would each see the other keep it
+    rows = User.objects.select_for_update().filter(is_administrator=True, is_active=True)
+    if not yes and list(rows.values_list("pk", flat=True)) == [user.pk]:
+        raise Conflict("An installation needs an administrator. Make somebody else one first.")
+    User.objects.filter(pk=user.pk).update(is_administrator=yes)
+
+
 @transaction.atomic
 def create_workspace(name: str, owner: User) -> Membership:
-    """A new workspace with `owner` as its first member."""
+    """A new workspace with `owner` as its first member; the first one of an installation makes its administrator.
+
+    The caller has checked that `owner` may: see `may_create_workspaces`.
+    """
     if not name.strip():
         raise Invalid("A workspace needs a name.", {"name": "must not be empty"})
+    if not Workspace.objects.exists():
+        User.objects.filter(pk=owner.pk).update(is_administrator=True)
     base = slugify(name)[:40] or "workspace"
     slug = base
     while Workspace.objects.filter(slug=slug).exists():
@@ -37,10 +68,17 @@ def create_workspace(name: str, owner: User) -> Membership:
 
 
 @transaction.atomic
-def create_token(membership: Membership, name: str, scope: str = ApiToken.Scope.WRITE) -> tuple[ApiToken, str]:
-    """A new key to the membership's workspace and its secret, which cannot be read again."""
+def create_token(
+    membership: Membership, name: str, scope: str = ApiToken.Scope.WRITE, days: int | None = TOKEN_DAYS
+) -> tuple[ApiToken, str]:
+    """A new key to the membership's workspace and its secret, which cannot be read again.
+
+    It opens nothing after so many `days`; None: until somebody revokes it.
+    """
     if scope not in ApiToken.Scope.values:
         raise Invalid("Unknown scope.", {"scope": "must be read or write"})
+    if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
+        raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
     if not 0 < len(name.strip()) <= 80:
         raise Invalid("A token needs a name.", {"name": "must have 1 to 80 characters"})
     secret = ApiToken.new_secret()
@@ -51,8 +89,9 @@ def create_token(membership: Membership, name: str, scope: str = ApiToken.Scope.
         scope=scope,
         prefix=secret[:9],
         digest=hash_secret(secret),
+        expires_at=None if days is None else timezone.now() + timedelta(days=days),
     )
-    audit.record(membership, membership.user, "token.created", token, name=token.name, scope=scope)
+    audit.record(membership, membership.user, "token.created", token, name=token.name, scope=scope, days=days)
     return token, secret
 
 
@@ -118,6 +157,7 @@ def accept_invite(row: Invite, user: User) -> Membership:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
     if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used.")
+    Removal.objects.filter(workspace=row.workspace, user=user).delete()  # an owner has asked them in again
     return enter(row.workspace, user, row.role)
 
 
@@ -125,8 +165,10 @@ def accept_invite(row: Invite, user: User) -> Membership:
 def enter(workspace: Workspace, user: User, role: str) -> Membership:
     """Makes `user` a member with `role`; whoever is one already keeps the role they have.
 
-    The caller has checked an invitation: this function asks for none.
+    The caller has checked an invitation: this function asks for none. Raises Conflict where `user` was removed.
     """
+    if Removal.objects.filter(workspace=workspace, user=user).exists():
+        raise Conflict("You were removed from this workspace. Ask one of its owners for an invitation.", code="removed")
     membership, created = Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": role})
     if created:
         audit.record(workspace, user, "member.joined", membership, role=membership.role)
@@ -169,11 +211,13 @@ def change_role(membership: Membership, other: Membership, role: str) -> None:
 
 @transaction.atomic
 def remove_member(membership: Membership, other: Membership) -> None:
-    """Ends a membership and revokes the keys that came with it."""
+    """Ends a membership, revokes the keys that came with it, and closes the links by which the person could come back."""
     _keep_an_owner(other)
     ApiToken.objects.filter(workspace=other.workspace, user=other.user, revoked_at=None).update(
         revoked_at=timezone.now()
     )
+    Invite.objects.filter(workspace=other.workspace, email=other.user.email, accepted_at=None).delete()
+    Removal.objects.get_or_create(workspace=other.workspace, user=other.user)
     audit.record(membership, membership.user, "member.removed", other, email=other.user.email)
     other.delete()
 
@@ -190,9 +234,12 @@ def _keep_an_owner(leaving: Membership) -> None:
 
 
 def set_password(user: User, password: str) -> None:
-    """The caller has checked who asks and how good the password is. Signs out every other browser."""
-    user.set_password(password)
-    user.save(update_fields=["password"])
+    """The caller has checked who asks and how good the password is. Signs out every other browser, and spends every
+    sign-in link: whoever else holds one does not come in by it."""
+    with transaction.atomic():
+        user.set_password(password)
+        user.save(update_fields=["password"])
+        SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
 
 
 def set_theme(user: User, theme: str) -> None:

@@ -6,6 +6,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -129,12 +130,16 @@ def switch_workspace(request: HttpRequest, workspace_id: int) -> HttpResponse:
 def workspaces(request: HttpRequest) -> HttpResponse:
     """The workspaces one belongs to, and a form for another: also where people without any begin."""
     user = cast(User, request.user)
+    allowed = services.may_create_workspaces(user)
     form = WorkspaceForm(request.POST or None)
+    if request.method == "POST" and not allowed:
+        raise PermissionDenied("Only administrators, and whom they allow it, make workspaces here.")
     if form.is_valid():
         membership = services.create_workspace(form.cleaned_data["name"], user)
         request.session[SESSION_KEY] = membership.workspace_id
         return redirect(settings.LOGIN_REDIRECT_URL)
-    return render(request, "accounts/workspaces.html", {"form": form, "memberships": queries.my_memberships(user)})
+    context = {"form": form if allowed else None, "memberships": queries.my_memberships(user)}
+    return render(request, "accounts/workspaces.html", context)
 
 
 @sensitive_post_parameters("current", "new")
@@ -171,7 +176,9 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
     form = TokenForm(request.POST or None)
     secret = None
     if form.is_valid():
-        _, secret = services.create_token(membership, form.cleaned_data["name"], form.cleaned_data["scope"])
+        _, secret = services.create_token(
+            membership, form.cleaned_data["name"], form.cleaned_data["scope"], form.days()
+        )
         form = TokenForm()
     context: dict[str, object] = {"form": form, "tokens": queries.my_tokens(membership), "secret": secret}
     if secret:

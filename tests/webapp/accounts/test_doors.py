@@ -167,7 +167,7 @@ def test_switching_is_only_to_ones_own_workspaces(as_owner, cast):
 
 
 def test_a_tokens_secret_is_shown_once(as_owner):
-    page = as_owner.post("/settings/tokens", {"name": "nightly", "scope": "read"}).content.decode()
+    page = as_owner.post("/settings/tokens", {"name": "nightly", "scope": "read", "lasts": "30"}).content.decode()
     secret = re.search(r"ts_[\w-]{40,}", page)[0]
     assert secret not in as_owner.get("/settings/tokens").content.decode()
     answer = Client(headers={"authorization": f"Bearer {secret}"}).get("/api/v1/me")

@@ -6,6 +6,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.accounts import services
 from webapp.accounts.models import ApiToken, Membership
+from webapp.core.problems import Invalid
 
 
 class Command(BaseCommand):
@@ -16,11 +17,16 @@ class Command(BaseCommand):
         parser.add_argument("--workspace", help="slug; needed only by people in several")
         parser.add_argument("--scope", choices=ApiToken.Scope.values, default=ApiToken.Scope.WRITE.value)
         parser.add_argument("--name", default="command line")
+        parser.add_argument(
+            "--days", type=int, default=services.TOKEN_DAYS, help="until it ends; 0: until it is revoked"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        _, secret = services.create_token(
-            _membership(options["email"], options["workspace"]), options["name"], options["scope"]
-        )
+        membership = _membership(options["email"], options["workspace"])
+        try:
+            _, secret = services.create_token(membership, options["name"], options["scope"], options["days"] or None)
+        except Invalid as problem:
+            raise CommandError(f"{problem.message} {problem.fields}") from problem
         self.stdout.write(secret)
 
 

@@ -1,0 +1,34 @@
+"""`manage.py admin EMAIL`: makes somebody an administrator of the installation, or lets them make workspaces."""
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.accounts import services
+from webapp.accounts.models import User
+from webapp.core.problems import Conflict
+
+
+class Command(BaseCommand):
+    help = "Say who administers this installation and who may make workspaces; without EMAIL, list them"
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("email", nargs="?")
+        parser.add_argument("--workspaces", action="store_true", help="only the right to make workspaces")
+        parser.add_argument("--revoke", action="store_true", help="take the right away")
+
+    def handle(self, *args: Any, email: str | None, workspaces: bool, revoke: bool, **options: Any) -> None:
+        if email is None:
+            for user in services.with_rights():
+                self.stdout.write(f"{user.email}\t{'administrator' if user.is_administrator else 'makes workspaces'}")
+            return
+        user = User.objects.filter(email=email.strip().lower()).first()
+        if user is None:
+            raise CommandError(f"There is no account {email}.")
+        try:
+            if workspaces:
+                services.allow_workspaces(user, not revoke)
+            else:
+                services.make_administrator(user, not revoke)
+        except Conflict as problem:
+            raise CommandError(problem.message) from problem

@@ -1,0 +1,32 @@
+"""What the log leaves out: keys that stand in addresses, and how a request came to be refused."""
+
+import logging
+import re
+
+IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join)/[A-Za-z0-9_~.%-]+")
+
+
+def hidden(text: str) -> str:
+    """`text` without the keys: "/invite/..." instead of "/invite/Xb3"."""
+    return IN_ADDRESS.sub(r"/\1/...", text)
+
+
+class NoSecrets(logging.Filter):
+    """Takes the keys out of the message and out of the arguments that it is made of."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage()
+        if (clean := hidden(text)) != text:
+            record.msg, record.args = clean, ()
+        if record.exc_info and not record.exc_text:
+            record.exc_text = hidden(logging.Formatter().formatException(record.exc_info))
+        return True
+
+
+class Refusals(logging.Filter):
+    """A refused request is one line: where in the code it was refused is known, and strangers could flood the log with it."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno < logging.ERROR and record.name.startswith("django.request"):
+            record.exc_info = record.exc_text = None
+        return True
