@@ -1,6 +1,6 @@
 """What a designer would see at once, asked of a page."""
 
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 
 # What is hidden beyond a box that is lower than the letters is ink, of which no measure of the page tells.
 LOW_LINES = """() => [...document.querySelectorAll("body *")].filter((node) => {
@@ -15,3 +15,12 @@ def faults(page: Page) -> list[str]:
     """Letters without their tails, and a page wider than its window."""
     wide = page.evaluate("document.documentElement.scrollWidth > innerWidth")
     return page.evaluate(LOW_LINES) + ["the page scrolls sideways"] * wide
+
+
+def unfold(page: Page, field: str) -> Locator:
+    """The input with this id, in a section that is open: a click on its line opens one that is folded."""
+    found = page.locator(f"#{field}")
+    folded = page.locator("details:not([open])", has=found)
+    while folded.count():
+        folded.first.locator("> summary").click()
+    return found

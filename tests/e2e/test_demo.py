@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.look import unfold
 from tests.e2e.test_run_page import watch
 from tests.e2e.tiny import import_examples, make_model
 from tests.stack import ROOT, Stack
@@ -70,7 +71,7 @@ def launch(page: Page, dataset: str, model: str, numbers: Iterable[tuple[str, in
 def change(page: Page, field: str, act) -> None:
     """Every change sends the form to be checked; the next one may come once the answer is drawn."""
     with page.expect_response(lambda response: response.request.method == "POST") as checked:
-        act(page.locator(f"#{field}"))
+        act(unfold(page, field))
     assert checked.value.ok
     expect(page.locator("#run-form")).not_to_have_class(re.compile("htmx-request"))
 

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.cast import browser
+from tests.e2e.look import unfold
 
 pytestmark = pytest.mark.browser
 
@@ -30,7 +31,7 @@ def test_the_formula_is_drawn_and_the_calculator_answers(page, eager):
 
 def test_the_form_draws_the_knobs_of_the_objective_that_is_chosen(page):
     page.goto("/runs/new?recipe=policy")
-    page.locator("[name='objective.eps_low']").fill("0.1")
+    unfold(page, "f-objective-eps_low").fill("0.1")
     page.locator("[name='objective.name']").select_option("icepop")
     page.locator("[name='objective.pop_high']").wait_for()
     assert page.locator("[name='objective.eps_low']").input_value() == "0.1"

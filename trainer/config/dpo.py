@@ -42,7 +42,9 @@ class DpoLoss(Section):
         "What the strength of a preference (1 to 3) does. `weight`: a pair counts by it, on average 1; `margin`: the "
         "preferred answer's reward shall lead by so much more",
     )
-    margin: float = knob(0.1, "With `margin`: the lead for each point of strength", gt=0, le=100, advanced=True)
+    margin: float = knob(
+        0.1, "With `margin`: the lead for each point of strength", gt=0, le=100, when=("strength", ("margin",))
+    )
 
 
 class DpoConfig(RecipeConfig):

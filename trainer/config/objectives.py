@@ -54,6 +54,7 @@ class Aggregated(Parameters):
         unit="tokens",
         ge=1,
         advanced=True,
+        when=("aggregation", ("constant",)),
     )
 
     def problems(self) -> Iterator[FieldProblem]:
@@ -102,6 +103,7 @@ class GrpoParameters(Advantaged, Aggregated):
         ge=1,
         le=_WIDEST,
         advanced=True,
+        when=("decoupled", ()),
     )
     dual_clip: float | None = knob(
         None,

@@ -53,12 +53,18 @@ class Scaffold(Section):
 
     group: Literal["linear", "binary", "none"] = knob("linear", "How the share differs within a group")
     binary_n: int = knob(
-        1, "Responses of a group that see the scaffold, with `binary`", unit="responses", ge=0, advanced=True
+        1,
+        "Responses of a group that see the scaffold, with `binary`",
+        unit="responses",
+        ge=0,
+        when=("group", ("binary",)),
     )
     step: Literal["sigmoid", "constant", "linear", "power"] = knob("sigmoid", "How the share falls over the run")
-    alpha: float = knob(125.0, "Steepness of the sigmoid", gt=0, advanced=True)
-    t0: float = knob(0.2, "Where in the run the sigmoid is one half", unit="of the run", ge=0, le=1)
-    power: float = knob(2.0, "Exponent n of (1 - t)^n, with `power`", gt=0, advanced=True)
+    alpha: float = knob(125.0, "Steepness of the sigmoid", gt=0, advanced=True, when=("step", ("sigmoid",)))
+    t0: float = knob(
+        0.2, "Where in the run the sigmoid is one half", unit="of the run", ge=0, le=1, when=("step", ("sigmoid",))
+    )
+    power: float = knob(2.0, "Exponent n of (1 - t)^n, with `power`", gt=0, when=("step", ("power",)))
     ratio_mode: Literal["unscaffolded", "corrected", "scaffolded"] = knob(
         "unscaffolded", "Whether the scaffold stands in the prompt when log-probabilities are computed", advanced=True
     )
@@ -98,6 +104,7 @@ class PolicyConfig(RecipeConfig):
         "",
         "How the parts make the reward, such as `gate(format, rubric) + 0.1 * brevity`; empty: their sum, each times its weight",
         max_length=1000,
+        beside="rewards",
     )
     objective: Objective = Grpo()
     optim: PolicyOptim = PolicyOptim()
@@ -220,13 +227,14 @@ RECIPE = Recipe(
         Slot("base", "model.name"),
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),
         Slot("judge", "rewards.*.judge", "judge"),
-        Slot("reward_model", "rewards.*.model"),
+        Slot("reward_model", "rewards.*.model", heads=("scalar",)),
     ),
     headline="eval/rubric_score",
     stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),
     metrics=policy_metrics.METRICS,
     histograms=policy_metrics.HISTOGRAMS,
     samples="rollout",
+    opened=("model", "rewards", "rollout"),
     outputs=(Output("policy", "Policy"),),
     icon="trending-up",
     paper="Zhou et al., 2025, Breaking the Exploration Bottleneck: Rubric-Scaffolded Reinforcement Learning",

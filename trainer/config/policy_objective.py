@@ -81,7 +81,9 @@ class Distill(_Named, knobs.DistillParameters):
     """A teacher's verdict on every token in place of rewards."""
 
     name: Literal["distill"] = knob("distill", WHAT)
-    teacher: str = knob("", "A model of the registry with the same tokenizer; its log-probabilities are the signal")
+    teacher: str = knob(
+        "", "A model of the registry with the same tokenizer; its log-probabilities are the signal", source="models"
+    )
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()

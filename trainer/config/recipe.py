@@ -11,12 +11,13 @@ from typing import Any, Literal
 from pydantic import ConfigDict
 
 from .errors import FieldProblem
-from .fields import Section, knob
+from .fields import Section, When, knob
 from .sections import Checkpoint, Evaluation, Model, Optim
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
 """Which viewer the Samples tab of a run uses."""
 SlotKind = Literal["model", "judge"]
+Head = Literal["lm", "scalar"]
 HELD_OUT = "eval/"
 """What keys of metrics begin with that an evaluation measures."""
 
@@ -41,13 +42,22 @@ class Slot:
     """A row that the config names: a model of the registry or a judge version.
 
     `path` is the dotted place of its name in the config; `*` stands for every item of a list. The slot is empty where
-    the section is switched off, or where the field `when[0]` beside it is not one of `when[1]`.
+    the section is switched off, or where the field `when[0]` beside it is not one of `when[1]`. A model has one of the
+    `heads`: it writes text (`lm`) or scores it (`scalar`).
     """
 
     role: str
     path: str
     kind: SlotKind = "model"
-    when: tuple[str, tuple[str, ...]] | None = None
+    when: When | None = None
+    heads: tuple[Head, ...] = ("lm",)
+
+    def at(self, path: str) -> bool:
+        """Whether `path`, a place in a config, is one of this slot's."""
+        mine, other = self.path.split("."), path.split(".")
+        return len(mine) == len(other) and all(
+            m == o or (m == "*" and o.isdigit()) for m, o in zip(mine, other, strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,7 @@ class ResolvedSlot:
     path: str
     kind: SlotKind
     name: str
+    heads: tuple[Head, ...]
 
 
 _LAST = ("optim", "runner", "evaluation", "checkpoint")
@@ -199,6 +210,8 @@ class Recipe:
     outputs: tuple[Output, ...]
     example: Mapping[str, Any]
     stats: tuple[str, ...] = ()
+    opened: tuple[str, ...] = ("model",)
+    """Sections of the form that are not folded; a problem opens any."""
     samples: Samples = "rollout"
     icon: str = "flask-conical"
     paper: str = ""
@@ -244,7 +257,7 @@ def _resolve(slot: Slot, config: RecipeConfig) -> Iterator[ResolvedSlot]:
             continue
         name = getattr(owner, last, None)
         if name:
-            yield ResolvedSlot(slot.role, ".".join([*path, last]), slot.kind, str(name))
+            yield ResolvedSlot(slot.role, ".".join([*path, last]), slot.kind, str(name), slot.heads)
 
 
 def _owners(node: Any, sections: Sequence[str], path: list[str]) -> Iterator[tuple[list[str], Any]]:

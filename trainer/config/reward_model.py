@@ -127,7 +127,7 @@ RECIPE = Recipe(
     summary="Train a model to score answers as people would: one number per answer, from pairs that people compared.",
     schema=RewardModelConfig,
     needs=NEEDS,
-    slots=(Slot("base", "model.name"),),
+    slots=(Slot("base", "model.name", heads=("lm", "scalar")),),
     headline="eval/accuracy",
     stats=("eval/accuracy", "train/loss"),
     metrics=(*OUTCOME, *CALIBRATION, *TRAINING, *PAIRS, *FITTING),

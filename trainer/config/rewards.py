@@ -35,7 +35,7 @@ class PartBase(Section):
     weight: float = knob(1.0, "Factor in the sum; an expression has factors of its own", ge=-100, le=100)
     at_least: float | None = knob(None, "Lower values count as this one", advanced=True)
     at_most: float | None = knob(None, "Higher values count as this one", advanced=True)
-    shadow: bool = knob(False, "Measured and shown, not trained on")
+    shadow: bool = knob(False, "Measured and shown, not trained on", advanced=True)
 
     def clipped(self, value: float) -> float:
         """The value between `at_least` and `at_most`."""
@@ -59,6 +59,9 @@ class PartBase(Section):
             yield FieldProblem("at_least", f"not below at_most, which is {self.at_most:g}")
 
 
+ASKED = ("judge", ())
+
+
 class _Judged(PartBase):
     """What a part has that asks a judge."""
 
@@ -66,12 +69,23 @@ class _Judged(PartBase):
         "pause",
         "When the judge cannot be asked (its endpoint is down, its budget spent): `pause` waits and asks again, `exclude` "
         "leaves out the responses. An answer that cannot be read leaves out its response in either case",
+        advanced=True,
+        when=ASKED,
     )
     budget_tokens: int | None = knob(
-        None, "Most that its calls may use in this run, prompts and replies", unit="tokens", ge=1, advanced=True
+        None,
+        "Most that its calls may use in this run, prompts and replies",
+        unit="tokens",
+        ge=1,
+        advanced=True,
+        when=ASKED,
     )
     budget_money: float | None = knob(
-        None, "Most that its calls may cost in this run, in the unit of the endpoint's prices", gt=0, advanced=True
+        None,
+        "Most that its calls may cost in this run, in the unit of the endpoint's prices",
+        gt=0,
+        advanced=True,
+        when=ASKED,
     )
 
 
@@ -125,7 +139,7 @@ class JudgePart(_Judged):
 
     kind: Literal["judge"] = _kind("judge")
     name: str = _name("judge")
-    judge: str = knob("", "Who is asked, such as `Grader v2`", source="judge_names:any")
+    judge: str = knob("", "Who is asked, such as `Grader v2`", source="judge_names")
     protocol: Protocol = knob(
         "criterion",
         "`criterion`, `checklist`: met points over positive points of the criteria without a verifier. `likert`: their mean "
@@ -133,7 +147,9 @@ class JudgePart(_Judged):
         "against another answer",
     )
     against: Literal["", "reference", "greedy"] = knob(
-        "", "With `pairwise`: the example's reference answer, or the policy's own likeliest one (ReMax)"
+        "",
+        "With `pairwise`: the example's reference answer, or the policy's own likeliest one (ReMax)",
+        when=("protocol", ("pairwise",)),
     )
 
     @property
@@ -159,7 +175,7 @@ class RewardModelPart(PartBase):
 
     kind: Literal["reward_model"] = _kind("reward_model")
     name: str = _name("reward_model")
-    model: str = knob("", "A reward model of the registry", source="models:reward_model")
+    model: str = knob("", "A reward model of the registry", source="models")
     max_tokens: int = knob(
         2048,
         "Prompt and response together; a longer one has no score, for a part would be scored as if it were the whole",
@@ -184,10 +200,17 @@ class FormatPart(PartBase):
         "tags",
         "`tags`: these, each once and in order. `json`: an object with these keys. `pattern`: an expression fits",
     )
-    tags: list[str] = knob(["think", "answer"], "Their names, with `tags`: nothing but blanks stands outside of them")
-    keys: list[str] = knob([], "Keys that the object must have, with `json`")
+    tags: list[str] = knob(
+        ["think", "answer"],
+        "Their names, with `tags`: nothing but blanks stands outside of them",
+        when=("form", ("tags",)),
+    )
+    keys: list[str] = knob([], "Keys that the object must have, with `json`", when=("form", ("json",)))
     pattern: str = knob(
-        "", "Fits the whole response, with `pattern`; a dot also stands for a line break", max_length=500
+        "",
+        "Fits the whole response, with `pattern`; a dot also stands for a line break",
+        max_length=500,
+        when=("form", ("pattern",)),
     )
 
     def problems(self) -> Iterator[FieldProblem]:

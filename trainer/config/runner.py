@@ -7,6 +7,9 @@ from typing import Any, Literal
 from .errors import FieldProblem
 from .fields import Section, knob
 
+ASYNC = ("kind", ("async",))
+URB, APRIL, DORA = (("policy", (name,)) for name in ("urb", "april", "dora"))
+
 
 class DomainQuota(Section):
     """How much of every step a domain of the dataset gets, whatever its part of the data."""
@@ -41,40 +44,58 @@ class Runner(Section):
         "With `async`. `urb`: every step trains the prompts that are its own, in the order of the data, and a run can be "
         "repeated exactly. `april`: more prompts than needed, the first to finish are trained on, the rest goes on later. "
         "`dora`: streaming, oldest first",
+        when=ASYNC,
     )
-    workers: int = knob(2, "Processes that sample, each with a copy of the model", unit="workers", ge=1, le=4096)
-    reward_workers: int = knob(1, "Processes that score responses", unit="workers", ge=1, le=4096, advanced=True)
+    workers: int = knob(
+        2, "Processes that sample, each with a copy of the model", unit="workers", ge=1, le=4096, when=ASYNC
+    )
+    reward_workers: int = knob(
+        1, "Processes that score responses", unit="workers", ge=1, le=4096, advanced=True, when=ASYNC
+    )
     cpus_per_worker: int = knob(
-        0, "CPUs that Ray sets aside for each worker; 0: whatever is free", unit="CPUs", ge=0, advanced=True
+        0, "CPUs that Ray sets aside for each worker; 0: whatever is free", unit="CPUs", ge=0, advanced=True, when=ASYNC
     )
-    ahead: int = knob(2, "With `urb`: steps whose prompts are sampled at once, the present one included", ge=1, le=64)
-    oversample: float = knob(1.5, "With `april`: prompts sampled over prompts trained on", ge=1, le=16)
+    ahead: int = knob(
+        2, "With `urb`: steps whose prompts are sampled at once, the present one included", ge=1, le=64, when=URB
+    )
+    oversample: float = knob(1.5, "With `april`: prompts sampled over prompts trained on", ge=1, le=16, when=APRIL)
     segment_tokens: int = knob(
-        0, "With `april`: tokens after which a response can be put off; 0: only at its end", unit="tokens", ge=0
+        0,
+        "With `april`: tokens after which a response can be put off; 0: only at its end",
+        unit="tokens",
+        ge=0,
+        when=APRIL,
     )
     max_staleness: int = knob(
-        2, "Responses that hold weights more steps old than this are excluded", unit="steps", ge=0, le=1000
+        2, "Responses that hold weights more steps old than this are excluded", unit="steps", ge=0, le=1000, when=ASYNC
     )
     push_every: int = knob(
         1, "Steps between weight pushes to whoever samples, which lags behind meanwhile", unit="steps", ge=1, le=10_000
     )
     reset_optimizer: bool = knob(False, "Forget the optimiser's moments at each push, as GLM-5 does", advanced=True)
     clear_on_push: bool = knob(
-        False, "Sample again with the new weights what is outstanding at a push, as OAPL asks", advanced=True
+        False,
+        "Sample again with the new weights what is outstanding at a push, as OAPL asks",
+        advanced=True,
+        when=ASYNC,
     )
     late: Literal["wait", "drop"] = knob(
-        "wait", "With `dora`: wait for responses that would become too old, or go on without them", advanced=True
+        "wait",
+        "With `dora`: wait for responses that would become too old, or go on without them",
+        advanced=True,
+        when=DORA,
     )
     quotas: list[DomainQuota] = knob(
         [],
         "With `dora`: shares of the domains in every step; none: prompts come in the order of the data",
         advanced=True,
+        when=DORA,
     )
     heartbeat_s: float = knob(
-        300.0, "A worker without progress for this long is replaced", unit="s", gt=0, advanced=True
+        300.0, "A worker without progress for this long is replaced", unit="s", gt=0, advanced=True, when=ASYNC
     )
     retries: int = knob(
-        3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True
+        3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True, when=ASYNC
     )
 
     def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:

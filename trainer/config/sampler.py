@@ -6,6 +6,8 @@ from typing import Literal
 from .errors import FieldProblem
 from .fields import Section, knob
 
+VLLM = ("kind", ("vllm", "vllm_server"))
+
 
 class Sampler(Section):
     """`local`: a copy of the model in the process that trains. `vllm`, `vllm_server`: an engine of vLLM."""
@@ -17,19 +19,28 @@ class Sampler(Section):
     )
     max_batch: int = knob(64, "Responses decoded side by side", unit="responses", ge=1, le=4096)
     push: Literal["merged", "adapters"] = knob(
-        "merged", "With vLLM: adapters are merged into the weights that are pushed, or pushed as they are"
+        "merged", "With vLLM: adapters are merged into the weights that are pushed, or pushed as they are", when=VLLM
     )
-    url: str = knob("http://127.0.0.1:8001", "With `vllm_server`: its address", pattern=r"^https?://[^/@]+/?$")
+    url: str = knob(
+        "http://127.0.0.1:8001",
+        "With `vllm_server`: its address",
+        when=("kind", ("vllm_server",)),
+        pattern=r"^https?://[^/@]+/?$",
+    )
     kv_cache_gb: float = knob(
-        2.0, "With `vllm`: memory for the keys and values of responses under way", unit="GiB", gt=0, le=4096
+        2.0, "With `vllm`: memory for the keys and values of responses under way", unit="GiB", when=VLLM, gt=0, le=4096
     )
     compile: bool = knob(
-        False, "With `vllm`: compile the model, which takes minutes at the start and pays on GPUs", advanced=True
+        False,
+        "With `vllm`: compile the model, which takes minutes at the start and pays on GPUs",
+        advanced=True,
+        when=("kind", ("vllm",)),
     )
     folder: str = knob(
         "",
         "With vLLM: folder through which weights are handed over, seen under this path by both sides; empty: shared memory",
         advanced=True,
+        when=VLLM,
     )
 
     def problems(self, adapters: bool, runner: str) -> Iterator[FieldProblem]:

@@ -13,7 +13,7 @@ class Lora(Section):
 
 
 class Model(Section):
-    name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1)
+    name: str = knob("smollm2-135m-instruct", "A model of the registry", min_length=1, source="models")
     dtype: Literal["float32", "bfloat16"] = knob(
         "float32", "Precision of the model; what is trained is kept in float32 in either case"
     )
@@ -23,6 +23,7 @@ class Model(Section):
         "What a run with adapters leaves: the adapter alone, some megabytes for this very base model, or a whole model "
         "with the adapter in its weights",
         advanced=True,
+        when=("lora", ()),
     )
 
 
@@ -36,7 +37,7 @@ class Optim(Section):
     weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
     beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
     beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
-    momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True)
+    momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True, when=("optimizer", ("muon",)))
     grad_clip: float = knob(1.0, "Largest norm of the gradient", gt=0)
     micro_batch_tokens: int = knob(
         1024,

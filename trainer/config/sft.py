@@ -20,12 +20,20 @@ class SftData(Section):
     turns: Literal["last", "all"] = knob(
         "last",
         "Whether the last turn of the assistant is learnt, or every one; what is not learnt stays in the context",
+        when=("source", ("conversations",)),
     )
     scale: str = knob(
-        "", "With `chosen`: ratings on the scale of this name count as comparisons too", max_length=200, advanced=True
+        "",
+        "With `chosen`: ratings on the scale of this name count as comparisons too",
+        max_length=200,
+        advanced=True,
+        when=("source", ("chosen",)),
     )
     min_reward: float | None = knob(
-        None, "With `best`: prompts whose best answer is worth less are left out and counted", advanced=True
+        None,
+        "With `best`: prompts whose best answer is worth less are left out and counted",
+        advanced=True,
+        when=("source", ("best",)),
     )
     max_tokens: int = knob(1024, "Longer conversations are left out and counted", unit="tokens", ge=8, le=131072)
     shuffle: bool = knob(True, "Visit the examples in a new order each epoch")
@@ -36,7 +44,7 @@ class SftEvaluation(Evaluation):
         False,
         "Answer the held-out prompts greedily and score them by their rubrics' verifiers, where all criteria have one",
     )
-    max_new_tokens: int = knob(64, "Where such an answer is cut", unit="tokens", ge=1, le=65536)
+    max_new_tokens: int = knob(64, "Where such an answer is cut", unit="tokens", ge=1, le=65536, when=("generate", ()))
 
 
 SOURCES = {"conversations": "turns", "references": "references", "chosen": "chosen", "best": "valued"}

@@ -15,6 +15,17 @@ ON = "__on"  # posted by the switch of an optional section
 COUNT = "__count"  # posted by a list of sections
 DRAWN = "__drawn"  # posted by a choice among sections: which one the posted fields belong to
 MAX_ITEMS = 50
+MOST_LISTED = 20
+MOST_BRIEF, LONGEST_BRIEF = 6, 40  # of a folded group: fields, and characters of one
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """Instead of an empty list: how to get something to choose."""
+
+    text: str
+    url: str = ""
+    label: str = ""
 
 
 @dataclass
@@ -34,6 +45,10 @@ class Input:
     choices: tuple[str, ...] = ()
     source: str = ""  # of which rows of the workspace it names one: the form that knows them fills `options`
     options: tuple[tuple[str, str], ...] = ()
+    nothing: Nothing | None = None  # what is said where there are no `options`
+    applies: bool = True  # False: the values beside it leave it without effect
+    beside: str = ""  # the group that it stands in, if not its own
+    names: tuple[str, ...] = ()  # what may be written in it
     error: str = ""
     changed: bool = False
     was: str = ""
@@ -45,6 +60,31 @@ class Input:
     @property
     def checked(self) -> bool:
         return self.value == "true"
+
+    @property
+    def shown(self) -> bool:
+        """A field without effect is drawn all the same, but not shown: its value survives, and so does a problem."""
+        return self.applies or bool(self.error)
+
+    @property
+    def search(self) -> bool:
+        """Too many to look through: the form asks for a few letters of the name."""
+        return len(self.options) > MOST_LISTED
+
+    @property
+    def known(self) -> bool:
+        """Whether what it names is offered."""
+        return not self.value or any(value == self.value for value, _ in self.options)
+
+    @property
+    def brief(self) -> str:
+        """It in a few words, beside others; empty where there is nothing to say."""
+        if self.kind == "bool":
+            return self.label.lower() if self.checked else ""
+        text = " ".join(self.value.split("\n"))
+        if not text or len(text) > LONGEST_BRIEF:
+            return ""
+        return text if self.kind in ("choice", "text") else f"{self.label.lower()} {text}"
 
 
 @dataclass
@@ -66,6 +106,8 @@ class Group:
     least: int = 0  # items that a list must keep
     error: str = ""
     chosen: str = ""
+    applies: bool = True
+    folded: bool = False  # drawn as one line that opens
 
     @property
     def id(self) -> str:
@@ -76,6 +118,47 @@ class Group:
         yield from self.inputs
         for group in [*self.groups, *self.items]:
             yield from group.every_input()
+
+    def every_group(self) -> Iterator["Group"]:
+        """Itself and everything inside it."""
+        yield self
+        for group in [*self.groups, *self.items]:
+            yield from group.every_group()
+
+    @property
+    def shown(self) -> bool:
+        return self.applies or bool(self.errors)
+
+    @property
+    def brief(self) -> list[tuple[str, bool]]:
+        """What is set, as (words, whether it was changed): first what was changed."""
+        if self.optional and not self.on:
+            return [("off", False)]
+        told = [
+            (input.brief, input.changed)
+            for input in self.inputs
+            if input.shown and (input.changed or not input.advanced)
+        ]
+        for group in [*self.groups, *self.items]:
+            if group.shown and group.optional and not group.on:
+                told.append((f"no {group.title}", False))
+            elif group.shown and group.optional:
+                told.append((f"{group.title} {group.brief[0][0]}" if group.brief else group.title, group.changes > 0))
+        found = [each for each in told if each[0]]
+        return sorted(found, key=lambda each: not each[1])[:MOST_BRIEF]
+
+    @property
+    def changes(self) -> int:
+        """Fields that differ from what the form compares with."""
+        if not self.on:
+            return 0
+        mine = sum(item.changed and item.shown for item in self.inputs)
+        return mine + sum(group.changes for group in [*self.groups, *self.items] if group.shown)
+
+    @property
+    def folds(self) -> int:
+        """Advanced fields that are shown."""
+        return sum(item.shown for item in self.advanced)
 
     @property
     def plain(self) -> list[Input]:
@@ -88,7 +171,7 @@ class Group:
     @property
     def advanced_open(self) -> bool:
         """A folded field must not hide a problem or a change."""
-        return any(item.error or item.changed for item in self.advanced)
+        return any(item.error or (item.changed and item.shown) for item in self.advanced)
 
     @property
     def errors(self) -> int:
@@ -148,7 +231,8 @@ class Tree:
         named = raw.get(key) if isinstance(raw, dict) else None
         reference = schema["discriminator"]["mapping"][named if named in options else fallback]
         inner, _ = self._open({"$ref": reference})
-        rest = {name: sub for name, sub in inner["properties"].items() if name != key}
+        fields = [(name, sub) for name, sub in inner["properties"].items() if name != key]
+        rest = dict(sorted(fields, key=lambda field: "source" not in field[1]))  # whom it asks stands beside what it is
         mine = inner["properties"][key]
         choice = {**_notes(mine), "type": "string", "enum": options}
         return {**inner, "properties": {key: choice, **rest}}
@@ -173,7 +257,26 @@ class Tree:
         group = Group(path, title, schema.get("description", ""), error=problems.get(path, ""))
         for name, sub in self._properties(schema).items():
             self._member(group, _join(path, name), name, sub, raw, problems, base)
+        self._without_effect(group, schema, raw)
+        _moved(group)
         return group
+
+    def _without_effect(self, group: Group, schema: dict[str, Any], raw: dict[str, Any]) -> None:
+        """Marks the fields of a section that its other values leave without effect."""
+        fields = self._properties(schema)
+
+        def applies(name: str) -> bool:
+            needed = fields[name].get("when")
+            if needed is None:
+                return True
+            value = raw.get(needed["field"], self._default(fields[needed["field"]]))
+            return applies(needed["field"]) and (value in needed["values"] if needed["values"] else bool(value))
+
+        idle = {_join(group.path, name) for name in fields if not applies(name)}
+        for item in group.inputs:
+            item.applies = item.path not in idle
+        for section in group.groups:
+            section.applies = section.path not in idle
 
     def _member(
         self,
@@ -253,6 +356,15 @@ class Tree:
         return {**self._filled(wanted), **{f: v for f, v in changed.items() if f in wanted["properties"]}}
 
 
+def _moved(group: Group) -> None:
+    """Fields that stand in another group of the same section go there."""
+    for each in [each for each in group.inputs if each.beside]:
+        for other in group.groups:
+            if other.path == _join(group.path, each.beside):
+                group.inputs.remove(each)
+                other.inputs.append(each)
+
+
 def _options(schema: dict[str, Any]) -> list[str]:
     """Names of the sections to choose among; empty where there is no choice."""
     if "discriminator" not in schema:
@@ -271,7 +383,11 @@ def _same_choice(schema: dict[str, Any], one: Any, other: Any) -> bool:
 
 
 def _notes(schema: dict[str, Any]) -> dict[str, Any]:
-    return {key: schema[key] for key in ("description", "unit", "advanced", "default", "source") if key in schema}
+    return {
+        key: schema[key]
+        for key in ("description", "unit", "advanced", "default", "source", "when", "beside")
+        if key in schema
+    }
 
 
 def _join(path: str, name: str) -> str:
@@ -324,6 +440,7 @@ def _input(
         nullable=nullable,
         choices=tuple(schema.get("enum", ())),
         source=schema.get("source", ""),
+        beside=schema.get("beside", ""),
         error=error,
         changed=value != before,
         was=shown(before),

@@ -3,24 +3,27 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from trainer.config import RECIPES, ConfigInvalid
+from trainer.config import RECIPES, ConfigInvalid, Recipe
+from trainer.config.expression import ExpressionInvalid, parse
 from webapp.accounts.models import Membership
 from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
-from webapp.inference.models import RegisteredModel
+from webapp.inference import queries as inference
 
-from . import checks, choices, services
+from . import checks, choices, pickers, services
 from .models import Experiment, Run
 
 MAX_CHOICES = 200
 MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 MAX_JSON = 200_000
+EXPRESSION = "reward_expression"
 
 
 @dataclass
@@ -92,13 +95,25 @@ class RunForm:
         return RECIPES[self.recipe].title
 
     @property
-    def tree(self) -> Tree:
-        return Tree(RECIPES[self.recipe].schema.model_json_schema())
+    def _recipe(self) -> Recipe:
+        return RECIPES[self.recipe]
 
     @property
+    def tree(self) -> Tree:
+        return Tree(self._recipe.schema.model_json_schema())
+
+    @cached_property
     def group(self) -> Group:
         base = self.forked_from.config if self.forked_from else None
-        return self.tree.draw(self.raw, self.problems, base)
+        drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
+        opened = self._recipe.opened
+        drawn.groups.sort(key=lambda group: opened.index(group.path) if group.path in opened else len(opened))
+        for group in drawn.groups:
+            group.folded = group.path not in opened
+            for each in group.inputs:
+                if each.path == EXPRESSION:
+                    each.names = tuple(name for name in _part_names(self.raw) if name)
+        return drawn
 
     @property
     def recipes(self) -> list[Any]:
@@ -123,8 +138,8 @@ class RunForm:
 
     @property
     def model_choices(self) -> list[str]:
-        rows = RegisteredModel.objects.filter(workspace=self.membership.workspace).order_by("-id")
-        return list(rows.values_list("name", flat=True)[:MAX_CHOICES])
+        """What a run can begin with, newest first."""
+        return list(inference.usable(self.membership.workspace_id).values_list("name", flat=True)[:MAX_CHOICES])
 
     @property
     def experiment_choices(self) -> list[str]:
@@ -152,7 +167,18 @@ class RunForm:
                 checks.continues(plan, self.forked_from, self.start_step)
         except ConfigInvalid as error:
             self.problems = {problem.path: problem.message for problem in reversed(error.problems)}
+            self._check_expression()
         return not self.problems
+
+    def _check_expression(self) -> None:
+        """It is checked against the parts as they are named now, whatever else is wrong with the config."""
+        text = self.raw.get(EXPRESSION)
+        if EXPRESSION in self.problems or not isinstance(text, str) or not text.strip():
+            return
+        try:
+            parse(text, _part_names(self.raw))
+        except ExpressionInvalid as error:
+            self.problems[EXPRESSION] = str(error)
 
     def launch(self) -> Run | None:
         """The run, or None with `problems` filled."""
@@ -214,11 +240,28 @@ class RunForm:
             item = self.tree.item(path) if items is not None else None
             if items is not None and item is not None:
                 items.append(item)
-        elif verb == "remove":
+        elif verb in ("remove", "up", "down"):
             parent, _, place = path.rpartition(".")
             items, index = _list_at(self.raw, parent), whole(place)
             if items is not None and index is not None and index < len(items):
-                items.pop(index)
+                _move(items, index, verb)
+
+
+def _move(items: list[Any], index: int, verb: str) -> None:
+    """Takes an item out, or lets it change places with the one before or behind it; at an end nothing happens."""
+    if verb == "remove":
+        items.pop(index)
+        return
+    other = index - 1 if verb == "up" else index + 1
+    if 0 <= other < len(items):
+        items[index], items[other] = items[other], items[index]
+
+
+def _part_names(raw: dict[str, Any]) -> list[str]:
+    """Of the parts of an unchecked config that count: what its expression may use."""
+    parts = raw.get("rewards")
+    named = [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    return [str(part.get("name") or part.get("kind") or "rubric") for part in named if not part.get("shadow")]
 
 
 def _list_at(raw: Any, path: str) -> list[Any] | None:

@@ -12,6 +12,15 @@ document.getElementById("run-form").addEventListener("keydown", (event) => {
   event.target.dispatchEvent(new Event("change", { bubbles: true }));
 });
 
+// An expression is checked while it is typed, after a short rest.
+let rest;
+document.getElementById("run-form").addEventListener("input", (event) => {
+  if (!event.target.matches("[data-live]")) return;
+  clearTimeout(rest);
+  const field = event.target;
+  rest = setTimeout(() => field.dispatchEvent(new Event("change", { bubbles: true })), 500);
+});
+
 // What is wrong must be seen, even in what was folded away.
 document.body.addEventListener("htmx:afterSettle", () => {
   for (const fold of document.querySelectorAll("#run-form details:has(.error)")) fold.open = true;

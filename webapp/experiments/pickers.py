@@ -1,0 +1,110 @@
+"""What the fields of a run's form offer that name a thing: models, judges, reward services, functions.
+
+A config names things by their names, so the value of an option is a name too. What is chosen and not offered (any more)
+stays in its field, for the check to say what is wrong with it.
+"""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from trainer.config import Recipe
+from trainer.config.rewards import PROTOCOL_KINDS
+from trainer.rewards import functions
+from webapp.core.formtree import Group, Input, Nothing
+from webapp.inference import queries as inference
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.judging import queries as judging
+
+MOST_OFFERED = 200
+Options = tuple[tuple[str, str], ...]
+
+EVERY_KIND = tuple(dict.fromkeys(kind for kinds in PROTOCOL_KINDS.values() for kind in kinds))
+NOTHING = {
+    "models": Nothing("No model that writes text is registered.", "/models/new", "Register one"),
+    "reward_models": Nothing(
+        "No model that scores texts is there yet: recipe “Reward model” trains one from comparisons.",
+        "/runs/new?recipe=reward_model",
+        "Train one",
+    ),
+    "judge_names": Nothing("No judge here can do this.", "/judges/new", "Make one"),
+    "endpoints": Nothing("No reward service is known here."),
+    "functions": Nothing(
+        "No function is allowed here. Whoever runs this installation installs its package and names it in "
+        f"{functions.ALLOWED}."
+    ),
+}
+
+
+def fill(workspace_id: int, drawn: Group, recipe: Recipe) -> Group:
+    """Gives every field that names something what there is. One query for each list, however many fields offer it."""
+    known: dict[tuple[str, ...], Options] = {}
+    for group in drawn.every_group():
+        for each in group.inputs:
+            if each.source:
+                key, read = _reader(workspace_id, each, group, recipe)
+                if key not in known:
+                    known[key] = tuple(read())
+                each.options = known[key]
+                each.nothing = None if each.options else NOTHING.get(_what(key))
+    return drawn
+
+
+def _what(key: tuple[str, ...]) -> str:
+    return "reward_models" if key == ("models", RegisteredModel.Head.SCALAR) else key[0]
+
+
+def _reader(
+    workspace_id: int, field: Input, group: Group, recipe: Recipe
+) -> tuple[tuple[str, ...], Callable[[], Iterator[tuple[str, str]]]]:
+    """What tells its list from others, and who reads it."""
+    source, _, detail = field.source.partition(":")
+    if source == "models":
+        heads = next((slot.heads for slot in recipe.slots if slot.at(field.path)), ("lm",))
+        return (source, *heads), partial(_models, workspace_id, heads)
+    if source == "judge_names":
+        kinds = tuple(detail.split(",")) if detail else _kinds(group)
+        return (source, *kinds), partial(_judges, workspace_id, kinds)
+    if source == "endpoints":
+        return (source,), partial(_services, workspace_id)
+    return (source,), _functions
+
+
+def _kinds(group: Group) -> tuple[str, ...]:
+    """Of judges that can carry out what the part asks of them."""
+    protocol = next((each.value for each in group.inputs if each.path == f"{group.path}.protocol"), "")
+    return PROTOCOL_KINDS.get(protocol, EVERY_KIND)
+
+
+def _models(workspace_id: int, heads: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    rows = RegisteredModel.objects.filter(workspace_id=workspace_id, archived_at=None, head__in=heads)
+    for row in rows.order_by("-id")[:MOST_OFFERED]:
+        yield row.name, " · ".join([row.name, *_about(row)])
+
+
+def _about(row: RegisteredModel) -> Iterator[str]:
+    parameters = row.facts.get("parameters")
+    if isinstance(parameters, int):
+        yield f"{parameters / 1e9:.1f} B" if parameters >= 10**9 else f"{parameters / 1e6:.0f} M"
+    if row.head == RegisteredModel.Head.SCALAR:
+        yield "scores text"
+    elif row.role and row.role != RegisteredModel.Role.POLICY:
+        yield row.get_role_display().lower()
+    if row.source == RegisteredModel.Source.RUN:
+        yield "trained here"
+
+
+def _judges(workspace_id: int, kinds: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    rows = judging.usable_versions(workspace_id, kinds).exclude(endpoint__kind=Endpoint.Kind.RECORDED)
+    for row in rows[:MOST_OFFERED]:
+        yield str(row), f"{row} · {row.judge.title} · {row.endpoint.name}"
+
+
+def _services(workspace_id: int) -> Iterator[tuple[str, str]]:
+    for row in inference.endpoints(workspace_id).filter(kind="reward").order_by("name")[:MOST_OFFERED]:
+        yield row.name, row.name
+
+
+def _functions() -> Iterator[tuple[str, str]]:
+    for name in functions.allowed():
+        if not functions.problem(name):
+            yield name, name
