@@ -3,6 +3,7 @@
 import os
 
 import django
+from asgiref.sync import sync_to_async
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
@@ -12,12 +13,13 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
 django.setup(set_prefix=False)  # fills the app registry, which the imports below need
 
+from webapp.accounts.known import known  # noqa: E402
 from webapp.core.handler import ThreadedHandler  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
-        "http": ThreadedHandler(settings.HTTP_THREADS),
+        "http": ThreadedHandler(settings.HTTP_THREADS, sync_to_async(known)),
         # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
         "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }

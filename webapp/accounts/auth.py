@@ -32,16 +32,21 @@ def limit(key: str) -> None:
         raise TooMany(wait_s)
 
 
+def live_token(secret: str) -> ApiToken | None:
+    """The token, unless it was revoked, has ended or belongs to a closed account."""
+    return (
+        ApiToken.objects.filter(digest=hash_secret(secret), revoked_at=None, user__is_active=True)
+        .filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
+        .select_related("user", "workspace")
+        .first()
+    )
+
+
 class TokenAuth(HttpBearer):
     """Sets `request.user`, `request.membership` and `request.api_token` from `Authorization: Bearer ts_...`."""
 
     def authenticate(self, request: HttpRequest, token: str) -> Membership | None:
-        row = (
-            ApiToken.objects.filter(digest=hash_secret(token), revoked_at=None, user__is_active=True)
-            .filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
-            .select_related("user", "workspace")
-            .first()
-        )
+        row = live_token(token)
         if row is None:
             return None
         membership = (

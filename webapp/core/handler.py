@@ -11,9 +11,11 @@ from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.db import close_old_connections
-from django.http import FileResponse, HttpRequest, StreamingHttpResponse
+from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
+
+from . import bodies
 
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
@@ -29,7 +31,8 @@ class ThreadedHandler(ASGIHandler):
     slow network.
     """
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, known: bodies.Known) -> None:
+        self._known = known
         super(ASGIHandler, self).__init__()  # its own would load the middleware in asynchronous mode
         self.load_middleware(is_async=False)
         threadpool = ThreadPoolExecutor(threads, thread_name_prefix="http")
@@ -37,8 +40,11 @@ class ThreadedHandler(ASGIHandler):
 
     async def handle(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         try:
-            body = await self.read_body(receive)
+            body = await bodies.read(scope, receive, self._known)
         except RequestAborted:
+            return
+        except bodies.Refused as refused:
+            await self.send_response(_refusal(scope, refused), send)
             return
         try:
             set_script_prefix(get_script_prefix(scope))
@@ -83,6 +89,18 @@ class ThreadedHandler(ASGIHandler):
             await sync_to_async(response.close)()
         if not sending.cancelled() and (error := sending.exception()):
             raise error
+
+
+def _refusal(scope: Mapping[str, Any], refused: bodies.Refused) -> HttpResponse:
+    """The connection ends with it: the rest of the body is not waited for."""
+    response: HttpResponse
+    if scope["path"].startswith("/api/"):
+        response = JsonResponse({"error": {"code": "body_refused", "message": str(refused)}}, status=refused.status)
+    else:
+        response = HttpResponse(str(refused), status=refused.status, content_type="text/plain; charset=utf-8")
+    response["Connection"] = "close"
+    response["Content-Length"] = str(len(response.content))
+    return response
 
 
 async def _in_turns(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:

@@ -147,7 +147,17 @@ def _web() -> Service:
 def web_server(host: str, port: int) -> list[str]:
     """Arguments for Python."""
     args = ["-m", "uvicorn", "webapp.asgi:application", "--host", host, "--port", str(port), "--no-proxy-headers"]
-    args += ["--lifespan", "off", "--no-access-log", "--timeout-graceful-shutdown", "3", "--log-level", "info"]
+    args += [
+        "--http",
+        "webapp.core.patience:PatientProtocol",
+        "--lifespan",
+        "off",
+        "--no-access-log",
+        "--timeout-graceful-shutdown",
+        "3",
+        "--log-level",
+        "info",
+    ]
     # longer than people think between two tasks: their connection is still open when they press the key
     return [*args, "--timeout-keep-alive", "75", "--workers", str(WEB_PROCESSES)]
 

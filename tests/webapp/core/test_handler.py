@@ -50,11 +50,15 @@ urlpatterns = [
 ]
 
 
+async def known(scope):
+    return False
+
+
 @pytest.fixture
 def handler():
     seen.clear()
     with override_settings(ROOT_URLCONF=__name__, MIDDLEWARE=["django.middleware.common.CommonMiddleware"]):
-        yield ThreadedHandler(3)
+        yield ThreadedHandler(3, known)
 
 
 async def ask(handler, target: str, body: bytes = b"", path: str = "/name") -> tuple[int, str]:

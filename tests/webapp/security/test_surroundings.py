@@ -64,6 +64,7 @@ def test_the_fence_is_closed_on_every_release_of_python(address):
     assert "not public" in Fence((), "ENDPOINT_NETWORKS").closed(address, "https")
 
 
+@pytest.mark.django_db
 async def test_a_websocket_to_nowhere_is_refused_without_a_failure(caplog):
     asked = {"type": "websocket", "path": "/ws/nothing", "headers": [], "subprotocols": []}
     socket = ApplicationCommunicator(URLRouter(websocket_urlpatterns), asked)

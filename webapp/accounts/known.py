@@ -1,0 +1,26 @@
+"""Whether a request that has not been read yet comes from somebody who has an account."""
+
+from collections.abc import Mapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+
+from .auth import live_token
+from .models import User
+from .sessions import SessionStore
+
+
+def known(scope: Mapping[str, Any]) -> bool:
+    """By the token or the session cookie in the headers. What this person may do is decided later, by the views."""
+    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+    scheme, _, secret = headers.get(b"authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return live_token(secret) is not None
+    try:
+        morsel = SimpleCookie(headers.get(b"cookie", "")).get(settings.SESSION_COOKIE_NAME)
+    except CookieError:
+        return False
+    user_id = SessionStore(morsel.value).get(SESSION_KEY) if morsel else None
+    return user_id is not None and User.objects.filter(pk=user_id, is_active=True).exists()
