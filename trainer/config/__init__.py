@@ -5,7 +5,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from . import dpo, policy, reward_model, sft
+from . import dpo, iterative_dpo, policy, reward_model, sft
 from .errors import ConfigInvalid, FieldProblem
 from .policy import PolicyConfig
 from .policy_objective import CHOICES
@@ -16,7 +16,7 @@ __all__ = ["RECIPES", "ConfigInvalid", "FieldProblem", "PolicyConfig", "Recipe",
 
 
 RECIPES: dict[str, Recipe] = {
-    recipe.name: recipe for recipe in (policy.RECIPE, sft.RECIPE, reward_model.RECIPE, dpo.RECIPE)
+    recipe.name: recipe for recipe in (policy.RECIPE, sft.RECIPE, reward_model.RECIPE, dpo.RECIPE, iterative_dpo.RECIPE)
 }
 
 

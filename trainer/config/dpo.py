@@ -28,7 +28,7 @@ class DpoEvaluation(Evaluation):
     max_examples: int = knob(200, "Held-out examples used, the first in the dataset's order", ge=0)
 
 
-class DpoLoss(Section):
+class PairTerms(Section):
     """What is minimised."""
 
     beta: float = knob(
@@ -37,6 +37,11 @@ class DpoLoss(Section):
     nll_weight: float = knob(
         0.2, "Weight of the mean negative log-probability per token of the preferred answer", ge=0, le=1000
     )
+
+
+class DpoLoss(PairTerms):
+    """What is minimised."""
+
     strength: Literal["none", "weight", "margin"] = knob(
         "none",
         "What the strength of a preference (1 to 3) does. `weight`: a pair counts by it, on average 1; `margin`: the "

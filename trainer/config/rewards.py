@@ -146,9 +146,10 @@ class JudgePart(_Judged):
         "rating by points. `pointwise`: one rating of the whole. `pairwise`: share of the two orders in which it wins "
         "against another answer",
     )
-    against: Literal["", "reference", "greedy"] = knob(
+    against: Literal["", "reference", "greedy", "sample"] = knob(
         "",
-        "With `pairwise`: the example's reference answer, or the policy's own likeliest one (ReMax)",
+        "With `pairwise`: the example's reference answer, the policy's own likeliest one (ReMax), or another sample of the "
+        "same prompt (iterative DPO)",
         when=("protocol", ("pairwise",)),
     )
 
@@ -165,7 +166,7 @@ class JudgePart(_Judged):
         if not self.judge:
             yield FieldProblem("judge", "name the judge that is asked")
         if self.protocol == "pairwise" and not self.against:
-            yield FieldProblem("against", "with what is compared? choose 'reference' or 'greedy'")
+            yield FieldProblem("against", "with what is compared? choose one")
         if self.protocol != "pairwise" and self.against:
             yield FieldProblem("against", f"{self.protocol!r} compares with nothing; leave it empty")
 
@@ -290,11 +291,19 @@ AnyPart = Annotated[RewardPart, Field(discriminator="kind"), BeforeValidator(_wi
 
 
 def problems(
-    parts: Sequence[RewardPart], expression: str, longest: int, estimator: str, asynchronous: bool
+    parts: Sequence[RewardPart],
+    expression: str,
+    longest: int,
+    estimator: str,
+    asynchronous: bool,
+    sampled_pairs: bool = False,
 ) -> Iterator[FieldProblem]:
-    """What cannot work, at paths from the config's root. `longest` is where responses are cut, in tokens."""
+    """What cannot work, at paths from the config's root. `longest` is where responses are cut, in tokens;
+    `sampled_pairs`: the recipe pairs the samples of a prompt."""
     names = [part.name for part in parts]
     for i, part in enumerate(parts):
+        if getattr(part, "against", "") == "sample" and not sampled_pairs:
+            yield FieldProblem(f"rewards.{i}.against", "this recipe pairs no samples; choose 'reference' or 'greedy'")
         for problem in (*part.problems(), *_name_problems(part.name, names, i), *_fit(part, longest, estimator)):
             yield FieldProblem(f"rewards.{i}.{problem.path}", problem.message)
         if asynchronous and getattr(part, "against", "") == "greedy":

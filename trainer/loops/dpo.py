@@ -2,19 +2,20 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
-from trainer.config.dpo import DpoConfig
+from trainer.config.dpo import DpoConfig, DpoLoss
+from trainer.config.recipe import RecipeConfig
 from trainer.contracts import Message
 from trainer.inference.turns import encode_turns
 from trainer.objectives import REGISTRY, PairBatch
 
 from .data import read_examples
 from .export import write_model
-from .fitting import Fitter, Loss
+from .fitting import Fitted, Fitter, Loss
 from .learner import Learner, Sequence_
 from .pair_reports import pair_metrics, pair_records
 from .preferences import Pair, PairSets, prepare_pairs
@@ -29,15 +30,21 @@ _STILL = 1e-5
 """Margins below this are rounding: the policy is still the reference, and orders nothing."""
 
 
+class Measured(Protocol):
+    """What a reference gave the answers."""
+
+    def of(self, sequence: Sequence_) -> Tensor:
+        """Log-probabilities [T] of the answer's tokens."""
+        ...
+
+
 class PairLoss:
     """DPO of pairs, each in the order of its votes and weighted by their share: the mean loss over the votes."""
 
-    def __init__(
-        self, learner: Learner, config: DpoConfig, reference: Reference, train: Sequence[AnsweredPair]
-    ) -> None:
-        self._learner, self._config, self._reference = learner, config, reference
+    def __init__(self, learner: Learner, terms: DpoLoss, reference: Measured, train: Sequence[AnsweredPair]) -> None:
+        self._learner, self._terms, self._reference = learner, terms, reference
         self._objective = REGISTRY["dpo"]
-        self._params = self._objective.params(beta=config.loss.beta, sft_weight=config.loss.nll_weight)
+        self._params = self._objective.params(beta=terms.beta, sft_weight=terms.nll_weight)
         self._mean_strength = sum(pair.strength for pair in train) / len(train)
 
     def __call__(self, micro: Sequence[AnsweredPair], batch: Sequence[AnsweredPair]) -> Loss:
@@ -76,7 +83,7 @@ class PairLoss:
         return [part.logp_T for part in scored], [self._reference.of(sequence) for sequence in sequences]
 
     def _rewards(self, logps: Sequence[Tensor], references: Sequence[Tensor]) -> list[float]:
-        beta = self._config.loss.beta
+        beta = self._terms.beta
         leads = zip(logps, references, strict=True)
         return [beta * (float(logp.detach().double().sum()) - float(ref.double().sum())) for logp, ref in leads]
 
@@ -90,12 +97,12 @@ class PairLoss:
         return {"margin": leads, "reward_chosen": chosen, "reward_rejected": rejected, "nll": nll}
 
     def _margins(self, strengths: Sequence[float]) -> Tensor | None:
-        loss = self._config.loss
-        return loss.margin * torch.tensor(strengths) if loss.strength == "margin" else None
+        terms = self._terms
+        return terms.margin * torch.tensor(strengths) if terms.strength == "margin" else None
 
     def _weights(self, strengths: Sequence[float], shares: Sequence[float]) -> Tensor:
         weights = torch.tensor(shares, dtype=torch.float64)
-        if self._config.loss.strength == "weight":
+        if self._terms.strength == "weight":
             weights = weights * torch.tensor(strengths, dtype=torch.float64) / self._mean_strength
         return weights
 
@@ -109,12 +116,12 @@ class DpoStage:
         self.evaluates = bool(sets.heldout)
         self._started = False
         self._fitter: Fitter[AnsweredPair] = Fitter(
-            learner, job.config, job.run_dir, sets.train, _texts, job.config.data.shuffle
+            learner, job.config, job.run_dir, sets.train, texts_of, job.config.data.shuffle
         )
         sequences = [side.tokens for pair in [*sets.train, *sets.heldout] for side in pair.sides]
         base = job.models["base"]
         self._reference = Reference(learner, base, job.run_dir, self._config.model.dtype, sequences)
-        self._loss = PairLoss(learner, self._config, self._reference, sets.train)
+        self._loss = PairLoss(learner, self._config.loss, self._reference, sets.train)
 
     def open(self, step: int) -> None:
         self._started = step > 0
@@ -123,11 +130,7 @@ class DpoStage:
         self._measure_reference(tell)
         fitted = self._fitter.step(number, self._config.batch_size, self._loss, tell)
         self._started = True
-        values = fitted.metrics(self._config.optim.micro_batch_tokens) | {"train/epoch": self._fitter.epoch}
-        values |= {f"train/{name}": sum(each) / len(each) for name, each in fitted.values.items() if each}
-        if margins := fitted.values["margin"]:
-            values["train/accuracy"] = sum(margin > 0 for margin in margins) / len(margins)
-        tell.metrics(values)
+        tell.metrics(update_metrics(fitted, self._config) | {"train/epoch": self._fitter.epoch})
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
         self._measure_reference(tell)
@@ -165,6 +168,15 @@ class DpoStage:
             for found in self._fitter.packs(pairs)
         ]
         self._reference.ready(self._started, packs, tell.watch("measuring the reference"))
+
+
+def update_metrics(fitted: Fitted, config: RecipeConfig) -> dict[str, float]:
+    """What an update on pairs tells."""
+    values = fitted.metrics(config.optim.micro_batch_tokens)
+    values |= {f"train/{name}": sum(each) / len(each) for name, each in fitted.values.items() if each}
+    if margins := fitted.values["margin"]:
+        values["train/accuracy"] = sum(margin > 0 for margin in margins) / len(margins)
+    return values
 
 
 def reward_metrics(pairs: Sequence[Pair[Any]], rewards: Sequence[tuple[float, float]]) -> dict[str, float]:
@@ -211,7 +223,7 @@ def encode_answer(tokenizer: Any, ends: Sequence[int], prompt: Sequence[Message]
     return turns.tokens[:first], turns.tokens[first:]
 
 
-def _texts(pair: AnsweredPair) -> tuple[tuple[int, ...], ...]:
+def texts_of(pair: AnsweredPair) -> tuple[tuple[int, ...], ...]:
     """The last token is predicted and never read."""
     return tuple((side.tokens[0] + side.tokens[1])[:-1] for side in pair.sides)
 

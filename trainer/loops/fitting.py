@@ -68,7 +68,8 @@ class Fitter(Generic[Item]):
     """Draws batches in an order that follows from the seed, and updates the model once with each.
 
     Micro-batches are prefix trees within the token budget, so what texts share is computed once. `texts` are what of an
-    item goes through the model: an item is never divided. A batch's loss is the sum over its micro-batches.
+    item goes through the model: an item is never divided. A batch's loss is the sum over its micro-batches. `seed`: of the
+    order, where it is not the run's.
     """
 
     def __init__(
@@ -79,10 +80,11 @@ class Fitter(Generic[Item]):
         items: Sequence[Item],
         texts: Callable[[Item], Sequence[Sequence[int]]],
         shuffle: bool,
+        seed: int | None = None,
     ) -> None:
         self._trained, self._config, self._run_dir = trained, config, run_dir
         self._items, self._texts = items, texts
-        self._order = DataOrder(len(items), config.seed, shuffle)
+        self._order = DataOrder(len(items), config.seed if seed is None else seed, shuffle)
 
     def draw(self, count: int) -> list[Item]:
         """The next items; within one pass over the data each comes once."""
@@ -94,6 +96,7 @@ class Fitter(Generic[Item]):
         count: int,
         loss_of: Callable[[Sequence[Item], Sequence[Item]], Loss],
         tell: Tell,
+        phase: str = "updating",
     ) -> Fitted:
         """Step `number`, with `count` items. `loss_of(micro-batch, batch)` divides by the totals of the batch.
 
@@ -101,7 +104,7 @@ class Fitter(Generic[Item]):
         """
         before = self._order.state_dict()
         try:
-            return self._update(number, self.draw(count), loss_of, tell)
+            return self._update(number, self.draw(count), loss_of, tell, phase)
         except StopRequested:
             self._order.load_state_dict(before)
             raise
@@ -136,8 +139,9 @@ class Fitter(Generic[Item]):
         batch: list[Item],
         loss_of: Callable[[Sequence[Item], Sequence[Item]], Loss],
         tell: Tell,
+        phase: str,
     ) -> Fitted:
-        started, progress = time.monotonic(), tell.watch("updating")
+        started, progress = time.monotonic(), tell.watch(phase)
         fitted = Fitted(learning_rate(self._config, number))
         packs = self.packs(batch)
         self._trained.set_lr(fitted.lr)

@@ -2,8 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import torch
@@ -60,22 +60,38 @@ class Reference:
 
     @torch.no_grad()
     def _measured(self, started: bool, packs: Sequence[Sequence[Sequence_]], progress: Progress) -> list[Tensor]:
-        moved = started and self._learner.adapted is None
-        found: dict[Sequence_, Tensor] = {}
-        with self._learner.holding(self._weights()) if moved else nullcontext():
-            for done, pack in enumerate(packs):
-                progress(done, len(packs))
-                new = [sequence for sequence in dict.fromkeys(pack) if sequence not in found]
-                if new:
-                    scored = self._learner.score(new, 1.0, untrained=True)
-                    found |= {sequence: part.logp_T for sequence, part in zip(new, scored, strict=True)}
+        with untrained(self._learner, self._base) if started else nullcontext():
+            found = log_probs(self._learner, packs, progress, untrained=True)
         known = [found[sequence] for sequence in self._sequences]
         partial = self._file.with_suffix(".partial")
         save_file({"logp": torch.cat(known)}, partial)
         os.replace(partial, self._file)
         return known
 
-    def _weights(self) -> Mapping[str, Tensor]:
-        from trainer.inference.models import load_model
 
-        return dict(load_model(self._base).named_parameters())
+@contextmanager
+def untrained(learner: Learner, base: Path) -> Iterator[None]:
+    """Meanwhile the learner can be scored as it was before it was trained: where it has no adapters to switch off, it holds
+    the weights of `base`."""
+    if learner.adapted is not None:
+        yield
+        return
+    from trainer.inference.models import load_model
+
+    with learner.holding(dict(load_model(base).named_parameters())):
+        yield
+
+
+@torch.no_grad()
+def log_probs(
+    learner: Learner, packs: Sequence[Sequence[Sequence_]], progress: Progress, untrained: bool = False
+) -> dict[Sequence_, Tensor]:
+    """Log-probabilities [T] of each answer's tokens, pass by pass."""
+    found: dict[Sequence_, Tensor] = {}
+    for done, pack in enumerate(packs):
+        progress(done, len(packs))
+        new = [sequence for sequence in dict.fromkeys(pack) if sequence not in found]
+        if new:
+            scored = learner.score(new, 1.0, untrained=untrained)
+            found |= {sequence: part.logp_T for sequence, part in zip(new, scored, strict=True)}
+    return found

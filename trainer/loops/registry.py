@@ -10,6 +10,7 @@ STAGES: dict[str, str] = {
     "sft": "trainer.loops.sft:make",
     "reward_model": "trainer.loops.reward_model:make",
     "dpo": "trainer.loops.dpo:make",
+    "iterative_dpo": "trainer.loops.iterative_dpo:make",
 }
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from trainer.contracts import Histogram, RolloutRecord, TokenSpan
+from trainer.contracts import Histogram, PartResult, RolloutRecord, TokenSpan
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards
 
 from .update import UpdateReport
@@ -35,9 +35,13 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def reward_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
+    """Of the responses' rewards; see `part_metrics`."""
+    return part_metrics([part for t in trajectories for part in t.reward.parts])
+
+
+def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
     """Each part's mean over the responses that have it and how many have not; what judges cost and how long they took."""
     values: dict[str, float] = {}
-    parts = [part for t in trajectories for part in t.reward.parts]
     for name in dict.fromkeys(part.name for part in parts):
         mine = [part.value for part in parts if part.name == name]
         known = [value for value in mine if value is not None]

@@ -6,9 +6,9 @@ from .stage import Tell
 class ScoringWatch:
     """`trainer.rollouts.Watch` of a step: what is scored is `total` responses."""
 
-    def __init__(self, tell: Tell, total: int) -> None:
+    def __init__(self, tell: Tell, total: int, phase: str = "scoring") -> None:
         self._tell, self._total = tell, total
-        self._note = tell.watch("scoring")
+        self._note = tell.watch(phase)
 
     def check(self) -> None:
         self._note(0, self._total)

@@ -12,7 +12,7 @@ from .collect import (
     score_samples,
 )
 from .scoring import RewardScorer, Watch
-from .setup import RewardSetup
+from .setup import RewardSetup, reward_folders
 from .trajectory import PromptPlan, Reward, Trajectory
 
 __all__ = [
@@ -29,6 +29,7 @@ __all__ = [
     "greedy_samples",
     "group_rewards",
     "item_of",
+    "reward_folders",
     "sample_plans",
     "score_samples",
 ]

@@ -1,16 +1,27 @@
 """What makes the rewards of a run, wherever they are computed: in its own process or in workers of their own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainer.config import PolicyConfig
-from trainer.config.rewards import RewardModelPart
+from trainer.config.rewards import RewardModelPart, RewardPart
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal
 from trainer.rewards.parts import Scalar
 
 from .scoring import RewardScorer
+
+
+def reward_folders(parts: Sequence[RewardPart], models: Mapping[str, Path]) -> dict[str, Path]:
+    """Folders of reward models by the name in the config, out of a job's models: each stands under its path where there are
+    several, else under its role."""
+    found = {}
+    for i, part in enumerate(parts):
+        folder = models.get(f"rewards.{i}.model", models.get("reward"))
+        if isinstance(part, RewardModelPart) and folder is not None:
+            found[part.model] = folder
+    return found
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig
-from trainer.config.rewards import RewardModelPart
 from trainer.loops.collecting import Collector, MakeCollector, SyncCollector
 from trainer.loops.data import prepare_prompts, read_examples
 from trainer.loops.errors import RunFailed
@@ -12,7 +11,7 @@ from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.policy import PolicyStage
 from trainer.loops.stage import Job
-from trainer.rollouts import RewardScorer, RewardSetup
+from trainer.rollouts import RewardScorer, RewardSetup, reward_folders
 
 
 def make(job: Job) -> PolicyStage:
@@ -31,7 +30,7 @@ def make(job: Job) -> PolicyStage:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner, updater, teacher = _learner(config, model_dir, _teacher_dir(job, tokenizer))
     sampler = build_sampler(config, model_dir, tokenizer)
-    rewards = RewardSetup(config, job.access, _reward_models(job))
+    rewards = RewardSetup(config, job.access, reward_folders(config.rewards, job.models))
     parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, model_dir, teacher, updater)
     job.monitor.log(
         f"{len(prompts.train)} training and {len(prompts.heldout)} held-out prompts; {learner.size:,} trained parameters"
@@ -52,16 +51,6 @@ def collector_for(job: Job, rewards: RewardSetup) -> MakeCollector:
         )
 
     return make
-
-
-def _reward_models(job: Job) -> dict[str, Path]:
-    """Folders by the name in the config: each stands under its path where there are several, else under its role."""
-    found = {}
-    for i, part in enumerate(job.config.rewards):
-        folder = job.models.get(f"rewards.{i}.model", job.models.get("reward"))
-        if isinstance(part, RewardModelPart) and folder is not None:
-            found[part.model] = folder
-    return found
 
 
 def _learner(config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> tuple[Any, Any, Any]:

@@ -185,27 +185,37 @@ def _pointwise(said: Sequence[Answer]) -> Part:
     return _finished(Part((sum(ratings) / len(ratings) - 1) / 9, _explained(said), shown, usage=usage), said)
 
 
+_LACKING = {
+    "reference": "the example has no reference",
+    "greedy": "there is no greedy answer to compare with",
+    "sample": "there is no other sample to compare with",
+}
+
+
 async def _pairwise(part: JudgePart, items: Sequence[Item], judge: Judge) -> list[Part]:
-    others = [item.baseline if part.against == "greedy" else item.example.reference for item in items]
+    others = [item.example.reference if part.against == "reference" else item.baseline for item in items]
     places = [place for place, other in enumerate(others) if other]
     inputs = [
         replace(_input(items[place]), responses={_ID: items[place].response, _OTHER: str(others[place])})
         for place in places
     ]
     said = dict(zip(places, await judge.ask(inputs), strict=True))
-    lacking = (
-        "there is no greedy answer to compare with" if part.against == "greedy" else "the example has no reference"
-    )
+    lacking = _LACKING[part.against]
     return [_against(said[place]) if place in said else Part(None, lacking) for place in range(len(items))]
 
 
 def _against(said: Sequence[Answer]) -> Part:
-    """`R = (1[sample wins when first] + 1[sample wins when second]) / 2` (ReMax baseline, Li et al., 2024; METHODS 5)."""
+    """`R = (1[sample wins when first] + 1[sample wins when second]) / 2` (ReMax baseline, Li et al., 2024; METHODS 5).
+
+    `shown.places`: the place that won where the sample was shown first, and where it was shown second; `shown.strength`:
+    how strongly the sample is preferred, -2 to 2, over both.
+    """
     answered = [answer for answer in said if "order" in answer.subject]
     pair = next(iter(combine.pair_verdicts(answered).values()), None)
-    shown, usage = {"answers": _told(said)}, _usage(said)
     first = None if pair is None or pair.given is None else {-1: "first", 0: "tie", 1: "second"}[pair.given]
     second = None if pair is None or pair.swapped is None else {-1: "second", 0: "tie", 1: "first"}[pair.swapped]
+    strength = None if pair is None or pair.strength is None else -pair.strength
+    shown, usage = {"answers": _told(said), "places": [first, second], "strength": strength}, _usage(said)
     value = remax_pairwise(first, second)  # type: ignore[arg-type]  # of the three places
     if value is None:
         return _finished(Part(None, _problem(said), shown, usage=usage), said)
