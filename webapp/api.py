@@ -28,6 +28,7 @@ from webapp.experiments.ingest import router as ingest
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
 from webapp.judging.api import router as judges
+from webapp.playground.api import router as playground
 from webapp.webhooks.api import router as webhooks
 from webapp.weights.api import router as weights
 from webapp.weights.ingest import router as weights_ingest
@@ -170,5 +171,5 @@ _catch(_unstorable, DataError)
 _catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, UnreadablePostError)
 _catch(_away, *DATABASE_AWAY)
 ROUTERS = (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest)
-for router in (*ROUTERS, weights, weights_ingest, installation):
+for router in (*ROUTERS, playground, weights, weights_ingest, installation):
     api.add_router("", router)

@@ -134,6 +134,7 @@ INSTALLED_APPS = [
     "webapp.judging",
     "webapp.evaluation",
     "webapp.experiments",
+    "webapp.playground",
 ]
 
 MIDDLEWARE = [

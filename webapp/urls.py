@@ -23,6 +23,7 @@ urlpatterns = [
     path("", include("webapp.judging.urls")),
     path("", include("webapp.evaluation.urls")),
     path("", include("webapp.experiments.urls")),
+    path("", include("webapp.playground.urls")),
 ]
 websocket_urlpatterns = [*consumers.websocket_urlpatterns, re_path("", Nowhere.as_asgi())]
 

@@ -64,6 +64,7 @@ PAGES = (
     "/models/endpoints/new",
     "/models/endpoints/{endpoint}",
     "/models/endpoints/{endpoint}/edit",
+    "/try?run={run}",
     "/evaluations",
     "/evaluations/new",
     "/leaderboards",

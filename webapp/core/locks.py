@@ -18,6 +18,7 @@ class Work(IntEnum):
     TRIAL = 7306
     PROJECT_JOB = 7307
     START_RUN = 7308
+    COLLECT = 7309
 
 
 def until_commit(work: Work, key: int = 0) -> None:

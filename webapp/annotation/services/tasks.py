@@ -93,6 +93,12 @@ def _insert(project: Project, batch: list[Made]) -> None:
         Project.objects.filter(id=project.pk).update(tasks_total=_total(project))
 
 
+def add(project: Project, example_id: int, subject: dict[str, Any], rank: float) -> Task:
+    """One more task, or the one that asks the same already."""
+    _insert(project, [(example_id, subject, rank)])
+    return Task.objects.get(project=project, example_id=example_id, subject=subject)
+
+
 def _total(project: Project) -> int:
     return Task.objects.filter(project=project, overlap__isnull=False).count()
 

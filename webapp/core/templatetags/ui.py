@@ -39,6 +39,7 @@ NAVIGATION = (
         "also": "/leaderboards",
     },
     {"path": "/models", "label": "Models", "icon": "box", "role": "reviewer"},
+    {"path": "/try", "label": "Try it", "icon": "columns-3", "role": "researcher"},
     {"path": "/verifiers", "label": "Verifiers", "icon": "list-checks", "role": "reviewer"},
     {"path": "/objectives", "label": "Objectives", "icon": "sigma", "role": "reviewer"},
 )

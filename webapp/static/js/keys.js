@@ -74,7 +74,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("[data-keys]")) openSheet();
 });
 
-const pages = { h: ["Home", "/"], d: ["Datasets", "/datasets"], p: ["Projects", "/projects"], e: ["Experiments", "/experiments"], m: ["Models", "/models"], v: ["Verifiers", "/verifiers"], s: ["Settings", "/settings/profile"] };
+const pages = { h: ["Home", "/"], d: ["Datasets", "/datasets"], p: ["Projects", "/projects"], e: ["Experiments", "/experiments"], m: ["Models", "/models"], t: ["Try it", "/try"], v: ["Verifiers", "/verifiers"], s: ["Settings", "/settings/profile"] };
 for (const [key, [label, path]] of Object.entries(pages))
   if (document.querySelector(`.rail a[href="${path}"]`)) register(`g ${key}`, `Go to ${label}`, () => location.assign(path), EVERYWHERE);
 register("?", "This list", openSheet, EVERYWHERE);

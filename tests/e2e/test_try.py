@@ -1,0 +1,97 @@
+"""Models side by side in a real browser, with real weights of a tiny model behind them."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.cast import browser, make_cast
+from tests.e2e import look
+from tests.e2e.live import open_page, server  # noqa: F401
+from webapp.annotation.models import Task
+from webapp.inference import trying
+from webapp.inference.models import RegisteredModel
+
+pytestmark = pytest.mark.browser
+PROMPT = "鸟 and $x^2$\n\n`code`, مرحبا"
+
+
+@pytest.fixture
+def weights(settings):
+    """Two tiny models; the processes that held them end with the test."""
+    from trainer.inference.models import make_tiny
+
+    settings.VAR = Path(tempfile.mkdtemp(prefix="ts-"))
+    for seed, name in enumerate(("base", "tuned")):
+        make_tiny(settings.VAR / name, seed)
+    yield settings.VAR
+    for child in trying._children:
+        child.stdin.close()
+        child.wait(30)
+    trying._children.clear()
+    shutil.rmtree(settings.VAR)
+
+
+@pytest.fixture
+def lab(server, weights):  # noqa: F811
+    cast = make_cast()
+    for name in ("base", "tuned"):
+        path = str(weights / name)
+        RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="local", path=path)
+    return cast
+
+
+def answered(page):
+    for column in page.locator(".try-answer").all():
+        column.get_by_text("24 tokens ·").wait_for(timeout=120_000)
+
+
+def test_two_models_answer_side_by_side_and_their_pair_goes_to_people_once(lab, open_page):  # noqa: F811
+    page = open_page(browser(lab.researcher))
+    page.goto("/try")
+    columns = page.locator(".try-answer")
+    assert columns.count() == 2
+    page.get_by_role("button", name="Ask").first.click()
+    page.get_by_text("Write a prompt first").wait_for()
+    page.get_by_role("textbox", name="Prompt").fill(PROMPT)
+    page.get_by_label("Longest answer").fill("24")
+    before = [column.bounding_box() for column in columns.all()]
+    page.keyboard.press("Control+Enter")
+    answered(page)
+    after = [column.bounding_box() for column in columns.all()]
+    assert [box["height"] for box in after] == [box["height"] for box in before], "nothing moved while they wrote"
+    assert look.faults(page) == []
+    page.get_by_label("Its name").fill("Birds")
+    page.get_by_role("button", name="Send A and B").click()
+    page.get_by_text("Sent to Birds, 1 task").wait_for()
+    assert page.get_by_role("button", name="A and B sent").is_disabled()
+
+    page.get_by_role("textbox", name="Prompt").click()
+    page.keyboard.press("Control+Enter")  # the same seed: the same answers
+    answered(page)
+    page.reload()  # the address leads back to the settings; a new page knows nothing of what was sent
+    page.get_by_role("textbox", name="Prompt").fill(PROMPT)
+    page.keyboard.press("Control+Enter")
+    answered(page)
+    page.get_by_role("button", name="Send A and B").click()
+    page.get_by_text("Was sent before: Birds, 1 task").wait_for()
+    assert Task.objects.count() == 1
+
+
+def test_an_answer_is_stopped_and_asked_again_and_what_fails_says_what_to_do(lab, weights, open_page):  # noqa: F811
+    shutil.rmtree(weights / "tuned")
+    page = open_page(browser(lab.researcher))
+    page.goto("/try?max_new_tokens=1500")
+    page.get_by_role("textbox", name="Prompt").fill("Hello")
+    page.keyboard.press("Control+Enter")
+    failed, good = page.locator(".try-answer").all()  # the newest model stands first
+    failed.get_by_role("alert").wait_for(timeout=120_000)
+    good.get_by_text("tokens", exact=False).first.wait_for(timeout=120_000)
+    page.keyboard.press("Escape")
+    good.get_by_text("Stopped").wait_for()
+    page.get_by_label("Longest answer").fill("24")
+    good.get_by_label("Ask this model again").click()
+    good.get_by_label("Stop this answer").wait_for()
+    good.get_by_label("Stop this answer").click()
+    good.get_by_text("Stopped").wait_for()

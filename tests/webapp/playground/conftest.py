@@ -1,0 +1,3 @@
+"""The small dataset of the runs' tests."""
+
+from tests.webapp.experiments.conftest import *  # noqa: F403

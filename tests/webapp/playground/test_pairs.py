@@ -1,0 +1,128 @@
+"""Pairs of answers from the page where models are tried become tasks, each once."""
+
+import threading
+
+import pytest
+from django.db import connection
+
+from tests.cast import ApiClient, browser, make_cast
+from webapp.annotation.models import Project, Task
+from webapp.annotation.services import publish, queue
+from webapp.annotation.services.collecting import collecting
+from webapp.datasets.models import Dataset, DatasetVersion, Example
+from webapp.inference.models import RegisteredModel
+
+
+@pytest.fixture
+def models(cast):
+    return two_models(cast)
+
+
+def two_models(cast):
+    names = ("base", "tuned")
+    return [
+        RegisteredModel.objects.create(workspace=cast.workspace, name=n, source="hub", path=f"o/{n}") for n in names
+    ]
+
+
+def pair(models, prompt="Name a colour.", a="Red.", b="Blue.", **more):
+    sides = {"a": {"model": models[0].pk, "text": a}, "b": {"model": models[1].pk, "text": b}}
+    return {"messages": [{"role": "user", "content": prompt}], **sides, **more}
+
+
+def test_the_first_pair_sets_up_a_project_and_the_next_ones_join_it(api, models):
+    first = api.post("/try/pairs", pair(models))
+    assert first.status_code == 201, first.content
+    told = first.json()
+    assert (told["project_name"], told["tasks"], told["made"]) == ("Tried answers", 1, True)
+    second = api.post("/try/pairs", pair(models, prompt="Name a fruit.")).json()
+    assert (second["project"], second["tasks"]) == (told["project"], 2)
+    project = Project.objects.get()
+    assert (project.state, project.overlap, project.version.number, project.version.state) == ("open", 2, 2, "frozen")
+    content = Task.objects.get(pk=second["task"]).example.content
+    assert content["prompt"][0]["content"] == "Name a fruit."
+    assert {one["origin"]: one["text"] for one in content["responses"]} == {"base": "Red.", "tuned": "Blue."}
+
+
+def test_the_same_pair_is_one_task_whoever_sends_it_and_whichever_stood_left(cast, api, models):
+    made = api.post("/try/pairs", pair(models, a="Red.", b="Blue.")).json()
+    turned = pair(models[::-1], a="Blue.", b="Red.")
+    turned["a"]["sampling"] = {"seed": 9}
+    again = ApiClient(cast.owner).post("/try/pairs", turned)
+    assert again.status_code == 200 and again.json() == {**made, "made": False}
+    assert Task.objects.count() == 1 and DatasetVersion.objects.count() == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_clicks_at_the_same_moment_make_one_project_and_one_task():
+    cast = make_cast()
+    models, api = two_models(cast), ApiClient(cast.researcher)
+    barrier, codes = threading.Barrier(2), []
+
+    def click():
+        barrier.wait()
+        codes.append(api.post("/try/pairs", pair(models)).status_code)
+        connection.close()
+
+    threads = [threading.Thread(target=click) for _ in range(2)]
+    [thread.start() for thread in threads]
+    [thread.join(30) for thread in threads]
+    assert sorted(codes) == [200, 201]
+    assert (Project.objects.count(), Task.objects.count(), Dataset.objects.count()) == (1, 1, 1)
+
+
+def test_the_pair_stays_on_the_side_of_its_prompt(cast, api, models, version):
+    held = Example.objects.get(dataset=version.dataset, key="e3")
+    told = api.post("/try/pairs", pair(models, prompt="Prompt 3 ü", example=held.pk)).json()
+    assert Task.objects.get(pk=told["task"]).example.split == "heldout"
+
+
+def test_people_work_on_the_pairs_and_what_they_say_is_published(cast, api, models):
+    for i in range(2):
+        api.post("/try/pairs", pair(models, prompt=f"Question {i}"))
+    (project,) = collecting(cast.workspace.pk)
+    for membership in (cast.owner, cast.reviewer):
+        for _ in range(2):
+            (seat,) = queue.claim(membership, project)
+            queue.submit(membership, seat, {"verdict": "compared", "strength": 2})
+    made = publish.publish(cast.researcher, project, publish.Choice(what="answers"))
+    assert made.version.counts["preferences"] == 4
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"b": {"model": 10**6, "text": "Blue."}}, "b.model"),
+        ({"project": 10**6}, "project"),
+        ({"example": 10**6}, "example"),
+        ({"messages": []}, "messages"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_at_its_field_and_leaves_nothing(api, models, change, field):
+    answer = api.post("/try/pairs", {**pair(models), **change})
+    assert answer.status_code == 422 and field in [each["path"] for each in answer.json()["error"]["fields"]]
+    assert not Project.objects.exists() and not Dataset.objects.exists()
+
+
+def test_equal_answers_and_names_that_are_taken_are_refused(cast, api, models):
+    same = api.post("/try/pairs", pair(models, a="Red.", b="Red.")).json()["error"]
+    assert same["fields"][0]["path"] == "b.text"
+    Dataset.objects.create(workspace=cast.workspace, name="Mine")
+    taken = api.post("/try/pairs", pair(models, new_project="Mine")).json()["error"]
+    assert [each["path"] for each in taken["fields"]] == ["new_project"] and not Project.objects.exists()
+
+
+def test_another_workspace_sees_nothing_of_it(cast, api, models):
+    other = ApiClient(cast.outsider).post("/try/pairs", pair(models))
+    assert other.status_code == 422 and not Project.objects.exists()
+    assert browser(cast.reviewer).get("/try").status_code == 403
+    assert ApiClient(cast.reviewer).post("/try/pairs", pair(models)).status_code == 403
+
+
+def test_the_page_offers_what_writes_text_and_says_so_where_nothing_does(cast, models):
+    client = browser(cast.researcher)
+    RegisteredModel.objects.create(workspace=cast.workspace, name="scores", source="hub", path="o/s", head="scalar")
+    page = client.get("/try").content.decode()
+    assert "base" in page and "scores" not in page
+    RegisteredModel.objects.all().delete()
+    assert "No model that writes text yet" in client.get("/try").content.decode()
