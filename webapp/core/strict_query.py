@@ -6,6 +6,7 @@ from functools import wraps
 from typing import Annotated, Any, get_args, get_origin
 
 from django.http import HttpRequest
+from ninja import Schema
 
 from .problems import Invalid
 
@@ -15,7 +16,7 @@ NEVER = frozenset({"request", "payload"})  # of a view, what never stands in an 
 
 def known_query(view: View) -> View:
     """Decorator of an operation (`router.add_decorator(known_query)`): 422 with the names that it does not take."""
-    names = {_name(name, parameter) for name, parameter in inspect.signature(view).parameters.items()}
+    names = {each for name, parameter in inspect.signature(view).parameters.items() for each in _names(name, parameter)}
 
     @wraps(view)
     def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
@@ -29,7 +30,9 @@ def known_query(view: View) -> View:
     return checked
 
 
-def _name(name: str, parameter: inspect.Parameter) -> str:
-    """What the parameter is called in the address."""
-    notes = get_args(parameter.annotation)[1:] if get_origin(parameter.annotation) is Annotated else ()
-    return next((str(note.alias) for note in notes if getattr(note, "alias", None)), name)
+def _names(name: str, parameter: inspect.Parameter) -> set[str]:
+    """What the parameter is called in the address; of a schema, the names of its fields."""
+    kind, *notes = get_args(parameter.annotation) if get_origin(parameter.annotation) is Annotated else [None]
+    if inspect.isclass(kind) and issubclass(kind, Schema):
+        return set(kind.model_fields)
+    return {next((str(note.alias) for note in notes if getattr(note, "alias", None)), name)}

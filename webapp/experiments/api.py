@@ -238,26 +238,18 @@ def histograms(request: HttpRequest, run_id: RunId, key: Key) -> dict[str, Any]:
 def list_rollouts(
     request: HttpRequest,
     run_id: RunId,
-    step: Step | None = None,
-    phase: Literal["train", "eval"] | None = None,
-    criterion: str | None = None,
-    verdict: rollouts.Verdict | None = None,
+    wanted: Query[s.RolloutFilters],
     sort: rollouts.Sort | None = None,
     cursor: str | None = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 20,
 ) -> dict[str, Any]:
-    """`criterion`: id or whole text of a criterion that was scored; `verdict` narrows to how it was judged."""
-    found = rollouts.rollouts(
-        _read(request, run_id),
-        step=step,
-        phase=phase,
-        criterion=criterion,
-        verdict=verdict,
-        sort=sort,
-        cursor=cursor,
-        limit=limit,
-    )
-    return {"items": [shapes.rollout(row) for row in found.items], "next": found.next}
+    """Without `step`, filters look at the newest 20,000 rollouts; `oldest_step` then says how far back that was."""
+    found = rollouts.rollouts(_read(request, run_id), wanted.filters(), sort=sort, cursor=cursor, limit=limit)
+    return {
+        "items": [shapes.rollout(row) for row in found.items],
+        "next": found.next,
+        "oldest_step": found.oldest_step,
+    }
 
 
 @router.get("/runs/{run_id}/rollouts/facets", response=s.FacetsOut, summary="What rollouts can be filtered by")

@@ -46,14 +46,22 @@ ON CONFLICT (run_id, key, step) DO UPDATE SET
     histogram = COALESCE(EXCLUDED.histogram, old.histogram)
 """
 
+# parts of a reward by name; what has no parts may have named components
 ROLLOUTS = """
-INSERT INTO experiments_rollout (run_id, step, phase, "group", index, example_key, reward, advantage, content)
+INSERT INTO experiments_rollout
+    (run_id, step, phase, "group", index, example_key, reward, advantage, excluded, part_values, content)
 SELECT %s, step, content ->> 'phase', (content ->> 'group')::int, (content ->> 'index')::int,
-    content ->> 'example_key', (content ->> 'reward')::float8, (content ->> 'advantage')::float8, content
+    content ->> 'example_key', (content ->> 'reward')::float8, (content ->> 'advantage')::float8,
+    content ->> 'excluded' <> '',
+    (content -> 'components') || COALESCE(
+        (SELECT jsonb_object_agg(part ->> 'name', part -> 'value') FROM jsonb_array_elements(content -> 'parts') AS part),
+        '{}'
+    ),
+    content
 FROM jsonb_to_recordset(%s::jsonb) AS new(step int, content jsonb)
 ON CONFLICT (run_id, step, phase, "group", index) DO UPDATE SET
-    example_key = EXCLUDED.example_key, reward = EXCLUDED.reward,
-    advantage = EXCLUDED.advantage, content = EXCLUDED.content
+    example_key = EXCLUDED.example_key, reward = EXCLUDED.reward, advantage = EXCLUDED.advantage,
+    excluded = EXCLUDED.excluded, part_values = EXCLUDED.part_values, content = EXCLUDED.content
 """
 
 ARTIFACTS = """

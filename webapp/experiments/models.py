@@ -141,7 +141,10 @@ class MetricPoint(models.Model):
 
 
 class Rollout(models.Model):
-    """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters."""
+    """One sampled response; `content` is `trainer.contracts.RolloutRecord`, the other columns are its filters.
+
+    `part_values` has the value of each part of the reward by name, null where the part is missing.
+    """
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="rollouts")
     step = models.PositiveIntegerField()
@@ -151,6 +154,8 @@ class Rollout(models.Model):
     example_key = models.CharField(max_length=200)
     reward = models.FloatField(null=True)
     advantage = models.FloatField(null=True)
+    excluded = models.BooleanField(default=False, db_default=False)
+    part_values = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     content = models.JSONField()
 
     class Meta:

@@ -1,13 +1,14 @@
 """The bodies of the experiments API, as OpenAPI shows them."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
 from .checks import DatasetChoice
 from .models import Run
+from .rollouts import Filters, Measure, Verdict
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 RunStateName = Annotated[str, Field(json_schema_extra={"enum": Run.State.values})]
@@ -220,9 +221,34 @@ class MetricHistogramsOut(Schema):
     steps: list[HistogramStepOut]
 
 
+class RolloutFilters(Schema):
+    step: Annotated[int, Field(ge=0, lt=2**31)] | None = None
+    phase: Literal["train", "eval"] | None = None
+    criterion: str | None = Field(None, description="Id or whole text of a criterion that was scored")
+    verdict: Verdict | None = Field(None, description="How it was judged; without `criterion`, of any criterion")
+    excluded: bool | None = Field(None, description="Whether the response was left out of training")
+    part: str = Field("", max_length=200, description="A part of the reward; `low`, `high` and `lacking` are about it")
+    low: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    high: Annotated[float, Field(allow_inf_nan=False)] | None = None
+    lacking: bool = Field(False, description="Only responses that the part could not value")
+    between: str = Field(
+        "", max_length=400, pattern=r"^$|^[^,]+,[^,]+$", description="Two parts, with a comma between, that disagree"
+    )
+    apart: float = Field(0.0, ge=0, allow_inf_nan=False, description="By how much they disagree at least")
+    measure: Measure = Field(
+        "rank", description="`value`: difference of the values. `rank`: of the places in the group, from 0 to 1"
+    )
+
+    def filters(self) -> Filters:
+        values = self.model_dump(exclude={"between"})
+        first, _, second = self.between.partition(",")
+        return Filters(**values, between=(first, second) if second else None)
+
+
 class RolloutList(Schema):
     items: list[dict[str, Any]] = Field(description="`trainer.contracts.RolloutRecord` with `id` and `step`")
     next: str | None
+    oldest_step: int | None = Field(None, description="Where the search stopped; null: all of the run was searched")
 
 
 class FacetStep(Schema):
@@ -238,9 +264,29 @@ class FacetCriterion(Schema):
     missing: int
 
 
+class FacetPart(Schema):
+    name: str
+    kind: str
+    weight: float | None = Field(description="In the weighted sum; null where the part is not in the config")
+    shadow: bool = Field(description="Measured and shown, not trained on")
+    judge: str
+    low: float | None
+    high: float | None
+    valued: int
+    missing: int
+
+
+class FacetReason(Schema):
+    reason: str
+    count: int
+
+
 class FacetsOut(Schema):
     steps: list[FacetStep]
     criteria: list[FacetCriterion]
+    parts: list[FacetPart]
+    expression: str = Field(description="What the parts are put together by; empty: their weighted sum")
+    excluded: list[FacetReason] = Field(description="Why responses were left out, most frequent first")
 
 
 class LogLineOut(Schema):

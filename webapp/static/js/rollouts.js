@@ -1,48 +1,33 @@
 // The rollout viewer: one step and phase at a time, responses in their groups, verdicts in words. New steps announce
 // themselves; what is being read stays where it is. Step, phase, filters, order and tint live in the address.
-import { line } from "./annotate/text.js";
 import { icon } from "./icons.js";
 import { json } from "./http.js";
 import { make, score } from "./format.js";
 import { register } from "./keys.js";
+import { filtered, listen, offer, parameters, readAddress, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
+import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage } from "./run.js";
 import { LEGENDS, tinted } from "./tint.js";
 import { toast } from "./toast.js";
 
 const PAGE = 100;
 const by = (id) => document.getElementById(id);
-const state = { step: null, phase: "train", criterion: "", verdict: "", sort: "place", tint: "", group: null };
 let steps = { train: [], eval: [] }; // steps that have rollouts, ascending
 let rows = [];
 let cursor = null;
+let oldest = null; // where a search over all steps stopped
+let told = null; // the facets
 let request = 0;
 const unseen = new Set();
 
-function readAddress() {
-  const query = new URLSearchParams(location.search);
-  for (const key of ["phase", "criterion", "verdict", "sort", "tint"]) state[key] = query.get(key) ?? state[key];
-  if (!(state.phase in steps)) state.phase = "train";
-  state.step = query.has("step") ? Number(query.get("step")) : null;
-  state.group = query.has("group") ? Number(query.get("group")) : null;
-}
-
-function writeAddress() {
-  const query = new URLSearchParams();
-  const plain = { phase: "train", sort: "place" };
-  for (const [key, value] of Object.entries(state)) if (value !== null && value !== "" && value !== plain[key]) query.set(key, value);
-  history.replaceState(null, "", `?${query}`);
-}
-
 async function facets() {
   const query = state.step === null ? "" : `?step=${state.step}`;
-  const found = await json(`${api}/rollouts/facets${query}`);
+  told = await json(`${api}/rollouts/facets${query}`);
   steps = { train: [], eval: [] };
-  for (const { step, phase } of found.steps) steps[phase]?.push(step);
-  const select = by("criterion");
-  const options = found.criteria.map((c) => new Option(`${c.text}  (${c.met} of ${c.met + c.unmet + c.missing} met)`, c.text));
-  if (state.criterion && !found.criteria.some((c) => c.text === state.criterion)) options.push(new Option(state.criterion, state.criterion));
-  select.replaceChildren(new Option("Any criterion", ""), ...options);
-  select.value = state.criterion;
+  for (const { step, phase } of told.steps) steps[phase]?.push(step);
+  offer(told);
+  by("formula").textContent = formula(told);
+  by("formula").hidden = !formula(told);
 }
 
 /** The nearest step that has rollouts; the newest where none was asked for. */
@@ -65,14 +50,15 @@ async function load({ more = false } = {}) {
       rows = [];
       cursor = null;
     } else {
-      const query = new URLSearchParams({ step: state.step, phase: state.phase, sort: "place", limit: PAGE });
-      if (state.criterion) query.set("criterion", state.criterion);
-      if (state.verdict) query.set("verdict", state.verdict);
+      const query = parameters();
+      query.set("limit", PAGE);
+      if (!state.all) query.set("step", state.step);
       if (more && cursor) query.set("cursor", cursor);
       const found = await json(`${api}/rollouts?${query}`);
       if (mine !== request) return;
       rows = more ? [...rows, ...found.items] : found.items;
       cursor = found.next;
+      oldest = found.oldest_step;
     }
   } catch (error) {
     toast(`The rollouts could not be loaded: ${error.message}`, { tone: "bad", id: error.id });
@@ -88,12 +74,12 @@ function controls() {
   const slider = by("step-slider");
   slider.max = Math.max(all.length - 1, 0);
   slider.value = Math.max(all.indexOf(state.step), 0);
-  slider.disabled = all.length < 2;
-  by("step-shown").textContent = state.step === null ? "–" : String(state.step);
-  by("step-back").disabled = all.indexOf(state.step) <= 0;
-  by("step-forward").disabled = all.indexOf(state.step) === all.length - 1;
+  slider.disabled = all.length < 2 || state.all;
+  by("step-shown").textContent = state.all ? "all" : state.step === null ? "–" : String(state.step);
+  by("step-back").disabled = state.all || all.indexOf(state.step) <= 0;
+  by("step-forward").disabled = state.all || all.indexOf(state.step) === all.length - 1;
   for (const button of document.querySelectorAll("[data-phase]")) button.setAttribute("aria-pressed", String(button.dataset.phase === state.phase));
-  for (const id of ["verdict", "sort", "tint"]) by(id).value = state[id];
+  show();
   legend();
 }
 
@@ -105,18 +91,21 @@ function legend() {
 
 const missingLast = (value, down) => (value === null || value === undefined ? Infinity : down ? -value : value);
 
+/** What tells the groups on the page apart. */
+const keyOf = (row) => (state.all ? `${row.step}-${row.group}` : String(row.group));
+
 /** Groups in the chosen order; inside a group the responses follow the same rule. */
 function grouped() {
   const groups = new Map();
   for (const row of rows) {
-    if (!groups.has(row.group)) groups.set(row.group, []);
-    groups.get(row.group).push(row);
+    if (!groups.has(keyOf(row))) groups.set(keyOf(row), []);
+    groups.get(keyOf(row)).push(row);
   }
   const list = [...groups.values()];
   const down = state.sort.startsWith("-");
   const field = state.sort.replace("-", "");
   if (field === "spread") return list.sort((a, b) => spread(b) - spread(a));
-  if (field === "place") return list;
+  if (field === "place" || sortedByServer()) return list;
   const best = (group) => Math.min(...group.map((row) => missingLast(row[field], down)));
   for (const group of list) group.sort((a, b) => missingLast(a[field], down) - missingLast(b[field], down));
   return list.sort((a, b) => best(a) - best(b));
@@ -127,7 +116,7 @@ function spread(group) {
   return rewards.length ? Math.max(...rewards) - Math.min(...rewards) : -1;
 }
 
-const parts = (template) => {
+const blank = (template) => {
   const fragment = by(template).content.cloneNode(true);
   return [fragment.firstElementChild, (name) => fragment.querySelector(`[data-part="${name}"]`)];
 };
@@ -136,23 +125,25 @@ function draw() {
   const place = by("groups");
   place.removeAttribute("aria-busy");
   const groups = grouped();
-  by("rollout-count").textContent = rows.length ? `${rows.length}${cursor ? "+" : ""} responses to ${groups.length} prompts` : "";
+  const scope = state.all && oldest ? `, from step ${oldest} on; name a step to look further back` : "";
+  by("rollout-count").textContent = rows.length || scope ? `${rows.length}${cursor ? "+" : ""} response${rows.length === 1 ? "" : "s"} to ${groups.length} prompt${groups.length === 1 ? "" : "s"}${scope}` : "";
   by("more-rollouts").hidden = !cursor;
+  by("no-filters").hidden = !filtered();
   if (!groups.length) {
-    const filtered = state.criterion || state.verdict;
-    const words = filtered ? "No response of this step fits the filter." : "No rollouts yet: the first appear with the first step.";
+    const words = filtered() ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : "No rollouts yet: the first appear with the first step.";
     return place.replaceChildren(make("p", "empty", words));
   }
   place.replaceChildren(...groups.map(groupCard));
-  if (state.group !== null) place.querySelector(`[data-group="${state.group}"]`)?.scrollIntoView({ block: "start" });
+  if (state.group !== null) place.querySelector(`[data-group="${CSS.escape(state.group)}"]`)?.scrollIntoView({ block: "start" });
 }
 
 function groupCard(group) {
-  const [card, part] = parts("group-template");
+  const [card, part] = blank("group-template");
   const first = group[0];
-  card.dataset.group = first.group;
-  card.setAttribute("aria-label", `Prompt ${first.group + 1}`);
-  part("title").textContent = `Prompt ${first.group + 1}`;
+  const title = `${state.all ? `Step ${first.step} · ` : ""}Prompt ${first.group + 1}`;
+  card.dataset.group = keyOf(first);
+  card.setAttribute("aria-label", title);
+  part("title").textContent = title;
   part("key").textContent = first.example_key;
   const rewards = group.map((row) => row.reward).filter((r) => r !== null && r !== undefined);
   if (rewards.length > 1) {
@@ -172,7 +163,7 @@ function groupCard(group) {
 }
 
 function responseCard(row) {
-  const [card, part] = parts("response-template");
+  const [card, part] = blank("response-template");
   part("title").textContent = `Response ${row.index + 1}`;
   const s = make("strong", "score-s", `S ${score(row.reward)}`);
   const a = make("span", "score-a", row.advantage === null || row.advantage === undefined ? "A –" : `A ${row.advantage >= 0 ? "+" : "−"}${Math.abs(row.advantage).toFixed(2)}`);
@@ -187,9 +178,13 @@ function responseCard(row) {
   part("text").classList.toggle("muted", !row.response);
   const ends = { stop: "", length: "cut at the length limit", error: "sampling failed" };
   part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", sampledBy(row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
-  part("criteria").append(...(row.criteria ?? []).map(criterion));
+  part("criteria").append(...(row.criteria ?? []).map((each) => criterion(each, state.criterion === each.text)));
   const components = Object.entries(row.components ?? {});
-  if (components.length > 1) part("components").textContent = components.map(([name, value]) => `${name} ${score(value)}`).join(" · ");
+  const listed = parts(row, told);
+  if (listed) part("parts").replaceWith(listed);
+  else part("parts").remove();
+  const words = listed ? row.parts.filter((each) => each.calls).length > 1 && calls(row.parts) : components.length > 1 ? components.map(([name, value]) => `${name} ${score(value)}`).join(" · ") : "";
+  if (words) part("components").textContent = words;
   else part("components").remove();
   return card;
 }
@@ -198,18 +193,6 @@ function responseCard(row) {
 function sampledBy(spans) {
   const [first, ...rest] = spans;
   return first ? [`weights of step ${first.version}`, ...rest.map(({ version, start }) => `from token ${start + 1} on ${version}`)].join(", ") : "";
-}
-
-function criterion({ text, points, kind, verdict }) {
-  const good = verdict.met === null ? null : verdict.met === points > 0;
-  const shape = verdict.met === null ? icon("circle-help") : verdict.met ? icon("check") : icon("x");
-  const word = verdict.met === null ? "no verdict" : verdict.met ? "met" : "not met";
-  const item = make("li", "criterion", shape, line(make("span", "criterion-text"), text), make("span", "criterion-points num", `${points > 0 ? "+" : "−"}${Math.abs(points)}`), make("span", "criterion-word", word));
-  item.dataset.tone = good === null ? "warn" : good ? "good" : "bad";
-  if (state.criterion === text) item.classList.add("is-chosen");
-  if (verdict.note) item.append(make("span", "criterion-note tiny muted", verdict.note));
-  item.title = `${kind === "hard" ? "Hard criterion" : "Principle"}, judged by ${verdict.source}`;
-  return item;
 }
 
 /** "12 new": what arrives is announced, never pushed under the pointer. */
@@ -227,16 +210,16 @@ function change(changes) {
 
 function walk(by_) {
   const all = steps[state.phase];
-  const next = all[all.indexOf(state.step) + by_];
+  const next = state.all ? undefined : all[all.indexOf(state.step) + by_];
   if (next !== undefined) change({ step: next, group: null });
 }
 
 function jump(by_) {
   const cards = [...document.querySelectorAll(".group")];
-  const at = cards.findIndex((card) => Number(card.dataset.group) === state.group);
+  const at = cards.findIndex((card) => card.dataset.group === state.group);
   const next = cards[Math.min(Math.max(at + by_, 0), cards.length - 1)];
   if (!next) return;
-  state.group = Number(next.dataset.group);
+  state.group = next.dataset.group;
   writeAddress();
   next.focus({ preventScroll: true });
   next.scrollIntoView({ block: "start" });
@@ -247,19 +230,18 @@ by("step-slider").addEventListener("change", (event) => change({ step: steps[sta
 by("step-back").addEventListener("click", () => walk(-1));
 by("step-forward").addEventListener("click", () => walk(1));
 for (const button of document.querySelectorAll("[data-phase]")) button.addEventListener("click", () => change({ phase: button.dataset.phase, group: null }));
-for (const id of ["criterion", "verdict"]) by(id).addEventListener("change", (event) => change({ [id]: event.target.value, group: null }));
-for (const id of ["sort", "tint"]) {
-  by(id).addEventListener("change", (event) => {
-    state[id] = event.target.value;
-    legend();
-    draw();
-    writeAddress();
-  });
-}
+listen(change);
+by("sort").addEventListener("change", (event) => change({ sort: event.target.value, group: null }));
+by("tint").addEventListener("change", (event) => {
+  state.tint = event.target.value;
+  legend();
+  draw();
+  writeAddress();
+});
 by("more-rollouts").addEventListener("click", () => load({ more: true }));
 by("rollout-news").addEventListener("click", () => {
   unseen.clear();
-  change({ step: null, group: null });
+  change({ step: null, all: false, group: null });
 });
 register("j", "Next prompt", () => jump(1));
 register("k", "Previous prompt", () => jump(-1));
@@ -268,7 +250,7 @@ register(",", "Previous step", () => walk(-1));
 
 onMessage("rollouts", ({ step, phase }) => {
   if (state.step === null && !rows.length) return load(); // nothing is being read yet
-  if (phase === state.phase && step === state.step) return load(); // the rest of the step on the page
+  if (phase === state.phase && step === state.step && !state.all) return load(); // the rest of the step on the page
   if (!steps[phase]?.includes(step)) {
     steps[phase]?.push(step);
     steps[phase]?.sort((a, b) => a - b);

@@ -75,8 +75,15 @@ export function line(element, text, kept = lines) {
   return element;
 }
 
+/** Shows a text of several lines likewise, with its paragraphs, lists and code. */
+export function block(element, text) {
+  element.classList.add("prose");
+  return line(element, text, pages);
+}
+
 async function drawLine(element) {
   const { text, kept } = shown.get(element);
+  if (kept === pages) element.classList.add("verbatim");
   if (!formatted || !drawable(text)) {
     element.textContent = text;
     return;
@@ -84,6 +91,7 @@ async function drawLine(element) {
   try {
     const html = await htmlOf(text, kept);
     if (!formatted || shown.get(element).text !== text) return;
+    if (kept === pages) element.classList.remove("verbatim");
     element.innerHTML = html; // through the server's allow-list
     renderMath(element);
   } catch {

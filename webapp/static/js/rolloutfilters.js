@@ -1,0 +1,110 @@
+// What rollouts are filtered and sorted by. The fields of `state` are the parameters of the address, and most of them are
+// those of the API as well.
+const by = (id) => document.getElementById(id);
+const SERVER_SORTS = new Set(["reward", "-reward", "part", "-part", "-apart"]);
+const DEFAULTS = { phase: "train", sort: "place", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank" };
+const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure"];
+export const state = { ...DEFAULTS, step: null, all: false, group: null };
+
+const pair = () => Boolean(state.first && state.second && state.first !== state.second);
+
+/** Whether anything but step and phase narrows what is shown. */
+export const filtered = () => Boolean(state.criterion || state.verdict || state.excluded || state.part || pair());
+export const sortedByServer = () => SERVER_SORTS.has(state.sort);
+
+export function readAddress() {
+  const query = new URLSearchParams(location.search);
+  for (const key of Object.keys(DEFAULTS)) state[key] = query.get(key) ?? DEFAULTS[key];
+  if (!["train", "eval"].includes(state.phase)) state.phase = "train";
+  const [first, second] = (query.get("between") ?? "").split(",");
+  if (second) Object.assign(state, { first, second });
+  state.all = query.get("step") === "all";
+  const step = Number.parseInt(query.get("step"), 10);
+  state.step = Number.isNaN(step) ? null : step;
+  state.group = query.get("group");
+}
+
+export function writeAddress() {
+  const query = new URLSearchParams();
+  for (const [key, plain] of Object.entries(DEFAULTS)) if (state[key] !== plain && !["first", "second"].includes(key)) query.set(key, state[key]);
+  if (pair()) query.set("between", `${state.first},${state.second}`);
+  else query.delete("apart");
+  if (state.all) query.set("step", "all");
+  else if (state.step !== null) query.set("step", state.step);
+  if (state.group !== null) query.set("group", state.group);
+  history.replaceState(null, "", `?${query}`);
+}
+
+/** Of the API, but for step and cursor. */
+export function parameters() {
+  const query = new URLSearchParams({ phase: state.phase, sort: serverSort() });
+  for (const key of ["criterion", "verdict", "excluded"]) if (state[key]) query.set(key, state[key]);
+  if (state.part) {
+    query.set("part", state.part);
+    for (const key of ["low", "high"]) if (Number.isFinite(Number.parseFloat(state[key]))) query.set(key, Number.parseFloat(state[key]));
+    if (state.lacking) query.set("lacking", "true");
+  }
+  if (pair()) {
+    query.set("between", `${state.first},${state.second}`);
+    query.set("measure", state.measure);
+    query.set("apart", Math.max(Number.parseFloat(state.apart) || 0, 0));
+  }
+  return query;
+}
+
+/** The server sorts all that fits; without what it would sort by, rollouts come in their order. */
+function serverSort() {
+  if (["part", "-part"].includes(state.sort)) return state.part ? state.sort : "place";
+  if (state.sort === "-apart") return pair() ? state.sort : "place";
+  if (sortedByServer()) return state.sort;
+  return state.all ? "newest" : "place";
+}
+
+/** What can be chosen, of what this step holds. */
+export function offer({ criteria, parts }) {
+  const texts = criteria.map((each) => new Option(`${each.text}  (${each.met} of ${each.met + each.unmet + each.missing} met)`, each.text));
+  fill(by("criterion"), "Any criterion", texts, state.criterion);
+  const range = ({ low, high, missing }) => [low === null ? "" : `${Number(low.toPrecision(3))} to ${Number(high.toPrecision(3))}`, missing ? `${missing} without` : ""].filter(Boolean).join(", ");
+  fill(by("part"), "Any part", parts.map((part) => new Option(`${part.name}  (${range(part)})`, part.name)), state.part);
+  for (const id of ["first", "second"]) fill(by(id), "a part", parts.map((part) => new Option(part.name, part.name)), state[id]);
+  by("part-filters").hidden = !parts.length && !state.part && !pair();
+  by("disagreement").hidden = parts.length < 2 && !pair();
+}
+
+function fill(select, none, options, chosen) {
+  if (chosen && !options.some((option) => option.value === chosen)) options.push(new Option(chosen, chosen));
+  select.replaceChildren(new Option(none, ""), ...options);
+  select.value = chosen;
+}
+
+/** The controls as the state says. */
+export function show() {
+  for (const id of [...CONTROLS, "sort", "tint"]) if (document.activeElement !== by(id) || by(id).tagName === "SELECT") by(id).value = state[id];
+  by("lacking").checked = Boolean(state.lacking);
+  by("all-steps").setAttribute("aria-pressed", String(state.all));
+  for (const option of by("sort").options) {
+    if (option.value.endsWith("part")) option.disabled = !state.part;
+    if (option.value === "-apart") option.disabled = !pair();
+  }
+  if (state.part || pair()) by("part-filters").open = true;
+}
+
+/** `change(changes)` is called with what a person has chosen. */
+export function listen(change) {
+  for (const id of CONTROLS) {
+    by(id).addEventListener("change", (event) => {
+      const changes = { [id]: event.target.value, group: null };
+      if (id === "part" && !event.target.value) Object.assign(changes, { low: "", high: "", lacking: "" });
+      if (["first", "second"].includes(id)) {
+        const both = { first: state.first, second: state.second, ...changes };
+        const whole = both.first && both.second && both.first !== both.second;
+        if (whole && state.sort === "place") changes.sort = "-apart";
+        if (!whole && state.sort === "-apart") changes.sort = "place";
+      }
+      change(changes);
+    });
+  }
+  by("lacking").addEventListener("change", (event) => change({ lacking: event.target.checked ? "true" : "", group: null }));
+  by("all-steps").addEventListener("click", () => change({ all: !state.all, group: null }));
+  by("no-filters").addEventListener("click", () => change({ ...DEFAULTS, phase: state.phase, tint: state.tint, group: null }));
+}
