@@ -32,7 +32,8 @@ def known_query(view: View) -> View:
 
 def _names(name: str, parameter: inspect.Parameter) -> set[str]:
     """What the parameter is called in the address; of a schema, the names of its fields."""
-    kind, *notes = get_args(parameter.annotation) if get_origin(parameter.annotation) is Annotated else [None]
+    annotated = get_origin(parameter.annotation) is Annotated
+    kind, *notes = get_args(parameter.annotation) if annotated else (parameter.annotation,)
     if inspect.isclass(kind) and issubclass(kind, Schema):
         return set(kind.model_fields)
     return {next((str(note.alias) for note in notes if getattr(note, "alias", None)), name)}
