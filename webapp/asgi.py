@@ -1,6 +1,7 @@
 """The entry for HTTP and websockets."""
 
 import os
+from typing import Any
 
 import django
 from asgiref.sync import sync_to_async
@@ -8,6 +9,7 @@ from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
 settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
@@ -17,10 +19,15 @@ from webapp.accounts.known import known  # noqa: E402
 from webapp.core.handler import ThreadedHandler  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 
-application = ProtocolTypeRouter(
+application: Any = ProtocolTypeRouter(
     {
         "http": ThreadedHandler(settings.HTTP_THREADS, sync_to_async(known)),
         # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
         "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
+if (
+    settings.ENV.trusted_proxies
+):  # else the address of whoever connects is the person's, and what headers say is hearsay
+    trusted = [str(network) for network in settings.ENV.trusted_proxies]
+    application = ProxyHeadersMiddleware(application, trusted_hosts=trusted)

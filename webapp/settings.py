@@ -57,9 +57,13 @@ class Environment(BaseSettings):
     endpoint_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that model endpoints may be in, such as 127.0.0.1/32; none if absent"
     )
+    trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (),
+        description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
-    @field_validator("webhook_networks", "endpoint_networks", mode="before")
+    @field_validator("webhook_networks", "endpoint_networks", "trusted_proxies", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
@@ -107,6 +111,8 @@ if ENV.public_url:
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
+# Browsers that came by https once do not come back by http; only where PUBLIC_URL promises that https stays
+SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SESSION_ENGINE = "webapp.accounts.sessions"
 CSRF_FAILURE_VIEW = "webapp.core.views.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
@@ -311,7 +317,7 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "filters": {
-        "request_id": {"()": "webapp.core.middleware.RequestIdFilter"},
+        "request_id": {"()": "webapp.core.logs.RequestIdFilter"},
         "refusals": {"()": "webapp.core.logs.Refusals"},
         "no_secrets": {"()": "webapp.core.logs.NoSecrets"},
     },

@@ -1,11 +1,14 @@
 """How the API knows who asks: a bearer token, or the session of a signed-in browser with its CSRF token."""
 
+from dataclasses import replace
+
 from django.conf import settings
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from ninja.security import APIKeyCookie, HttpBearer
 
+from webapp.core import audit
 from webapp.core.limits import seconds_to_wait
 from webapp.core.problems import Problem
 
@@ -60,6 +63,7 @@ class TokenAuth(HttpBearer):
         if row.scope == ApiToken.Scope.READ and request.method not in READING:
             raise ReadOnly
         services.touch_token(row)
+        audit.origin.set(replace(audit.origin.get(), token=row.prefix))
         request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]
         return membership
 

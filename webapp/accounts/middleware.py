@@ -31,7 +31,10 @@ class WorkspaceMiddleware:
         mine = _signed_in(request)
         if request.user.is_authenticated:
             request.membership = _membership(request, mine)  # type: ignore[attr-defined]
-        return self.get_response(request)
+        response = self.get_response(request)
+        if "Cache-Control" not in response:  # what people see after signing in stays in no cache of a shared machine
+            response["Cache-Control"] = "no-store"
+        return response
 
     def process_view(
         self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: object, kwargs: object

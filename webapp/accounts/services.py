@@ -240,6 +240,7 @@ def set_password(user: User, password: str) -> None:
         user.set_password(password)
         user.save(update_fields=["password"])
         SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+        record_session(user, "password.changed")
 
 
 def set_theme(user: User, theme: str) -> None:
@@ -254,3 +255,9 @@ def touch_token(token: ApiToken) -> None:
     now = timezone.now()
     if token.last_used_at is None or now - token.last_used_at > timedelta(minutes=1):
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+
+
+def record_session(user: User, action: str) -> None:
+    """`session.started` and the like, in the log of each workspace that the person belongs to: it opens all of them."""
+    for membership in Membership.objects.filter(user=user).select_related("workspace"):
+        audit.record(membership, user, action, user)

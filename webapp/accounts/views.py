@@ -50,6 +50,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         user = authenticate(request, email=email, password=form.cleaned_data["password"])
         if user is not None:
             login(request, user)
+            services.record_session(user, "session.started")
             return redirect(_next(request))
         form.add_error(None, "Email and password do not belong together.")
     return render(
@@ -82,11 +83,14 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponse:
     if user is None:
         return render(request, "accounts/link.html", {"spent": True}, status=410)
     login(request, user, backend=BACKEND)
+    services.record_session(user, "session.started")
     return redirect(settings.LOGIN_REDIRECT_URL)
 
 
 @require_POST
 def sign_out(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        services.record_session(request.user, "session.ended")
     logout(request)
     return redirect(settings.LOGIN_URL)
 

@@ -1,6 +1,8 @@
 """The audit log's only writer: called by services inside the transaction of the change it describes."""
 
 from collections.abc import Iterable
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
 from django.db import models
@@ -9,6 +11,17 @@ from .models import AuditEntry
 
 if TYPE_CHECKING:  # the lowest app names the types of the one above it, and imports nothing of it
     from webapp.accounts.models import Membership, User, Workspace
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a change comes from, beside who makes it."""
+
+    address: str = ""
+    token: str = ""
+
+
+origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 - it cannot be changed
 
 
 def record(
@@ -35,6 +48,7 @@ def _entry(
     where: "Membership | Workspace", actor: "User | None", action: str, obj: models.Model, detail: dict[str, object]
 ) -> AuditEntry:
     workspace = cast("Workspace", getattr(where, "workspace", None) or where)
+    came = origin.get()
     return AuditEntry(
         workspace=workspace,
         actor=actor,
@@ -42,4 +56,6 @@ def _entry(
         object_type=obj._meta.model_name or "",
         object_id=obj.pk,
         detail=detail,
+        address=came.address,
+        token=came.token,
     )

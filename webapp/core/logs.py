@@ -1,14 +1,24 @@
-"""What the log leaves out: keys that stand in addresses, and how a request came to be refused."""
+"""What the log adds, the id of the request, and what it leaves out: keys that stand in addresses, and how a request came to be refused."""
 
 import logging
 import re
+from contextvars import ContextVar
 
+current_request_id: ContextVar[str] = ContextVar("current_request_id", default="-")
 IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join)/[A-Za-z0-9_~.%-]+")
 
 
 def hidden(text: str) -> str:
     """`text` without the keys: "/invite/..." instead of "/invite/Xb3"."""
     return IN_ADDRESS.sub(r"/\1/...", text)
+
+
+class RequestIdFilter(logging.Filter):
+    """Puts the id of the request on every log record as `request_id`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        record.request_id = current_request_id.get()
+        return True
 
 
 class NoSecrets(logging.Filter):

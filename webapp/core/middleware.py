@@ -1,16 +1,14 @@
 """Names every request, refuses what no view can use, and gives every error of the API its shape."""
 
 import json
-import logging
 from collections.abc import Callable
-from contextvars import ContextVar
 from secrets import token_hex
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
 
+from . import audit
+from .logs import current_request_id
 from .problems import UNNAMED, told
-
-current_request_id: ContextVar[str] = ContextVar("current_request_id", default="-")
 
 
 class RequestIdMiddleware:
@@ -22,10 +20,12 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.id = token_hex(6)  # type: ignore[attr-defined]
         token = current_request_id.set(request.id)  # type: ignore[attr-defined]
+        came = audit.origin.set(audit.Origin(address=request.META.get("REMOTE_ADDR") or ""))
         try:
             response = self._answer(request)
         finally:
             current_request_id.reset(token)
+            audit.origin.reset(came)
         response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
         return response
 
@@ -60,11 +60,3 @@ def _in_api_shape(request: HttpRequest, response: HttpResponse) -> None:
     response.content = json.dumps(told(request, code, message)).encode()
     response["Content-Type"] = "application/json; charset=utf-8"
     response["Content-Length"] = str(len(response.content))
-
-
-class RequestIdFilter(logging.Filter):
-    """Puts the id on every log record as `request_id`."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = current_request_id.get()
-        return True

@@ -13,6 +13,10 @@ class AuditEntry(models.Model):
     object_type = models.CharField(max_length=40)
     object_id = models.BigIntegerField()
     detail = models.JSONField(default=dict)
+    address = models.CharField(max_length=45, blank=True)  # where the request came from; empty: no request
+    token = models.CharField(
+        max_length=12, blank=True
+    )  # the beginning of the API token; empty: a browser, or no request
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
+from webapp.core import audit
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
@@ -159,7 +160,9 @@ def case(request: HttpRequest, evaluation_id: EvaluationId, number: Number) -> d
 @router.get("/evaluations/{int:evaluation_id}/export", summary="Everything in one file", response=dict[str, Any])
 def export_json(request: HttpRequest, evaluation_id: EvaluationId) -> StreamingHttpResponse | HttpResponse:
     """The evaluation as above with all its `cases`."""
-    return export.as_json(_read(request, evaluation_id))
+    membership, row = require(request), _read(request, evaluation_id)
+    audit.record(membership, membership.user, "evaluation.exported", row)
+    return export.as_json(row)
 
 
 @router.get(

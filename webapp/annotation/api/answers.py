@@ -11,6 +11,7 @@ from ninja import Query, Router, Schema, Status
 from pydantic import Field
 
 from webapp.accounts.access import require
+from webapp.core import audit
 from webapp.core.numbers import whole
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit
@@ -170,6 +171,7 @@ def export(
     membership = require(request)
     project = access.project_read(membership, project_id)
     people = faces(project, named=access.named(membership, given.names))
+    audit.record(membership, membership.user, "project.exported", project, format=format, names=bool(given.names))
     kind = "text/csv; charset=utf-8" if format == "csv" else "application/x-ndjson"
     response = StreamingHttpResponse(_chunks(project, people, format, given.revisions), content_type=kind)
     response["Content-Disposition"] = f'attachment; filename="{safe_name(project.name)}-answers.{format}"'

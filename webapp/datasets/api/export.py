@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse, StreamingHttpRe
 from ninja import Router, Schema
 
 from webapp.accounts.access import require
+from webapp.core import audit
 from webapp.core.openapi import sends
 
 from .. import access, card, services
@@ -75,9 +76,13 @@ def export(
     examples are in one file, each with its side in the column `split`. `imported=false` leaves out preferences that came
     with an import: what people of projects said remains; the column `labelled_by` says whose each label is. 422 where the
     version has nothing for the layout."""
-    version = access.version_read(require(request), dataset_id, number)
+    membership = require(request)
+    version = access.version_read(membership, dataset_id, number)
     asked = exports.order(format, file, split, extras, archive, imported)
     exports.refuse_empty(version, asked)
+    audit.record(
+        membership, membership.user, "version.exported", version, format=format, split=split, imported=imported
+    )
     return streamed(version, asked)
 
 

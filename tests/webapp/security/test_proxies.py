@@ -1,0 +1,42 @@
+"""Behind a proxy everybody has an address of their own; without one named, headers are hearsay."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+from django.conf import settings
+
+PROGRAM = """
+import asyncio
+from webapp import asgi
+seen = {}
+async def inner(scope, receive, send):
+    seen.update(client=scope["client"][0], scheme=scope["scheme"])
+app = asgi.application
+if hasattr(app, "app"):
+    app.app = inner
+else:
+    app = inner
+scope = {"type": "http", "client": ("10.0.0.5", 1), "scheme": "http", "path": "/",
+         "headers": [(b"x-forwarded-for", b"198.51.100.9, 203.0.113.7"), (b"x-forwarded-proto", b"https")]}
+asyncio.run(app(scope, None, None))
+from django.conf import settings
+print(seen["client"], seen["scheme"], settings.SECURE_HSTS_SECONDS)
+"""
+
+
+@pytest.mark.parametrize(
+    ("env", "said"),
+    [
+        ({}, "10.0.0.5 http 0"),
+        ({"TRUSTED_PROXIES": "192.0.2.1"}, "10.0.0.5 http 0"),
+        # the address next to the proxy counts: the ones before it are what the person's browser claims
+        ({"TRUSTED_PROXIES": "10.0.0.0/8", "PUBLIC_URL": "https://t.example.org"}, "203.0.113.7 https 31536000"),
+    ],
+)
+def test_whose_word_counts(env, said):
+    given = {name: value for name, value in os.environ.items() if name not in ("PUBLIC_URL", "TRUSTED_PROXIES")}
+    program = [sys.executable, "-c", PROGRAM]
+    run = subprocess.run(program, env=given | env, cwd=settings.BASE_DIR, capture_output=True, text=True, check=True)
+    assert run.stdout.split("\n")[-2] == said
