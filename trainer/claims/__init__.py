@@ -1,4 +1,4 @@
 """Does a paper's central claim hold here? Each recipe runs the comparison behind it and writes a verdict with intervals.
 
-`python -m trainer claims ruscarl|oapl --size tiny|demo`; see docs/claims.md.
+`python -m trainer claims ruscarl|oapl|oapl_offline --size tiny|demo`; see docs/claims.md.
 """

@@ -1,4 +1,4 @@
-"""`python -m trainer claims ruscarl|oapl`: the comparison behind a paper's central claim, and a verdict with intervals."""
+"""`python -m trainer claims ruscarl|oapl|oapl_offline`: the comparison behind a paper's central claim, and a verdict with intervals."""
 
 import argparse
 import json
@@ -107,7 +107,7 @@ def _jobs(
     jobs = []
     for seed in seeds:
         for arm in recipe.arms:
-            config = recipe.config(arm, size, seed) | ({"steps": steps} if steps else {})
+            config = recipe.config(arm, size, seed, steps)
             resolve("policy", config)
             folder = out / "runs" / arm.name / f"seed-{seed}"
             jobs.append(Job(arm.name, seed, config, folder, data, model, recipe.sizes[size].correct))

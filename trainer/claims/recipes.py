@@ -14,11 +14,12 @@ SIZES: tuple[Size, ...] = ("tiny", "demo")
 
 @dataclass(frozen=True)
 class Arm:
-    """`config`: what it changes in the settings that all arms share."""
+    """`config`: what it changes in the settings that all arms share. `rounds`: offline ones that its steps are cut into."""
 
     name: str
     title: str
     config: Mapping[str, Any] = field(default_factory=dict)
+    rounds: int = 0
 
 
 @dataclass(frozen=True)
@@ -63,9 +64,13 @@ class Recipe:
     claims: tuple[Claim, ...]
     sizes: Mapping[Size, Setting]
 
-    def config(self, arm: Arm, size: Size, seed: int) -> dict[str, Any]:
-        """The raw config of one run."""
-        return merged(merged(self.sizes[size].config, arm.config), {"seed": seed})
+    def config(self, arm: Arm, size: Size, seed: int, steps: int | None = None) -> dict[str, Any]:
+        """The raw config of one run; `steps` other than those of the size."""
+        config = merged(merged(self.sizes[size].config, arm.config), {"seed": seed})
+        config |= {"steps": steps} if steps else {}
+        if arm.rounds:
+            config = merged(config, {"runner": {"kind": "offline", "push_every": config["steps"] // arm.rounds}})
+        return config
 
 
 def merged(base: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,4 +188,58 @@ OAPL = Recipe(
     },
 )
 
-RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (RUSCARL, OAPL)}
+
+_CORRECTED, _REGRESSED = _OBJECTIVES["corrected"][1], _OBJECTIVES["oapl"][1]
+
+OAPL_OFFLINE = Recipe(
+    "oapl_offline",
+    "OAPL on stored responses against GRPO one step off",
+    OAPL.paper,
+    arms=(
+        Arm(
+            "one_step_off",
+            "GRPO, importance-corrected, one step off",
+            {"objective": _CORRECTED, "runner": {"one_step_off": True}},
+        ),
+        Arm("oapl_50", "OAPL, L = 50", {"objective": _REGRESSED, "runner": {"push_every": 50}}),
+        Arm(
+            "replay",
+            "OAPL, L = 50, each step replays as many prompts",
+            {"objective": _REGRESSED, "runner": {"push_every": 50, "replay": 4}},
+        ),
+        Arm("offline", "OAPL, two offline rounds of one pass", {"objective": _REGRESSED}, rounds=2),
+        Arm("corrected_offline", "GRPO, importance-corrected, on the same rounds", {"objective": _CORRECTED}, rounds=2),
+    ),
+    claims=(
+        Claim(
+            "OAPL in two offline rounds has higher pass@k than importance-corrected GRPO one step off",
+            tuple(Part(f"pass@{k}", f"pass@{k}", "offline", "one_step_off") for k in (1, 4, 16)),
+        ),
+        Claim(
+            "and is more stable",
+            (
+                Part(
+                    "less lost from the best held-out score on the way", "drawdown", "offline", "one_step_off", sign=-1
+                ),
+            ),
+        ),
+        Claim(
+            "its entropy does not collapse as GRPO's does",
+            (Part("entropy at the end, nats", "entropy", "offline", "one_step_off", margin=0.05),),
+        ),
+        Claim(
+            "on the same stored responses it is better than importance-corrected GRPO (ours: the paper has no such arm)",
+            (Part("score", "score", "offline", "corrected_offline"),),
+        ),
+        Claim(
+            "replay makes more of what L = 50 samples (ours)",
+            (Part("score, over OAPL without replay", "score", "replay", "oapl_50"),),
+        ),
+    ),
+    sizes={
+        "tiny": Setting(merged(_TINY, _LONGER), (0, 1, 2), wanted=2, note=_TOY),
+        "demo": Setting(merged(_DEMO, {"steps": 150}), (0, 1, 2), correct=0.8, note=_SMOLLM),
+    },
+)
+
+RECIPES: dict[str, Recipe] = {recipe.name: recipe for recipe in (RUSCARL, OAPL, OAPL_OFFLINE)}

@@ -127,7 +127,9 @@ class PolicyConfig(RecipeConfig):
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
-        yield from self.runner.problems(self.rollout.prompts_per_step, longest, self.rollout.stop, self.objective)
+        prompts = self.rollout.prompts_per_step
+        yield from self.runner.problems(prompts, longest, self.rollout.stop, self.objective)
+        yield from self.runner.reuse_problems(self.steps, prompts, self.objective)
         if self.runner.kind == "async" and self.runner.quotas and self.scaffold and self.scaffold.step != "constant":
             yield FieldProblem(
                 "runner.quotas",
@@ -139,6 +141,10 @@ class PolicyConfig(RecipeConfig):
         """Why groups with equal rewards may not be replaced; empty where they may."""
         if self.runner.kind == "async":
             return "the schedule of an asynchronous run fixes the prompts of each step before they are sampled"
+        if self.runner.kind == "offline":
+            return (
+                "the prompts of an offline round are all sampled at its start, and runner.solved_above says which stay"
+            )
         if self.objective.name == "distill":
             return "distillation learns from every response, whatever its reward"
         if getattr(self.objective, "advantage", "") == "remax":
@@ -181,6 +187,7 @@ class PolicyConfig(RecipeConfig):
         total = batch * steps if batch and steps else None
         tokens = total * longest if total and longest else None
         return [
+            *_round_amounts(raw, p),
             Amount("Responses per step", batch, f"{p or '–'} prompts × {g or '–'} responses"),
             Amount("Updates per step", updates, "mini-batches × epochs"),
             Amount("Responses in all", total, f"over {steps or '–'} steps"),
@@ -201,6 +208,10 @@ class PolicyConfig(RecipeConfig):
         yield from policy_objective.problems(self.objective, rollout.max_new_tokens, rollout.group_size, rollout.top_p)
         if rollout.replace_flat and (why := self._needs_flat_groups()):
             yield FieldProblem("rollout.replace_flat", f"{why}; set it to 0")
+        if rollout.replace_flat and self.runner.replay:
+            yield FieldProblem(
+                "runner.replay", "a step of dynamic sampling fills itself with fresh prompts; set one to 0"
+            )
         scaffold = self.scaffold
         if scaffold and scaffold.group == "binary" and scaffold.binary_n > self.rollout.group_size:
             yield FieldProblem("scaffold.binary_n", f"larger than the group of {self.rollout.group_size}")
@@ -212,6 +223,21 @@ class PolicyConfig(RecipeConfig):
             )
         if scaffold and (why := policy_objective.scaffold_problem(self.objective, scaffold.ratio_mode)):
             yield FieldProblem("scaffold.ratio_mode", why)
+
+
+def _round_amounts(raw: Mapping[str, Any], prompts: int | None) -> list[Amount]:
+    """Of a run in offline rounds."""
+    runner = raw.get("runner")
+    if not isinstance(runner, Mapping) or runner.get("kind") != "offline":
+        return []
+    steps, length = whole_number(raw, "steps"), whole_number(raw, "runner", "push_every")
+    passes = whole_number(raw, "runner", "round_epochs")
+    rounds = steps // length if steps and length else None
+    asked = length * prompts // passes if length and prompts and passes else None
+    return [
+        Amount("Rounds", rounds, f"of {length or '–'} steps"),
+        Amount("Prompts per round", asked, f"{passes or '–'} passes over their stored responses"),
+    ]
 
 
 RECIPE = Recipe(

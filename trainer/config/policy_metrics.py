@@ -248,6 +248,44 @@ WORKERS = (
     Metric("async/dropped_groups", "groups", "", "async", chart="Left out", optional=True),
 )
 
+ROUNDS = (
+    Metric(
+        "offline/round",
+        "Round",
+        "Which round of stored responses the steps train on. Its first step is when the policy answered all its prompts.",
+        "rollout",
+        optional=True,
+    ),
+    Metric(
+        "offline/reward",
+        "Reward of a round",
+        "Mean reward of all responses of a round, those of left-out prompts too: how good the policy was when the round "
+        "began. Healthy: higher from round to round.",
+        "rollout",
+        better="higher",
+        optional=True,
+    ),
+    Metric(
+        "offline/prompts",
+        "trained on",
+        "Prompts of a round whose responses are trained on, and those left out because no response had a reward above "
+        "runner.solved_above.",
+        "rollout",
+        chart="Prompts of a round",
+        unit="prompts",
+        optional=True,
+    ),
+    Metric("offline/left_out", "left out", "", "rollout", chart="Prompts of a round", unit="prompts", optional=True),
+    Metric(
+        "rollout/replayed",
+        "Replayed responses",
+        "Responses of the step that an earlier step had sampled and trained on (runner.replay).",
+        "rollout",
+        unit="responses",
+        optional=True,
+    ),
+)
+
 _THROUGHPUT = (
     "Tokens sampled and tokens trained on per second. Healthy: flat. A slow fall often means growing responses."
 )
@@ -291,7 +329,7 @@ JUDGE = (
     ),
 )
 
-METRICS = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *JUDGE, *WORKERS, *SPEED, *COMMON)
+METRICS = (*OUTCOME, *POLICY, *RATIOS, *ROLLOUT, *ROUNDS, *JUDGE, *WORKERS, *SPEED, *COMMON)
 HISTOGRAMS = (
     Metric(
         "policy/ratio_raw",

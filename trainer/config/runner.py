@@ -6,8 +6,9 @@ from typing import Any, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
+from .policy_objective import sampler_is_old
 
-ASYNC = ("kind", ("async",))
+ASYNC, SYNC, OFFLINE = (("kind", (name,)) for name in ("async", "sync", "offline"))
 URB, APRIL, DORA = (("policy", (name,)) for name in ("urb", "april", "dora"))
 
 
@@ -36,9 +37,14 @@ def by_largest_remainder(wanted: Mapping[str, float], places: int) -> dict[str, 
 
 
 class Runner(Section):
-    """`sync`: sample, then train, in one process. `async`: Ray workers go on sampling and scoring while the learner trains."""
+    """`sync`: sample, then train, in one process. `async`: Ray workers go on sampling and scoring while the learner trains.
+    `offline`: rounds, each of which stores many responses and then trains on nothing else."""
 
-    kind: Literal["sync", "async"] = knob("sync", "`async` samples on Ray workers while the learner trains")
+    kind: Literal["sync", "async", "offline"] = knob(
+        "sync",
+        "`async` samples on Ray workers while the learner trains. `offline` makes rounds of push_every steps: the policy "
+        "answers the prompts of all of them, the responses are stored, and the round trains on them (OAPL)",
+    )
     policy: Literal["urb", "april", "dora"] = knob(
         "urb",
         "With `async`. `urb`: every step trains the prompts that are its own, in the order of the data, and a run can be "
@@ -97,10 +103,35 @@ class Runner(Section):
     retries: int = knob(
         3, "How often a response may lose its worker before it is excluded", ge=0, le=100, advanced=True, when=ASYNC
     )
+    one_step_off: bool = knob(
+        False,
+        "With `sync`: train on what was sampled before the last update, as if sampling ran beside training",
+        advanced=True,
+        when=SYNC,
+    )
+    replay: int = knob(
+        0,
+        "With `sync`: prompts trained on again in each step, drawn from those that the present weights of the sampler "
+        "answered before; forgotten at each push",
+        unit="prompts",
+        ge=0,
+        le=4096,
+        advanced=True,
+        when=SYNC,
+    )
+    round_epochs: int = knob(
+        1, "With `offline`: passes over the stored responses of a round", unit="passes", ge=1, le=100, when=OFFLINE
+    )
+    solved_above: float | None = knob(
+        0.0,
+        "With `offline`: prompts none of whose responses has a reward above this are left out of the round and counted; "
+        "empty: only those without any reward are",
+        when=OFFLINE,
+    )
 
     def problems(self, prompts: int, max_new_tokens: int, stop: list[str], objective: Any) -> Iterator[FieldProblem]:
-        """Combinations that cannot work; none while `kind` is `sync`, which uses `push_every` and `reset_optimizer` only."""
-        if self.kind == "sync":
+        """Combinations that cannot work; fields that `kind` does not use are not looked at."""
+        if self.kind != "async":
             return
         if self.policy == "urb" and self.ahead + self.push_every - 2 > self.max_staleness:
             yield FieldProblem(
@@ -148,3 +179,44 @@ class Runner(Section):
                     f"runner.quotas.{i}.share",
                     f"less than one of the {prompts} prompts of a step; raise it or rollout.prompts_per_step",
                 )
+
+    def reuse_problems(self, steps: int, prompts: int, objective: Any) -> Iterator[FieldProblem]:
+        """What keeps responses from being trained on later than they were sampled, in this process."""
+        if self.kind == "offline":
+            yield from self._round_problems(steps, prompts)
+        if self.one_step_off and self.push_every > 1:
+            yield FieldProblem(
+                "runner.one_step_off", f"the sampler lags by up to {self.push_every} steps already; set push_every to 1"
+            )
+        for name in ("one_step_off", "replay"):
+            if getattr(self, name) and self.kind != "sync":
+                yield FieldProblem(f"runner.{name}", f"is for runner.kind 'sync', which is {self.kind!r}")
+        if self.replay and self.kind == "sync":
+            yield from self._replay_problems(objective)
+
+    def _round_problems(self, steps: int, prompts: int) -> Iterator[FieldProblem]:
+        if self.push_every == 1:
+            yield FieldProblem(
+                "runner.push_every", "a round of one step is what 'sync' does; set it to the steps of a round"
+            )
+        elif steps % self.push_every:
+            yield FieldProblem(
+                "runner.push_every", f"the run's {steps} steps do not divide into rounds of {self.push_every}"
+            )
+        if self.push_every * prompts % self.round_epochs:
+            yield FieldProblem(
+                "runner.round_epochs",
+                f"{self.push_every} steps of {prompts} prompts do not divide into {self.round_epochs} passes",
+            )
+
+    def _replay_problems(self, objective: Any) -> Iterator[FieldProblem]:
+        if self.push_every == 1:
+            yield FieldProblem(
+                "runner.replay", "each push forgets what can be replayed, and with push_every 1 every step pushes"
+            )
+        if not (sampler_is_old(objective) or getattr(objective, "decoupled", False)):
+            yield FieldProblem(
+                "runner.replay",
+                f"{objective.name!r} would take replayed responses for its own; choose an objective that compares with the "
+                "sampler's record (oapl, kimi, double_sided), or set objective.decoupled",
+            )

@@ -1,12 +1,10 @@
 """Where the scored responses of a step come from. A policy holds a collector; this one samples while the learner waits."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Protocol
-
-from torch import Tensor
 
 from trainer.rollouts import (
     PromptPlan,
@@ -19,14 +17,12 @@ from trainer.rollouts import (
     score_samples,
 )
 
+from .lagging import SamplerWeights
 from .parts import Parts
 from .planner import Planner
-from .pushing import Pusher
+from .replay import ReplayBuffer
 from .scoring import ScoringWatch
-from .stage import State, Tell
-
-SAVED = "weights-"
-"""In a checkpoint, before the version whose weights sample although they are no longer the newest."""
+from .stage import Progress, State, Tell
 
 
 @dataclass(frozen=True)
@@ -34,9 +30,12 @@ class Collected:
     """The responses of one step, group by group. `rows`: the places that are trained on, some of them repeated."""
 
     trajectories: list[Trajectory]
-    elapsed_s: float
+    elapsed_s: float | None
+    """What sampling and scoring them took; None where that was done before."""
     rows: list[int] | None = None
     metrics: dict[str, float] = field(default_factory=dict)
+    replayed: list[Trajectory] = field(default_factory=list)
+    """Responses of earlier steps, trained on again, in groups of their own numbers."""
 
 
 class Collector(Protocol):
@@ -48,6 +47,10 @@ class Collector(Protocol):
 
     def collect(self, step: int, tell: Tell) -> Collected:
         """Raises StopRequested where the run shall stop; the planner's order is then put back by the caller."""
+        ...
+
+    def phase(self, step: int, name: str) -> str:
+        """What progress calls the phase `name` of step `step`."""
         ...
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
@@ -79,19 +82,31 @@ def flat(trajectories: Sequence[Trajectory]) -> set[int]:
     return {group for group in groups if group not in rewards or flat_groups({group: rewards[group]})}
 
 
-class SyncCollector:
-    """Plan, sample, score. Weights go to the sampler every `runner.push_every` steps.
+def responses_of(
+    parts: Parts,
+    scorer: RewardScorer,
+    plans: Sequence[PromptPlan],
+    where: str,
+    sampling: Progress,
+    scoring: ScoringWatch,
+) -> list[Trajectory]:
+    """Samples and scores one response for each plan; `where` in the run that happens."""
+    rollout = parts.config.rollout
+    results = sample_plans(parts.sampler, plans, rollout, sampling)
+    baselines = None
+    if scorer.needs_greedy:
+        baselines = {plan.group: result.text for plan, result in greedy_samples(parts.sampler, plans, rollout)}
+    return score_samples(plans, results, parts.tasks, scorer, where, scoring, baselines)
 
-    In between the sampler lags: it has the weights of `version`, whose trained parameters are then kept in `_lagging`,
-    for evaluations borrow the sampler.
-    """
+
+class SyncCollector:
+    """Plan, sample, score. Weights go to the sampler every `runner.push_every` steps, or with `runner.one_step_off` one
+    step late. In between the sampler lags."""
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
         self._parts, self._planner, self._scorer = parts, planner, scorer
-        self._pusher = Pusher(parts.config, parts.learner, parts.sampler)
-        self._step = 0
-        self._lagging: dict[str, Tensor] | None = None
-        self._pushed = False
+        self._weights = SamplerWeights(parts, self._version_at)
+        self._buffer = ReplayBuffer(parts.config)
 
     def open(self, step: int) -> None:
         self.updated(step)
@@ -100,8 +115,16 @@ class SyncCollector:
         started = time.monotonic()
         rollout = self._parts.config.rollout
         found = self._sampled(step, self._planner.plan(step), tell)
-        if not rollout.replace_flat:
-            return Collected(found, time.monotonic() - started)
+        if rollout.replace_flat:
+            return self._without_flat(step, found, started, tell)
+        replayed = self._buffer.draw(step, rollout.prompts_per_step)
+        self._buffer.sampled(found)
+        metrics = {"rollout/replayed": float(len(replayed))} if self._parts.config.runner.replay else {}
+        return Collected(found, time.monotonic() - started, None, metrics, replayed)
+
+    def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
+        """Dynamic sampling: groups that teach nothing give way to groups of the prompts that come next."""
+        rollout = self._parts.config.rollout
         for _ in range(rollout.replace_flat):
             groups = {t.plan.group for t in found}
             missing = rollout.prompts_per_step - len(groups) + len(flat(found))
@@ -115,57 +138,33 @@ class SyncCollector:
         return Collected(found, time.monotonic() - started, rows or None, metrics)
 
     def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
-        parts, rollout = self._parts, self._parts.config.rollout
-        results = sample_plans(parts.sampler, plans, rollout, tell.watch("sampling"))
-        baselines = None
-        if self._scorer.needs_greedy:
-            baselines = {plan.group: result.text for plan, result in greedy_samples(parts.sampler, plans, rollout)}
         watch = ScoringWatch(tell, len(plans))
-        return score_samples(plans, results, parts.tasks, self._scorer, f"train/{step}", watch, baselines)
+        return responses_of(self._parts, self._scorer, plans, f"train/{step}", tell.watch("sampling"), watch)
+
+    def phase(self, step: int, name: str) -> str:
+        return name
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
         # Weights that lag behind would differ, and rightly so.
-        return trajectories if self._version == step - 1 else []
+        return trajectories if self._weights.version == step - 1 else []
 
     def updated(self, step: int) -> None:
-        """If it is the turn of these; a resumed run gives the sampler the older ones that it had."""
-        self._step = step
-        config, learner = self._parts.config, self._parts.learner
-        if self._version == step:
-            if config.runner.reset_optimizer:
-                learner.forget_moments()
-            self._lagging = learner.policy() if config.runner.push_every > 1 else None
-            self._pusher.push(step)
-        elif not self._pushed:
-            with learner.holding(self._lagging or learner.policy()):
-                self._pusher.push(self._version)
-        self._pushed = True
+        self._weights.updated(step)
+        self._buffer.updated(self._weights.version)
 
-    @contextmanager
-    def newest_weights(self) -> Iterator[None]:
-        lagging = self._lagging if self._version != self._step else None
-        if lagging is not None:
-            self._pusher.push(self._step)
-        try:
-            yield
-        finally:
-            if lagging is not None:
-                with self._parts.learner.holding(lagging):
-                    self._pusher.push(self._version)
+    def newest_weights(self) -> AbstractContextManager[None]:
+        return self._weights.newest()
 
     def state(self) -> State:
-        older = self._lagging is not None and self._version != self._step
-        return State(tensors={f"{SAVED}{self._version}": self._lagging} if older and self._lagging else {})
+        return State(self._buffer.state_dict(), self._weights.state().tensors)
 
     def restore(self, step: int, state: State) -> None:
-        self._step = step
-        self._lagging = state.tensors.get(f"{SAVED}{self._version}")
+        self._weights.restore(step, state)
+        self._buffer.load_state_dict(state.values, self._weights.version)
 
     def close(self) -> None:
         """Nothing to end: the sampler is the parts'."""
 
-    @property
-    def _version(self) -> int:
-        """The step after which the newest weights that sample were pushed."""
-        every = self._parts.config.runner.push_every
-        return self._step // every * every
+    def _version_at(self, step: int) -> int:
+        runner = self._parts.config.runner
+        return max(0, step - 1) if runner.one_step_off else step // runner.push_every * runner.push_every

@@ -32,6 +32,10 @@ class Planner:
         step, group = divmod(number, self._config.rollout.prompts_per_step)
         return self._plan_group(step + 1, group, self.order.at(number))
 
+    def plan_at(self, step: int, group: int, number: int) -> list[PromptPlan]:
+        """The responses of the `number`-th group of the data, as the `group`-th of step `step`."""
+        return self._plan_group(step, group, self.order.at(number))
+
     def domain_of(self, number: int) -> str:
         """Of the `number`-th group of the data."""
         return self._prompts[self.order.at(number)].example.domain

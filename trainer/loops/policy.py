@@ -54,7 +54,8 @@ class PolicyStage:
         try:
             collected = self.collector.collect(number, tell)
             self._note(collected, tell)
-            advantages_B = self.advantages(collected.trajectories, self._greedy(collected.trajectories, number, tell))
+            rewarded = collected.trajectories + collected.replayed
+            advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
         except StopRequested:
@@ -126,7 +127,8 @@ class PolicyStage:
             rubrics = [tasks[t.plan.example_key].rubric for t in trajectories]
             criteria = sum(len(rubric.criteria) for rubric in rubrics if rubric)
             values["scaffold/ratio"] = sum(t.plan.scaffold_shown for t in trajectories) / criteria
-        values["perf/rollout_tokens_per_s"] = sum(len(t.tokens) for t in trajectories) / collected.elapsed_s
+        if collected.elapsed_s is not None:
+            values["perf/rollout_tokens_per_s"] = sum(len(t.tokens) for t in trajectories) / collected.elapsed_s
         tell.metrics(values | collected.metrics)
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
@@ -142,7 +144,7 @@ class PolicyStage:
     def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
         """Of the rows that the collector chose: without replaced groups, and with the valid responses repeated where others
         of their group were excluded (GLM-5, noisy samples)."""
-        trajectories, rows = collected.trajectories, collected.rows
+        trajectories, rows = collected.trajectories + collected.replayed, collected.rows
         if not trajectories:
             tell.log("every group of this step was dropped, so it changes no weights", "warning")
             return
@@ -154,7 +156,7 @@ class PolicyStage:
         config = self.parts.config
         self.parts.learner.set_lr(learning_rate(config, step))
         try:
-            report = self.updater.run(trajectories, advantages_B, tell.progress("updating"))
+            report = self.updater.run(trajectories, advantages_B, tell.progress(self.collector.phase(step, "updating")))
         except NotFinite as error:
             raise self._diverged(step, error, trajectories, advantages_B, tell) from error
         values, histograms = update_metrics(report)

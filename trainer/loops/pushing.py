@@ -18,8 +18,8 @@ class Pusher:
     def __init__(self, config: PolicyConfig, learner: Learner, sampler: Sampler) -> None:
         self._config, self._learner, self._sampler = config, learner, sampler
 
-    def push(self, version: int) -> None:
-        """Raises RunFailed where the sampler does not hold afterwards what was given to it."""
+    def push(self, version: int) -> str:
+        """The checksum of what the sampler holds now. Raises RunFailed where that is not what was given to it."""
         pushed = Checksum()
         held = self._sampler.load_weights(pushed.watching(self.weights()), version)
         if held != pushed.hexdigest():
@@ -27,6 +27,7 @@ class Pusher:
                 f"the weights of step {version} did not reach the sampler: their checksum is {pushed.hexdigest()}, that of "
                 f"what the sampler holds {held}"
             )
+        return held
 
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """The learner's own tensors, not copies."""

@@ -8,8 +8,9 @@ from typing import Literal
 
 from torch import Tensor
 
-from trainer.loops.collecting import SAVED, Collected
+from trainer.loops.collecting import Collected
 from trainer.loops.errors import RunFailed
+from trainer.loops.lagging import SAVED
 from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.pushing import Pusher
@@ -78,6 +79,9 @@ class AsyncCollector:
         now = time.monotonic()
         elapsed, self._asked_at = now - self._asked_at, now
         return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | {"perf/wait_s": now - asked})
+
+    def phase(self, step: int, name: str) -> str:
+        return name
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
         return [t for t in trajectories if t.versions == ((step - 1, 0, len(t.tokens)),)]

@@ -7,6 +7,7 @@ from trainer.config import PolicyConfig
 from trainer.loops.collecting import Collector, MakeCollector, SyncCollector
 from trainer.loops.data import prepare_prompts, read_examples
 from trainer.loops.errors import RunFailed
+from trainer.loops.offline import OfflineCollector
 from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.policy import PolicyStage
@@ -39,9 +40,11 @@ def make(job: Job) -> PolicyStage:
 
 
 def collector_for(job: Job, rewards: RewardSetup) -> MakeCollector:
-    """`runner.kind`: sample while the learner waits, or in workers of their own."""
+    """`runner.kind`: sample while the learner waits, in rounds whose responses are stored, or in workers of their own."""
     if job.config.runner.kind == "sync":
         return SyncCollector
+    if job.config.runner.kind == "offline":
+        return OfflineCollector
     from .collecting import AsyncCollector
     from .ray_fleet import RayFleet
 

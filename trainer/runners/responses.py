@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainer.config.policy import Rollout
-from trainer.contracts import CriterionResult, PartResult
 from trainer.inference.sampling import FinishReason, SampleRequest, SampleResult
 from trainer.rollouts import PromptPlan, Reward, Trajectory
+from trainer.rollouts.stored import read, written
 from trainer.scheduling import SampleId, Span, Start
 from trainer.seeding import derive_seed
 
@@ -148,53 +148,15 @@ class Responses:
             self._put_off[SampleId(*sample)] = Part(tuple(tokens), tuple(logprobs), found)
         for row in state["done"]:
             sample = SampleId(*row["sample"])
-            self._done[sample] = _read(row, self.plan(sample))
+            self._done[sample] = read(row, self.plan(sample))
 
 
 def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, Part]) -> dict[str, Any]:
     """JSON of a snapshot. Plans are not in it: they follow from the seed."""
     return {
-        "done": [_written(sample, trajectory) for sample, trajectory in done.items()],
+        "done": [{"sample": list(sample)} | written(trajectory) for sample, trajectory in done.items()],
         "put_off": [
             [*sample, list(part.tokens), list(part.logprobs), [list(span) for span in part.spans]]
             for sample, part in put_off.items()
         ],
     }
-
-
-def _written(sample: SampleId, trajectory: Trajectory) -> dict[str, Any]:
-    reward = trajectory.reward
-    return {
-        "sample": list(sample),
-        "tokens": list(trajectory.tokens),
-        "logprobs": list(trajectory.logprobs),
-        "text": trajectory.text,
-        "finish_reason": trajectory.finish_reason,
-        "version": trajectory.version,
-        "versions": [list(span) for span in trajectory.versions],
-        "reward": {
-            "total": reward.total,
-            "components": reward.components,
-            "criteria": [criterion.model_dump(mode="json") for criterion in reward.criteria],
-            "score": reward.score,
-            "clipped": reward.clipped,
-            "excluded": reward.excluded,
-            "parts": [part.model_dump(mode="json") for part in reward.parts],
-        },
-    }
-
-
-def _read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
-    reward = dict(row["reward"])
-    reward["criteria"] = tuple(CriterionResult.model_validate(criterion) for criterion in reward["criteria"])
-    reward["parts"] = tuple(PartResult.model_validate(part) for part in reward.get("parts", ()))
-    return Trajectory(
-        plan=plan,
-        tokens=tuple(row["tokens"]),
-        logprobs=tuple(row["logprobs"]),
-        text=row["text"],
-        finish_reason=row["finish_reason"],
-        version=row["version"],
-        reward=Reward(**reward),
-        versions=tuple((version, start, end) for version, start, end in row["versions"]),
-    )

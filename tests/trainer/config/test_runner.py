@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainer.config import ConfigInvalid, resolve
+from trainer.config import ConfigInvalid, PolicyConfig, resolve
 
 
 def problems(runner: dict[str, Any], **config: Any) -> list[str]:
@@ -54,3 +54,52 @@ def test_what_cannot_work_is_refused_at_its_field(runner: dict[str, Any], config
 
 def test_a_synchronous_run_is_not_judged_by_what_it_does_not_use() -> None:
     assert problems({"ahead": 9, "push_every": 99, "segment_tokens": 999}) == []
+
+
+OAPL: dict[str, Any] = {"objective": {"name": "oapl"}, "scaffold": None}
+
+
+@pytest.mark.parametrize(
+    ("runner", "config", "field"),
+    [
+        ({"kind": "offline"}, OAPL, "runner.push_every"),
+        ({"kind": "offline", "push_every": 15}, OAPL, "runner.push_every"),
+        ({"kind": "offline", "push_every": 10, "round_epochs": 7}, OAPL, "runner.round_epochs"),
+        ({"kind": "offline", "push_every": 20, "one_step_off": True}, OAPL, "runner.one_step_off"),
+        ({"kind": "offline", "push_every": 20, "replay": 2}, OAPL, "runner.replay"),
+        ({"kind": "offline", "push_every": 20}, OAPL | {"rollout": {"replace_flat": 1}}, "rollout.replace_flat"),
+        ({"kind": "async", "one_step_off": True}, OAPL, "runner.one_step_off"),
+        ({"push_every": 2, "one_step_off": True}, {}, "runner.one_step_off"),
+        ({"replay": 2}, OAPL, "runner.replay"),
+        ({"replay": 2, "push_every": 10}, {}, "runner.replay"),
+        ({"replay": 2, "push_every": 10}, OAPL | {"rollout": {"replace_flat": 1}}, "runner.replay"),
+    ],
+)
+def test_reuse_that_cannot_work_is_refused_at_its_field(
+    runner: dict[str, Any], config: dict[str, Any], field: str
+) -> None:
+    assert field in problems(runner, **config)
+
+
+@pytest.mark.parametrize(
+    ("runner", "config"),
+    [
+        ({"kind": "offline", "push_every": 20}, OAPL),
+        ({"kind": "offline", "push_every": 20, "round_epochs": 4, "solved_above": None}, {}),
+        ({"one_step_off": True}, {"objective": {"name": "grpo", "decoupled": True}, "scaffold": None}),
+        ({"replay": 2, "push_every": 10}, OAPL),
+    ],
+)
+def test_reuse_as_published_is_accepted(runner: dict[str, Any], config: dict[str, Any]) -> None:
+    assert problems(runner, **config) == []
+
+
+def test_the_form_is_told_what_a_round_asks() -> None:
+    raw = {
+        "steps": 40,
+        "rollout": {"prompts_per_step": 4, "group_size": 8},
+        "runner": {"kind": "offline", "push_every": 20, "round_epochs": 2},
+    }
+    amounts = {amount.label: amount.value for amount in PolicyConfig.amounts(raw)}
+    assert amounts["Rounds"] == 2 and amounts["Prompts per round"] == 40
+    assert "Rounds" not in {amount.label for amount in PolicyConfig.amounts({"steps": 40})}

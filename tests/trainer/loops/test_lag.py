@@ -1,4 +1,4 @@
-"""A synchronous run whose sampler lags: OAPL's L without workers."""
+"""A synchronous run whose sampler lags: OAPL's L without workers, training one step off, responses replayed."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ import torch
 
 from trainer.inference.checksum import digest_of
 
-from .conftest import metrics_of, small_config
+from .conftest import events_of, metrics_of, small_config
 
 LAGGING: dict[str, Any] = {
     "steps": 7,
@@ -106,3 +106,55 @@ def test_the_ratio_of_oapl_is_to_the_lagging_sampler(make_loop: Callable[..., An
     far = [max(float((ratio - 1).abs().max()) for ratio in report.ratio.values()) for report in reports]
     assert far[0] < 1e-3 < far[1]
     assert torch.isfinite(torch.tensor(reports[1].losses)).all()
+
+
+def test_one_step_off_trains_on_what_was_sampled_before_the_last_update(watched: Any, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {
+        "runner": {"one_step_off": True},
+        "steps": 4,
+        "objective": {"name": "grpo", "decoupled": True},
+    }
+    loop, asked = watched(**changes)
+    loop.run()
+    assert [version for purpose, version, _ in asked if purpose == "training"] == [0, 0, 1, 2]
+    assert [version for purpose, version, _ in asked if purpose == "evaluation"] == [0, 2, 4]
+    mismatch = {step: value for (step, key), value in metrics_of(tmp_path / "run").items() if "mismatch_raw" in key}
+    assert mismatch[1] == pytest.approx(1.0, abs=1e-4)  # the first step has nothing older to train on
+
+
+REUSING = [
+    {"runner": {"one_step_off": True}},
+    {"runner": {"push_every": 3, "replay": 1}, "optim": {"lr": 1e-3, "minibatch_size": 4}},
+]
+
+
+@pytest.mark.parametrize("changes", REUSING)
+def test_reuse_is_resumed_as_it_was(make_loop: Callable[..., Any], tmp_path: Path, changes: dict[str, Any]) -> None:
+    config = small_config(**(LAGGING | {"steps": 5, "evaluation": {"every": 0}} | changes))
+    make_loop(config, tmp_path / "whole").run()
+    first = make_loop(config, tmp_path / "broken")
+    for _ in range(2):
+        first.stage.open(first.step) if not first.step else None
+        first.advance()
+    again = make_loop(config, tmp_path / "broken")
+    assert again.resume() and again.step == 2
+    again.run()
+    whole = metrics_of(tmp_path / "whole")
+    assert {place: value for place, value in metrics_of(tmp_path / "broken").items() if place[0] > 2} == {
+        place: value for place, value in whole.items() if place[0] > 2
+    }
+
+
+def test_replayed_responses_are_those_of_the_same_weights_and_counted_apart(
+    make_loop: Callable[..., Any], tmp_path: Path
+) -> None:
+    changes = {"runner": {"push_every": 3, "replay": 3}, "steps": 5, "evaluation": {"every": 0}}
+    make_loop(small_config(**(LAGGING | changes))).run()
+    metrics = metrics_of(tmp_path / "run")
+    # Two prompts a step, four responses each: the buffer holds 0, 2, 4 of them, and is cleared by the push after step 3.
+    assert [metrics[step, "rollout/replayed"] for step in range(1, 6)] == [0, 8, 12, 0, 8]
+    rows = [(e.step, row) for e in events_of(tmp_path / "run") if e.data.kind == "rollouts" for row in e.data.rollouts]
+    mine = {step: {row.example_key for at, row in rows if at == step and row.phase == "train"} for step in range(1, 6)}
+    replayed = {row.example_key for at, row in rows if at == 5 and row.phase == "train" and row.group >= 2}
+    assert replayed and replayed <= mine[4]
+    assert {row.spans[0].version for at, row in rows if at == 5 and row.phase == "train"} == {3}

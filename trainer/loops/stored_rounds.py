@@ -1,0 +1,126 @@
+"""Rounds of stored responses: which step belongs to which, and the file that a round is frozen in."""
+
+import hashlib
+import json
+import os
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.config import PolicyConfig
+from trainer.rollouts import PromptPlan, Trajectory
+from trainer.rollouts.stored import read, written
+from trainer.seeding import derive_seed
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """`length` steps each; round 1 is that of steps 1 to `length`."""
+
+    seed: int
+    steps: int
+    length: int
+    prompts_per_step: int
+    epochs: int
+    shuffle: bool
+
+    @classmethod
+    def of(cls, config: PolicyConfig) -> "Rounds":
+        runner, prompts = config.runner, config.rollout.prompts_per_step
+        return cls(config.seed, config.steps, runner.push_every, prompts, runner.round_epochs, config.data.shuffle)
+
+    @property
+    def count(self) -> int:
+        return self.steps // self.length
+
+    @property
+    def prompts(self) -> int:
+        """That a round asks: all its passes together visit as many as its steps hold."""
+        return self.length * self.prompts_per_step // self.epochs
+
+    def number(self, step: int) -> int:
+        """1, 2, ... of the round that step `step` trains in."""
+        return (step - 1) // self.length + 1
+
+    def begins(self, step: int) -> bool:
+        return (step - 1) % self.length == 0
+
+    def first_step(self, number: int) -> int:
+        return (number - 1) * self.length + 1
+
+    def version_at(self, step: int) -> int:
+        """After which step the weights were trained that sample after step `step`."""
+        return step // self.length * self.length
+
+    def dealt(self, step: int, kept: Sequence[int]) -> list[int]:
+        """The groups that step `step` trains on, of those a round has `kept`.
+
+        All passes laid end to end, each in an order of its own, are dealt out evenly: a round is exactly `epochs` passes
+        over what it kept, however much was left out, and no step has more than `prompts_per_step`.
+        """
+        number, place = self.number(step), (step - 1) % self.length
+        total = len(kept) * self.epochs
+        start, end = place * total // self.length, (place + 1) * total // self.length
+        return [self._pass(number, at // len(kept), kept)[at % len(kept)] for at in range(start, end)]
+
+    def _pass(self, number: int, epoch: int, kept: Sequence[int]) -> list[int]:
+        order = list(kept)
+        if self.shuffle:
+            random.Random(derive_seed(self.seed, "offline", number, epoch)).shuffle(order)  # noqa: S311 - an order
+        return order
+
+
+class RoundFile:
+    """The responses of one round, a line for each lot, written as they come and never changed.
+
+    The first line says what they are responses of (`about`); each line carries the digest of its content. What a killed
+    process left is taken over up to the first line that is not whole, if it is about the same.
+    """
+
+    def __init__(self, path: Path, about: dict[str, Any]) -> None:
+        self._path, self._about = path, about
+
+    def lots(self, plans: Sequence[Sequence[PromptPlan]]) -> Iterator[list[Trajectory]]:
+        """Those that are there, in order, for these plans. Cuts off what follows them."""
+        lines = self._lines()
+        about, whole = next(lines, (None, 0))
+        if about != self._about:
+            self._begin()
+            return
+        for lot, (rows, length) in zip(plans, lines, strict=False):
+            yield [read(row, plan) for row, plan in zip(rows, lot, strict=True)]
+            whole += length
+        with self._path.open("r+b") as file:
+            file.truncate(whole)
+
+    def add(self, lot: Sequence[Trajectory]) -> None:
+        """Raises OSError; what was there before stays readable."""
+        self._write("ab", _line([written(trajectory) for trajectory in lot]))
+
+    def _begin(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        self._write("wb", _line(self._about))
+
+    def _write(self, mode: str, line: bytes) -> None:
+        with self._path.open(mode) as file:
+            file.write(line)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _lines(self) -> Iterator[tuple[Any, int]]:
+        """Content and length of each line, up to the first that is not what was written."""
+        if not self._path.is_file():
+            return
+        with self._path.open("rb") as file:
+            for line in file:
+                digest, _, content = line.removesuffix(b"\n").partition(b" ")
+                if not line.endswith(b"\n") or hashlib.sha256(content).hexdigest().encode() != digest:
+                    return
+                yield json.loads(content), len(line)
+
+
+def _line(content: Any) -> bytes:
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+    return hashlib.sha256(text).hexdigest().encode() + b" " + text + b"\n"
