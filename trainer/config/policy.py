@@ -8,7 +8,7 @@ from .errors import FieldProblem
 from .fields import Section, knob
 from .policy_objective import Grpo, Objective
 from .recipe import Amount, Need, Output, Recipe, RecipeConfig, Slot, whole_number
-from .rewards import AnyPart, RubricPart
+from .rewards import MOST_PARTS, AnyPart, RubricPart
 from .runner import Runner
 from .sampler import Sampler
 from .sections import Evaluation, Optim
@@ -98,7 +98,10 @@ class PolicyConfig(RecipeConfig):
     sampler: Sampler = Sampler()
     scaffold: Scaffold | None = knob(Scaffold(), "Show part of the rubric while sampling (RuscaRL)")
     rewards: list[AnyPart] = knob(
-        [RubricPart()], "Parts of the reward: added up, or put together by the expression", min_length=1, max_length=20
+        [RubricPart()],
+        "Parts of the reward: added up, or put together by the expression",
+        min_length=1,
+        max_length=MOST_PARTS,
     )
     reward_expression: str = knob(
         "",

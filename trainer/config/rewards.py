@@ -14,6 +14,7 @@ from .fields import Section, knob
 
 _NAME = r"^[a-z][a-z0-9_]*$"
 RESERVED = ("mean", "std")
+MOST_PARTS = 20
 _EXCLUDED = "_excluded"
 _OLD_KEYS = {"soft_tokens"}  # every component had it, whatever its kind
 

@@ -205,7 +205,8 @@ class RunAssignment(Record):
     """What a starting job asks the server for: GET of the ingest endpoint with the run token.
 
     `forked`: the checkpoint that it resumes from was another run's, whose config may have been another.
-    `models` says for each role (`base`, `teacher`) what is loaded.
+    `models` says for each role (`base`, `teacher`) what is loaded. Responses for the reward services that the config names
+    are taken at `services_url`.
     """
 
     run_id: int
@@ -221,3 +222,5 @@ class RunAssignment(Record):
     run_dir: str
     examples_url: str
     examples_digest: str
+    services: tuple[str, ...] = ()
+    services_url: str = ""

@@ -17,7 +17,7 @@ from trainer.contracts.example import version_digest
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
-from trainer.rewards.access import AccessInvalid, granted
+from trainer.rewards.access import AccessInvalid, granted, relayed
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
@@ -57,7 +57,7 @@ def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssign
     monitor = RunMonitor(spool, sink, Console())
     signal.signal(signal.SIGTERM, lambda *_: monitor.request_stop())
     sink.start()
-    ended_well = _run(client, assignment, run_dir, monitor)
+    ended_well = _run(client, token, assignment, run_dir, monitor)
     delivered = monitor.close()
     if monitor.command == "abandon":
         print("abandoned: the server has given this run to another attempt", file=sys.stderr)
@@ -67,7 +67,7 @@ def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssign
     return 0 if ended_well else 1
 
 
-def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor: RunMonitor) -> bool:
+def _run(client: httpx.Client, token: str, assignment: RunAssignment, run_dir: Path, monitor: RunMonitor) -> bool:
     """Config and examples first: a mistake in them needs no model to be found."""
     try:
         config = resolve(assignment.recipe, dict(assignment.config))
@@ -76,6 +76,7 @@ def _run(client: httpx.Client, assignment: RunAssignment, run_dir: Path, monitor
             role: whole_directory(source, run_dir / "merged" / role) for role, source in assignment.models.items()
         }
         access = granted(assignment.judges)
+        access = relayed(access, assignment.services, assignment.services_url, token)
     except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, OSError) as error:
         monitor.state("failed", str(error))
         return False

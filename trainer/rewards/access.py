@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from . import functions
 from .functions import Function
 from .http_service import HttpService
 from .judges import EngineJudge, Store
-from .parts import Judge, Scalar, Services, spec_problem
+from .parts import Judge, Scalar, Service, Services, spec_problem
+from .relay import Relay, RelayedService
 
 LOCAL_JUDGE = (sys.executable, "-m", "trainer", "judge-local")
 
@@ -48,10 +49,13 @@ class JudgeAccess:
 
 @dataclass(frozen=True)
 class Access:
-    """Judges and reward services by the names that the config uses. Holds keys: it is never written to disk."""
+    """Judges and reward services by the names that the config uses. Holds keys: it is never written to disk.
+
+    A service is posted to from here, or by the server of the run.
+    """
 
     judges: Mapping[str, JudgeAccess] = field(default_factory=dict)
-    endpoints: Mapping[str, Target] = field(default_factory=dict)
+    endpoints: Mapping[str, Target | Relay] = field(default_factory=dict)
 
     def problems(self, parts: Sequence[RewardPart]) -> Iterator[FieldProblem]:
         """What the parts ask for and cannot have, at its field."""
@@ -81,10 +85,19 @@ class Access:
         return Services(
             judges={name: self.judges[name].open(budgets.get(name)) for name in asked},
             models=models,
-            endpoints={p.endpoint: HttpService(self.endpoints[p.endpoint]) for p in parts if isinstance(p, HttpPart)},
+            endpoints={p.endpoint: _service(self.endpoints[p.endpoint]) for p in parts if isinstance(p, HttpPart)},
             functions={p.entry: Function(p.entry) for p in parts if isinstance(p, PythonPart)},
             budgets=budgets,
         )
+
+
+def _service(asked: Target | Relay) -> Service:
+    return RelayedService(asked) if isinstance(asked, Relay) else HttpService(asked)
+
+
+def relayed(access: Access, names: Sequence[str], url: str, token: str) -> Access:
+    """With the reward services of these names, which the server posts to: it takes responses at `url`."""
+    return replace(access, endpoints={name: Relay(url, token, name) for name in names})
 
 
 def _budget(part: RewardPart) -> Budget | None:

@@ -21,6 +21,7 @@ from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
 from . import fit as fitting
+from . import relay
 from .commands import NO_VLLM, sampler_is_missing
 from .grants import NO_KEYS, NO_RECORDED
 from .models import Run
@@ -78,7 +79,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
     slots: list[FilledSlot] = []
     if config:
         slots = [_slot(membership, config, slot, problems) for slot in RECIPES[recipe].filled(config)]
-        problems += _own_problems(config)
+        problems += _own_problems(membership.workspace_id, config)
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
@@ -112,14 +113,12 @@ def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
     return spec_problem(getattr(config, "rewards", [])[int(place)], judge.resolved)
 
 
-def _own_problems(config: RecipeConfig) -> Iterator[FieldProblem]:
+def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:
     """Rewards of a user's own that a run of this server cannot have."""
     for i, part in enumerate(getattr(config, "rewards", [])):
-        if isinstance(part, HttpPart):
-            yield FieldProblem(
-                f"rewards.{i}.endpoint",
-                "runs from these pages cannot post to a service yet; the command line can (--judges)",
-            )
+        if isinstance(part, HttpPart) and relay.endpoint(workspace_id, part.endpoint) is None:
+            reason = f"no reward service is called {part.endpoint!r}; name its address under Models, Endpoints"
+            yield FieldProblem(f"rewards.{i}.endpoint", reason)
         if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
             yield FieldProblem(f"rewards.{i}.entry", why)
 

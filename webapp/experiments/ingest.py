@@ -16,7 +16,7 @@ from webapp.core.openapi import sends
 from webapp.core.problems import Problem
 from webapp.inference.queries import source
 
-from . import events, grants, queries, tokens
+from . import events, grants, queries, relay, tokens
 from .models import Run
 
 LINES_PER_READ = 500
@@ -54,6 +54,8 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         examples_digest=run.dataset_version.digest,
+        services=tuple(relay.named(run.config)),
+        services_url=request.build_absolute_uri(f"{request.path}/services"),
     )
 
 
@@ -87,6 +89,32 @@ def examples(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     """One canonical `Example` per line, in the version's order. Streamed: a version may be larger than memory."""
     run, _ = request.auth  # type: ignore[attr-defined]
     return StreamingHttpResponse(_lines(run.dataset_version_id), content_type="application/x-ndjson")
+
+
+@router.post(
+    "/ingest/runs/{int:run_id}/services",
+    summary="Responses for a reward service that the run's config names",
+    openapi_extra={
+        **sends("application/json"),
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": relay.Responses.model_json_schema(ref_template="#/$defs/{model}")}
+            },
+        },
+    },
+)
+def ask_service(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
+    """The server posts them, signed, and answers `{"values": [..]}`, `{"away": why}` or `{"unscored": why}`, with blanks before
+    it while it waits. 409: the run is over, or does not name the service."""
+    run, _ = request.auth  # type: ignore[attr-defined]
+    try:
+        given = relay.Responses.model_validate_json(request.body)
+    except ValidationError as error:
+        fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
+        raise Problem("The responses are malformed.", fields, code="invalid") from None
+    asked = relay.target(run, given.service)
+    return StreamingHttpResponse(relay.answer(asked, given.responses), content_type="application/json")
 
 
 async def _lines(version_id: int) -> AsyncIterator[bytes]:

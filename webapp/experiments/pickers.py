@@ -27,7 +27,7 @@ NOTHING = {
         "Train one",
     ),
     "judge_names": Nothing("No judge here can do this.", "/judges/new", "Make one"),
-    "endpoints": Nothing("No reward service is known here."),
+    "endpoints": Nothing("No reward service is known here.", "/models/endpoints/new?kind=reward", "Name one"),
     "functions": Nothing(
         "No function is allowed here. Whoever runs this installation installs its package and names it in "
         f"{functions.ALLOWED}."
@@ -100,7 +100,7 @@ def _judges(workspace_id: int, kinds: tuple[str, ...]) -> Iterator[tuple[str, st
 
 
 def _services(workspace_id: int) -> Iterator[tuple[str, str]]:
-    for row in inference.endpoints(workspace_id).filter(kind="reward").order_by("name")[:MOST_OFFERED]:
+    for row in inference.endpoints(workspace_id).filter(kind=Endpoint.Kind.REWARD).order_by("name")[:MOST_OFFERED]:
         yield row.name, row.name
 
 

@@ -1,4 +1,4 @@
-"""Where a chat endpoint may be: see webapp.core.destinations."""
+"""Where an endpoint may be: see webapp.core.destinations."""
 
 from collections.abc import Callable
 
@@ -10,15 +10,24 @@ from webapp.core.problems import Invalid
 
 
 def checked(url: str) -> str:
-    """The base address in its normal form, without the path of the chat call. Raises Invalid at `url`."""
+    """The base address of a chat API in its normal form, without the path of the call. Raises Invalid at `url`."""
+    return _checked(url, whole=False).rstrip("/").removesuffix("/chat/completions")
+
+
+def posted_to(url: str) -> str:
+    """The address of a reward service, in full. Raises Invalid at `url`."""
+    return _checked(url, whole=True)
+
+
+def _checked(url: str, *, whole: bool) -> str:
     try:
         parsed = destinations.parse(url, instead_of_password="the key has a field of its own")  # noqa: S106 - words
-        if parsed.query:
+        if parsed.query and not whole:
             raise Refused("must end before the question mark: it is a base address, such as https://host/v1")
         _fence().addresses(parsed.raw_host.decode(), destinations.port(parsed), parsed.scheme)
     except Refused as reason:
         raise Invalid("The address cannot be used.", {"url": str(reason)}) from reason
-    return str(parsed).rstrip("/").removesuffix("/chat/completions")
+    return str(parsed)
 
 
 def same_origin(one: str, other: str) -> bool:

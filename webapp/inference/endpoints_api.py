@@ -78,12 +78,18 @@ class _Settings(Schema):
 
 
 class EndpointIn(_Settings):
-    kind: Literal["chat", "local", "recorded"] = "chat"
+    kind: Literal["chat", "local", "recorded", "reward"] = "chat"
     name: str = Field(max_length=200)
-    url: str | None = Field(None, max_length=2500, description="Base address, such as https://api.example.org/v1")
+    url: str | None = Field(
+        None,
+        max_length=2500,
+        description="Base address, such as https://api.example.org/v1; of a reward service the whole",
+    )
     model: str | None = Field(None, max_length=500, description="What the endpoint calls the model")
     registered_model: ModelId | None = Field(None, description="For kind local: the id of a model of this workspace")
-    secret: str | None = Field(None, max_length=1000, description="The key; encrypted, and never shown again")
+    secret: str | None = Field(
+        None, max_length=1000, description="The key, or what signs; encrypted, and never shown again"
+    )
     concurrency: int | None = Field(None, ge=1, le=1000, description="Requests in flight at once")
     requests_per_minute: int | None = Field(None, ge=1, le=1_000_000)
     timeout_s: float | None = Field(None, ge=1, le=3600, allow_inf_nan=False)

@@ -29,7 +29,12 @@ class EndpointForm(forms.Form):
 
     @classmethod
     def of(cls, kind: str) -> type["EndpointForm"]:
-        return {Endpoint.Kind.CHAT: ChatForm, Endpoint.Kind.LOCAL: LocalForm}.get(Endpoint.Kind(kind), EndpointForm)
+        forms: dict[str, type[EndpointForm]] = {
+            Endpoint.Kind.CHAT: ChatForm,
+            Endpoint.Kind.LOCAL: LocalForm,
+            Endpoint.Kind.REWARD: RewardForm,
+        }
+        return forms.get(Endpoint.Kind(kind), EndpointForm)
 
     def fields_given(self) -> dict[str, Any]:
         """What the services take; an empty key field means that nothing is said about the key."""
@@ -56,7 +61,41 @@ class Priced(EndpointForm):
     )
 
 
-class ChatForm(Priced):
+class Paced(EndpointForm):
+    concurrency = forms.IntegerField(
+        min_value=1, max_value=1000, initial=8, label="At once", help_text="Requests in flight at the same time."
+    )
+    requests_per_minute = forms.IntegerField(
+        min_value=1, max_value=1_000_000, required=False, label="Per minute", help_text="Empty: as fast as it goes."
+    )
+    timeout_s = forms.FloatField(
+        min_value=1, max_value=3600, initial=120, label="Time-out", help_text="Of each attempt."
+    )
+    retries = forms.IntegerField(
+        min_value=0, max_value=10, initial=3, help_text="After the first attempt, with pauses that double."
+    )
+
+
+class RewardForm(Paced):
+    name = forms.CharField(max_length=120, help_text="What rewards call it.")
+    url = forms.CharField(
+        max_length=2000,
+        label="Address",
+        widget=forms.URLInput(attrs={"placeholder": "https://rewards.example.org/score", "autocomplete": "off"}),
+        help_text="Posted to as it stands.",
+    )
+    secret = forms.CharField(
+        max_length=1000,
+        required=False,
+        label="Signing secret",
+        widget=forms.PasswordInput(attrs={"autocomplete": "off"}),
+        help_text="Base64, such as openssl rand -base64 32 makes; your service checks its signatures with the same. "
+        "Encrypted, and never shown again. Empty: requests are not signed.",
+    )
+    remove_secret = forms.BooleanField(required=False, label="Remove the stored secret")
+
+
+class ChatForm(Priced, Paced):
     url = forms.CharField(
         max_length=2000,
         label="Base address",
@@ -72,18 +111,6 @@ class ChatForm(Priced):
         help_text="Encrypted, and never shown again.",
     )
     remove_secret = forms.BooleanField(required=False, label="Remove the stored key")
-    concurrency = forms.IntegerField(
-        min_value=1, max_value=1000, initial=8, label="At once", help_text="Requests in flight at the same time."
-    )
-    requests_per_minute = forms.IntegerField(
-        min_value=1, max_value=1_000_000, required=False, label="Per minute", help_text="Empty: as fast as it goes."
-    )
-    timeout_s = forms.FloatField(
-        min_value=1, max_value=3600, initial=120, label="Time-out", help_text="Of each attempt."
-    )
-    retries = forms.IntegerField(
-        min_value=0, max_value=10, initial=3, help_text="After the first attempt, with pauses that double."
-    )
 
 
 class LocalForm(Priced):

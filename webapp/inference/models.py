@@ -1,4 +1,4 @@
-"""The model registry, and the endpoints that answer for models elsewhere."""
+"""The model registry, and the endpoints that answer for models elsewhere or value responses."""
 
 from django.conf import settings
 from django.db import models
@@ -52,8 +52,9 @@ class RegisteredModel(models.Model):
 
 
 class Endpoint(models.Model):
-    """Who answers a judge. What is set depends on the kind: `url`, `model` and `secret` for a chat API,
-    `registered_model` for a local one, and rows of RecordedOutput for a recorded one.
+    """Who answers a judge, or a reward of kind `http`. What is set depends on the kind: `url`, `model` and `secret` for a
+    chat API, `registered_model` for a local one, rows of RecordedOutput for a recorded one, and for a reward service `url`,
+    which is posted to as it stands, and `secret`, which signs.
 
     `secret` is sealed (webapp.core.sealed) and never leaves by a page or the API. Prices are per million tokens, in
     whatever currency the workspace counts. `capabilities` is what the probe found: see webapp.inference.probing.
@@ -63,6 +64,7 @@ class Endpoint(models.Model):
         CHAT = "chat", "Chat API"
         LOCAL = "local", "Local model"
         RECORDED = "recorded", "Recorded outputs"
+        REWARD = "reward", "Reward service"
 
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="endpoints")
     name = models.CharField(max_length=120)

@@ -10,11 +10,15 @@ from collections.abc import Awaitable, Callable
 from time import perf_counter
 from typing import Any
 
+from trainer.contracts import Example, Message
 from trainer.judges.chat import ChatReply, ChatRequest, EndpointProblem, Target
 from trainer.judges.client import ChatClient
 from trainer.judges.local import LocalClient, LocalTarget
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import scrub
+from trainer.rewards.http_service import HttpService
+from trainer.rewards.kinds.asked import as_json, read
+from trainer.rewards.parts import Away, Item, Unscored
 
 TRIES = 1  # beyond the first: who looks at a page wants an answer soon
 PATIENCE_S = 30.0
@@ -29,6 +33,9 @@ SCHEMA = {
 # hosted caches begin at 1,024 tokens; about twice that, whatever the tokenizer
 LONG = " ".join(f"Line {number} of a list that is only here to be long." for number in range(200))
 Finding = dict[str, Any]
+_ASKED = Example(key="test", prompt=(Message(role="user", content="Say hello."),))
+TRIED = as_json(Item("test", _ASKED, None, "Hello. This is a test.", tokens=7, longest=64))
+"""What a reward service is asked: as in a run, with words that say what it is."""
 
 
 async def test(target: Target) -> Finding:
@@ -44,6 +51,22 @@ async def test_local(target: LocalTarget) -> Finding:
         await client.chat(READY)
         loaded = perf_counter() - started
         return {**_tested(await client.chat(READY)), "load_ms": round(1000 * loaded)}
+
+
+async def test_reward(target: Target) -> Finding:
+    """Posts one response, signed as in a run: `value` is what it is worth, `why` what was said with it. Raises EndpointProblem
+    where the answer cannot be used."""
+    started = perf_counter()
+    service = HttpService(_patient(target))
+    try:
+        (found,) = read(await service.answer([TRIED]), 1)
+    except Away as problem:
+        raise EndpointProblem("down", str(problem)) from None
+    except Unscored as problem:
+        raise EndpointProblem("bad_response", str(problem)) from None
+    finally:
+        await service.close()
+    return {"value": found.value, "why": scrub(found.why[:500]), "latency_ms": round(1000 * (perf_counter() - started))}
 
 
 def _tested(reply: ChatReply) -> Finding:

@@ -95,7 +95,9 @@ def _editor(request: HttpRequest, form: JudgeForm, judge: Judge | None, **more: 
         "datasets": [row for row in rows if row.latest],  # type: ignore[attr-defined]
         "examples": _chosen(judge),
         "chosen": set(judge.fixed_examples) if judge else set(),
-        "has_endpoint": Endpoint.objects.filter(workspace=membership.workspace, archived_at=None).exists(),
+        "has_endpoint": Endpoint.objects.filter(workspace=membership.workspace, archived_at=None)
+        .exclude(kind=Endpoint.Kind.REWARD)
+        .exists(),
         **more,
     }
     return render(request, "judging/editor.html", context, status=422 if form.is_bound else 200)

@@ -85,7 +85,8 @@ class JudgeForm(ExtraForm):
 
     def __init__(self, kind: Kind, workspace_id: int, *args: Any, named: bool, **kwargs: Any) -> None:
         super().__init__(kind, *args, **kwargs)
-        rows = Endpoint.objects.filter(workspace_id=workspace_id, archived_at=None).order_by("name")
+        rows = Endpoint.objects.filter(workspace_id=workspace_id, archived_at=None)
+        rows = rows.exclude(kind=Endpoint.Kind.REWARD).order_by("name")
         self.fields["endpoint"].queryset = rows
         for name in ("system", "prompt"):
             self.fields[name].widget = forms.Textarea(attrs={"rows": 12, "data-template": "", "spellcheck": "false"})

@@ -140,7 +140,7 @@ def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
             "rewards.0.judge",
             "this needs 'pointwise'",
         ),
-        ({"kind": "http", "endpoint": "mine"}, "rewards.0.endpoint", "cannot post to a service yet"),
+        ({"kind": "http", "endpoint": "mine"}, "rewards.0.endpoint", "no reward service is called 'mine'"),
         ({"kind": "python", "entry": "mine"}, "rewards.0.entry", "not allowed here"),
     ],
 )

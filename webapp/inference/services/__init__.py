@@ -10,6 +10,7 @@ from .endpoints import (
     mark_used,
     note_troubles,
     restore,
+    reward_target,
 )
 from .recorded import add_recorded
 from .registry import add_output, archive_model, change_model, delete, register, renew_output, restore_model
@@ -33,5 +34,6 @@ __all__ = [
     "renew_output",
     "restore",
     "restore_model",
+    "reward_target",
     "start_check",
 ]

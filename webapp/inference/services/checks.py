@@ -17,12 +17,13 @@ from webapp.core.tasks import enqueue
 from webapp.inference import probing
 from webapp.inference.models import Endpoint, EndpointCheck
 
-from .endpoints import endpoint_target, local_target, note_troubles
+from .endpoints import endpoint_target, local_target, note_troubles, reward_target
 
 KEPT = 20  # checks per endpoint
 # more than any check takes, by the endpoint's kind; who is silent for longer has lost its worker
 PATIENCE: dict[str, timedelta] = {
     Endpoint.Kind.CHAT: timedelta(minutes=5),
+    Endpoint.Kind.REWARD: timedelta(minutes=5),
     Endpoint.Kind.LOCAL: timedelta(seconds=LOAD_S + 300),
 }
 State = EndpointCheck.State
@@ -36,6 +37,8 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
     """
     if endpoint.kind == Endpoint.Kind.RECORDED:
         raise Conflict("Recorded outputs have nobody to ask: what they answer is listed on their page.", "recorded")
+    if endpoint.kind == Endpoint.Kind.REWARD and kind == EndpointCheck.Kind.PROBE:
+        raise Conflict("A reward service has nothing to find out but whether it answers: test it.", "reward")
     if endpoint.archived_at is not None:
         raise Conflict("The endpoint is archived. Restore it first.", "archived")
     Endpoint.objects.select_for_update(no_key=True).get(pk=endpoint.pk)  # two clicks make one check
@@ -100,5 +103,7 @@ def _asked(endpoint: Endpoint, kind: str) -> Coroutine[Any, Any, probing.Finding
     if endpoint.kind == Endpoint.Kind.LOCAL:
         local = local_target(endpoint, yes_no=not testing, wording="")
         return probing.test_local(local) if testing else probing.probe_local(local)
+    if endpoint.kind == Endpoint.Kind.REWARD:
+        return probing.test_reward(reward_target(endpoint))
     target = endpoint_target(endpoint)
     return probing.test(target) if testing else probing.probe(target)

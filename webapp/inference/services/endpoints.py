@@ -1,5 +1,6 @@
 """Writes of endpoints. The key comes in here, is sealed, and goes out again to the client of a worker only."""
 
+from base64 import b64decode
 from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
@@ -11,6 +12,7 @@ from django.utils import timezone
 
 from trainer.judges.chat import EndpointProblem, Prices, Target
 from trainer.judges.local import LocalTarget
+from trainer.rewards.signing import SECRET_PREFIX
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
@@ -21,6 +23,7 @@ from webapp.inference.models import Endpoint, RegisteredModel
 from .registry import named
 
 LONGEST_SECRET = 500
+SHORTEST_SIGNING = 16  # bytes
 MAX_PRICE = Decimal(100_000)
 # smallest and largest; None may stand for "no limit" in those that the model allows to be null
 BOUNDS: dict[str, tuple[float, float]] = {
@@ -38,6 +41,7 @@ OF_KIND: dict[str, set[str]] = {
     Kind.CHAT: FOR_CHAT,
     Kind.LOCAL: {"registered_model", "price_prompt", "price_completion"},
     Kind.RECORDED: set(),
+    Kind.REWARD: {"url", "secret", "concurrency", "requests_per_minute", "timeout_s", "retries"},
 }
 
 
@@ -67,6 +71,8 @@ def create_endpoint(membership: Membership, kind: str, **fields: Unpack[Fields])
         needed |= {"url": "", "model": ""}
     elif kind == Kind.LOCAL:
         needed |= {"registered_model": None}
+    elif kind == Kind.REWARD:
+        needed |= {"url": ""}
     _fill(endpoint, {**needed, **fields})
     with transaction.atomic():
         _save(endpoint)
@@ -127,9 +133,9 @@ def _checked(endpoint: Endpoint, name: str, value: Any) -> Any:
     if name == "name":
         return named(value, "endpoint")
     if name == "url":
-        return addresses.checked(value)
+        return addresses.posted_to(value) if endpoint.kind == Kind.REWARD else addresses.checked(value)
     if name == "secret":
-        return _sealed(value)
+        return _sealed(_signing(value) if endpoint.kind == Kind.REWARD else value)
     if name == "registered_model":
         return _registered(endpoint, value)
     if name == "model":
@@ -147,6 +153,21 @@ def _number(name: str, value: float | None) -> float | None:
     if value is None or not least <= value <= most:  # also refuses nan
         raise Invalid("Out of bounds.", {name: f"must be between {least:g} and {most:g}"})
     return value
+
+
+def _signing(secret: str) -> str:
+    """A secret that signatures after Standard Webhooks can be made with; an empty one stands for none."""
+    secret = secret.strip()
+    if not secret:
+        return ""
+    try:
+        raw = b64decode(secret.removeprefix(SECRET_PREFIX), validate=True)
+    except ValueError as error:
+        reason = "must be Base64, with or without whsec_ before it; `openssl rand -base64 32` makes one"
+        raise Invalid("The secret cannot be used.", {"secret": reason}) from error
+    if len(raw) < SHORTEST_SIGNING:
+        raise Invalid("The secret is too short.", {"secret": f"must stand for at least {SHORTEST_SIGNING} bytes"})
+    return secret
 
 
 def _sealed(secret: str) -> str:
@@ -203,6 +224,18 @@ def endpoint_target(endpoint: Endpoint) -> Target:
     _in_use(endpoint)
     if endpoint.kind != Kind.CHAT:
         raise Conflict(f"The endpoint {endpoint.name} is no chat API but of kind {endpoint.kind}.", "not_chat")
+    return _target(endpoint)
+
+
+def reward_target(endpoint: Endpoint) -> Target:
+    """Where responses are posted to, with the secret that signs as its key. Raises as `endpoint_target` does."""
+    _in_use(endpoint)
+    if endpoint.kind != Kind.REWARD:
+        raise Conflict(f"The endpoint {endpoint.name} is no reward service but of kind {endpoint.kind}.", "not_reward")
+    return _target(endpoint)
+
+
+def _target(endpoint: Endpoint) -> Target:
     try:
         key = unseal(endpoint.secret) if endpoint.secret else None
     except Unreadable as error:

@@ -76,9 +76,9 @@ def _now() -> datetime:
 
 
 class EndpointShare:
-    """The Share of one run: asked from its event loop, answered by the database on the thread of `executor`."""
+    """The Share of one run: asked from its event loop, answered by the database on the thread of `executor`; None: of the loop's."""
 
-    def __init__(self, endpoint_id: int, executor: Executor) -> None:
+    def __init__(self, endpoint_id: int, executor: Executor | None) -> None:
         self.endpoint_id, self.executor, self.holder = endpoint_id, executor, uuid4()
 
     async def places(self, taken: int, wanted: int) -> int:

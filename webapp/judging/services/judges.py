@@ -156,5 +156,7 @@ def _named(name: str) -> str:
 def usable(endpoint: Endpoint, membership: Membership) -> None:
     if endpoint.workspace_id != membership.workspace_id:
         raise Invalid("Which endpoint?", {"endpoint": "must be an endpoint of this workspace"})
+    if endpoint.kind == Endpoint.Kind.REWARD:
+        raise Invalid("Which endpoint?", {"endpoint": f"{endpoint.name} is a reward service, which no judge can ask"})
     if endpoint.archived_at is not None:
         raise Conflict(f"The endpoint {endpoint.name} is archived. Restore it on its page.", "archived")
