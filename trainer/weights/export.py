@@ -1,12 +1,15 @@
 """A kept checkpoint becomes a folder that stock libraries load."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from trainer import checkpoints
 from trainer.config import RECIPES, RecipeConfig, resolve
+from trainer.contracts import ArtifactData
 from trainer.inference.adapters import whole_directory
+from trainer.loops.stage import Job, State
 from trainer.monitors import RunMonitor, Spool
 
 from .client import JobClient
@@ -15,20 +18,46 @@ from .client import JobClient
 def work(client: JobClient) -> Mapping[str, Any]:
     """`{"artifacts": [ArtifactData]}`. The items are the examples of the run, in case its folder no longer has them."""
     params, run_dir = client.assignment.params, Path(client.assignment.folder)
-    step = int(params["step"])
-    checkpoint = checkpoints.load(run_dir / "checkpoints" / f"step-{step:06d}")
+    checkpoint = checkpoints.load(run_dir / "checkpoints" / f"step-{int(params['step']):06d}")
     client.check()
-    from trainer.loops.outgoing import write_model_output
-    from trainer.loops.registry import make_stage
-    from trainer.loops.stage import Job, State
-
-    recipe = RECIPES[params["recipe"]]
-    config = alone(resolve(params["recipe"], params["config"]))
     models = {
         role: whole_directory(source, run_dir / "merged" / role) for role, source in client.assignment.models.items()
     }
     spool = Spool(run_dir / f"export-{client.assignment.job_id}.jsonl")
-    job = Job(recipe, config, _examples(client, run_dir), models, run_dir, RunMonitor(spool))
+    copy = run_dir / f"export-{client.assignment.job_id}-examples.jsonl"
+    try:
+        job = Job(
+            RECIPES[params["recipe"]],
+            resolve(params["recipe"], params["config"]),
+            _examples(client, run_dir, copy),
+            models,
+            run_dir,
+            RunMonitor(spool),
+            forked=bool(params.get("forked")),
+        )
+        recognise(checkpoint, job)
+        written = _written(client, replace(job, config=alone(job.config)), checkpoint)
+    finally:
+        spool.close()
+        spool.path.unlink(missing_ok=True)
+        copy.unlink(missing_ok=True)
+    return {"artifacts": [artifact.model_dump(mode="json") for artifact in written]}
+
+
+def recognise(checkpoint: checkpoints.Checkpoint, job: Job) -> None:
+    """Raises ValueError where the checkpoint is another run's, with what differs. The first releases' say nothing."""
+    from trainer.loops.fingerprint import differences, fingerprint
+
+    there = checkpoint.state.get("fingerprint")
+    if there is not None and (found := differences(there, fingerprint(job), job.forked)):
+        raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
+
+
+def _written(client: JobClient, job: Job, checkpoint: checkpoints.Checkpoint) -> list[ArtifactData]:
+    from trainer.loops.outgoing import write_model_output
+    from trainer.loops.registry import make_stage
+
+    step = checkpoint.step
     client.phase = "restoring"
     stage = make_stage(job)
     try:
@@ -36,14 +65,11 @@ def work(client: JobClient) -> Mapping[str, Any]:
         stage.restore(step, State(checkpoint.state, checkpoint.tensors))
         client.phase = "exporting"
         summary = checkpoint.state.get("summary", {})
-        written = [
+        return [
             write_model_output(job, output, step, summary, f"{output.name}-step-{step}") for output in stage.outputs()
         ]
     finally:
         stage.close()
-        spool.close()
-        spool.path.unlink(missing_ok=True)
-    return {"artifacts": [artifact.model_dump(mode="json") for artifact in written]}
 
 
 def alone(config: RecipeConfig) -> RecipeConfig:
@@ -58,12 +84,11 @@ def alone(config: RecipeConfig) -> RecipeConfig:
     return type(config).model_validate(raw)
 
 
-def _examples(client: JobClient, run_dir: Path) -> Path:
-    """The run's own file, or a copy of it made from the items."""
+def _examples(client: JobClient, run_dir: Path, copy: Path) -> Path:
+    """The run's own file, or `copy`, which is made from the items."""
     path = run_dir / "examples.jsonl"
     if path.is_file():
         return path
-    copy = run_dir / f"export-{client.assignment.job_id}-examples.jsonl"
     with copy.open("w") as file:
         for item in client.items():
             file.write(item["canonical"] + "\n")

@@ -31,6 +31,8 @@ def export(membership: Membership, artifact: Artifact) -> WeightsJob:
             code="gone",
         )
     params = {"run": run.pk, "step": artifact.step, "recipe": run.recipe, "config": run.config}
+    if run.start_step:  # its first checkpoint is another run's, whose config may have been another
+        params["forked"] = True
     title = f"Export {run.experiment.name}, {run}, step {artifact.step}"
     made = Artifact.objects.filter(run=run, step=artifact.step, registered__isnull=False)
     there = any(row.path.endswith(f"-step-{row.step}") and outputs.is_there(row) for row in made)
