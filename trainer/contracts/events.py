@@ -80,7 +80,11 @@ class TokenSpan(Record):
 
 
 class RolloutRecord(Record):
-    """One sampled response with everything the viewer shows. Token arrays have the length of the response."""
+    """One response with everything the viewer shows. Token arrays have the length of the response.
+
+    A pair is a group of two: index 0 is the preferred answer, 1 the other. `components` are numbers to sort and filter by;
+    of a pair those of `trainer.contracts.pairs.compared`. `facts` are what else there is to know of it, in few words.
+    """
 
     phase: Literal["train", "eval"] = "train"
     example_key: str = Field(max_length=200)
@@ -93,6 +97,7 @@ class RolloutRecord(Record):
     finish_reason: Literal["stop", "length", "error"]
     reward: float | None = None
     components: dict[str, float] = Field(default_factory=dict)
+    facts: dict[str, str | float | bool] = Field(default_factory=dict)
     advantage: float | None = None
     criteria: tuple[CriterionResult, ...] = ()
     parts: tuple[PartResult, ...] = ()

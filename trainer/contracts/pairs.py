@@ -3,6 +3,7 @@
 A ranking is published as its pairs already (`webapp.annotation`); ratings on one scale are unfolded here.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -58,6 +59,17 @@ def labelled_pairs(example: Example, scale: str = "") -> list[LabelledPair]:
         pair = found.setdefault((first, second), LabelledPair(first, second))
         _count(pair, -strength if turned and strength is not None else strength)
     return list(found.values())
+
+
+def compared(chosen: float, rejected: float) -> dict[str, float]:
+    """What two scores whose difference is a log-odds say of a pair that people have decided.
+
+    `margin`: the difference. `confidence`: sigmoid(|margin|), from 0.5 (Bradley and Terry, 1952). `right`: 1 where the
+    preferred answer has the higher score, 0 where the other has; left out of a draw.
+    """
+    margin = chosen - rejected
+    found = {"margin": margin, "confidence": 1.0 / (1.0 + math.exp(-abs(margin)))}
+    return found | ({"right": float(margin > 0)} if margin else {})
 
 
 def _count(pair: LabelledPair, strength: float | None) -> None:

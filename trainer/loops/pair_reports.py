@@ -12,6 +12,7 @@ from trainer.benchmarks import preferences
 from trainer.benchmarks.calibration import calibration
 from trainer.benchmarks.estimate import Estimate
 from trainer.contracts import Histogram, RolloutRecord
+from trainer.contracts.pairs import compared
 
 from .preferences import Pair
 
@@ -73,7 +74,10 @@ def pair_records(
     phase: Literal["train", "eval"],
     parts: Mapping[str, Sequence[tuple[float, float]]] | None = None,
 ) -> list[RolloutRecord]:
-    """Two records for each pair: index 0 the preferred answer, 1 the other, with their scores as rewards."""
+    """Two records for each pair: index 0 the preferred answer, 1 the other, with their scores as rewards.
+
+    Scores of an evaluation are the model's, so that they are right or wrong; those of training are the label's.
+    """
     return [
         RolloutRecord(
             phase=phase,
@@ -85,13 +89,23 @@ def pair_records(
             finish_reason="stop",
             reward=score[index],
             components={
+                **(compared(*score) if phase == "eval" else {"margin": score[0] - score[1]}),
                 "votes": float((pair.pro, pair.con)[index]),
                 **{name: values[group][index] for name, values in (parts or {}).items()},
             },
+            facts=_facts(pair),
         )
         for group, (pair, score) in enumerate(zip(pairs, scores, strict=True))
         for index, side in enumerate(pair.sides)
     ]
+
+
+def _facts(pair: Pair[Any]) -> dict[str, str | float | bool]:
+    """How sure people are of the label, and what the pair is about."""
+    found: dict[str, str | float | bool] = {"domain": pair.domain} if pair.domain else {}
+    if pair.strength:
+        found["strength"] = round(pair.strength, 2)
+    return found | {"votes": f"{pair.pro} for, {pair.con} against" + (f", {pair.ties} ties" if pair.ties else "")}
 
 
 def _prompt(pair: Pair[Any]) -> str:

@@ -114,6 +114,8 @@ class SftStage:
             prompt=self._parts.tokenizer.decode(list(tokens[:first])),
             response=self._parts.tokenizer.decode(list(shown)),
             finish_reason="stop",
+            components={"loss": -math.fsum(logprobs.values()) / len(logprobs)},
+            facts={"learnt tokens": len(logprobs)},
             tokens=tuple(self._parts.tokenizer.decode([token]) for token in shown),
             logprobs=tuple(round(logprobs.get(first + at, 0.0), 4) for at in range(len(shown))),
             mask=tuple(float(first + at in logprobs) for at in range(len(shown))),

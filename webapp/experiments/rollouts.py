@@ -41,7 +41,8 @@ class Filters:
     """Which rollouts. `criterion` is a criterion's id or its whole text; without it, `verdict` is that of any criterion.
 
     `part` names a part of the reward, whose value is from `low` to `high`, or with `lacking` not there. `between` names
-    two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `excluded`: whether the
+    two parts that lie at least `apart` from each other, measured by `measure` (`distance`). `by` names the part that is
+    sorted by, where it is another than `part`. `excluded`: whether the
     response was left out of training.
     """
 
@@ -54,6 +55,7 @@ class Filters:
     low: float | None = None
     high: float | None = None
     lacking: bool = False
+    by: str = ""
     between: tuple[str, str] | None = None
     apart: float = 0.0
     measure: Measure = "rank"
@@ -61,7 +63,7 @@ class Filters:
     @property
     def plain(self) -> bool:
         """Whether an index finds them."""
-        narrowed = self.criterion or self.verdict or self.part or self.between or self.excluded is not None
+        narrowed = self.by or self.criterion or self.verdict or self.part or self.between or self.excluded is not None
         return self.step is not None or not narrowed
 
 
@@ -96,8 +98,8 @@ def rollouts(
 
 
 def _check(wanted: Filters, order: str) -> None:
-    if order in ("part", "-part") and not wanted.part:
-        raise Invalid("Sorting by a part needs its name.", {"part": "name the part to sort by"})
+    if order in ("part", "-part") and not (wanted.by or wanted.part):
+        raise Invalid("Sorting by a part needs its name.", {"by": "name the part to sort by"})
     if order == "-apart" and not wanted.between:
         raise Invalid("Sorting by disagreement needs two parts.", {"between": "name two parts, with a comma between"})
 
@@ -128,8 +130,9 @@ def _annotated(rows: QuerySet[Rollout], wanted: Filters, order: str) -> QuerySet
     missing = Value(float("-inf") if order.startswith("-") else float("inf"))
     rows = rows.annotate(score=Coalesce(F("reward"), missing, output_field=FloatField()))
     if wanted.part:
-        value = _part(wanted.part)
-        rows = rows.annotate(valued=value, part_value=Coalesce(value, missing, output_field=FloatField()))
+        rows = rows.annotate(valued=_part(wanted.part))
+    if by := wanted.by or wanted.part:
+        rows = rows.annotate(part_value=Coalesce(_part(by), missing, output_field=FloatField()))
     if wanted.between:
         rows = rows.annotate(apart=distance(*wanted.between, wanted.measure))
     return rows

@@ -231,6 +231,7 @@ class RolloutFilters(Schema):
     low: Annotated[float, Field(allow_inf_nan=False)] | None = None
     high: Annotated[float, Field(allow_inf_nan=False)] | None = None
     lacking: bool = Field(False, description="Only responses that the part could not value")
+    by: str = Field("", max_length=200, description="The part that `sort=part` sorts by; empty: `part`")
     between: str = Field(
         "", max_length=400, pattern=r"^$|^[^,]+,[^,]+$", description="Two parts, with a comma between, that disagree"
     )

@@ -147,6 +147,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "stats": pages.stats(run),
         "recipe_metrics": declared.metrics(run.recipe),
         "samples": declared.SAMPLES[declared.samples(run.recipe)],
+        "viewer": declared.samples(run.recipe),
         "may_write": may_write,
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
         "can_resume": run.state in (State.STOPPED, State.FAILED),

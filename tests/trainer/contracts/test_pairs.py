@@ -2,11 +2,12 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from trainer.contracts import Example, Message, Preference, Response
-from trainer.contracts.pairs import labelled_pairs
+from trainer.contracts.pairs import compared, labelled_pairs
 
 
 def example(*preferences: Preference, **more: Any) -> Example:
@@ -73,3 +74,12 @@ def test_turning_every_comparison_round_changes_nothing(votes: list[tuple[bool, 
         for turn, strength in votes
     ]
     assert labelled_pairs(example(*turned)) == labelled_pairs(example(*straight))
+
+
+def test_two_scores_say_how_sure_they_are_and_whether_they_are_right() -> None:
+    right = compared(2.0, 0.5)
+    assert right == {"margin": 1.5, "confidence": pytest.approx(0.8175744761936437), "right": 1.0}
+    wrong = compared(0.5, 2.0)
+    assert wrong == {"margin": -1.5, "confidence": right["confidence"], "right": 0.0}
+    assert compared(1.0, 1.0) == {"margin": 0.0, "confidence": 0.5}, "a draw is neither"
+    assert compared(0.0, 2000.0)["confidence"] == 1.0

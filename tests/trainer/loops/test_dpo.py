@@ -150,6 +150,9 @@ def test_pairs_are_shown_with_their_rewards(tiny_dir: Path, tmp_path: Path) -> N
     assert [(r.example_key, r.index) for r in shown] == [("row-4", 0), ("row-4", 1), ("row-5", 0), ("row-5", 1)]
     leads = [shown[i].reward - shown[i + 1].reward for i in (0, 2)]
     assert metrics_of(tmp_path / "run")[1, "eval/margin"] == pytest.approx(sum(leads) / 2)
+    assert [shown[i].components["margin"] for i in (0, 2)] == leads
+    assert [shown[i].components["right"] for i in range(4)] == [leads[0] > 0, leads[0] > 0, leads[1] > 0, leads[1] > 0]
+    assert shown[0].facts["votes"] == "1 for, 0 against"
 
 
 @pytest.mark.slow

@@ -163,6 +163,8 @@ def test_an_evaluation_shows_the_conversations_token_by_token(tiny_dir: Path, tm
     shown = [e.data for e in events_of(tmp_path / "run") if e.data.kind == "rollouts"][0].rollouts
     assert [record.example_key for record in shown] == ["row-4", "row-5"]
     assert all(len(r.tokens) == len(r.logprobs) == len(r.mask) == 4 and set(r.mask) == {1.0} for r in shown)
+    assert [r.components["loss"] for r in shown] == pytest.approx([-sum(r.logprobs) / 4 for r in shown], abs=1e-4)
+    assert shown[0].facts == {"learnt tokens": 4}
 
 
 @pytest.mark.parametrize("model", [{"lora": None}, {}, {"export": "merged"}], ids=["whole", "adapter", "merged"])

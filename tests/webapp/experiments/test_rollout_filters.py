@@ -68,6 +68,7 @@ def test_by_value_of_a_part(judged):
     assert found(judged, part="judge", lacking=True) == [3]
     assert found(judged, part="judge", sort="-part") == [0, 1, 2, 3], "missing comes last"
     assert found(judged, part="judge", sort="part") == [2, 1, 0, 3]
+    assert found(judged, part="verifier", high=0.0, by="judge", sort="part") == [1, 0], "sorted by another part"
     assert found(judged, part="another") == []
     assert found(judged, part="' OR 1=1 --") == []
 
@@ -77,7 +78,7 @@ def test_by_being_left_out(judged):
     assert found(judged, excluded=False) == [0, 1, 2]
 
 
-@pytest.mark.parametrize(("sort", "field"), [("-apart", "between"), ("part", "part")])
+@pytest.mark.parametrize(("sort", "field"), [("-apart", "between"), ("part", "by")])
 def test_an_order_by_what_is_not_named_is_refused(judged, sort, field):
     with pytest.raises(Invalid) as refused:
         rollouts.rollouts(judged, Filters(step=1), sort=sort)

@@ -2,20 +2,24 @@
 // those of the API as well.
 const by = (id) => document.getElementById(id);
 const SERVER_SORTS = new Set(["reward", "-reward", "part", "-part", "-apart"]);
-const DEFAULTS = { phase: "train", sort: "place", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank" };
+const WRONG = { part: "right", high: "0" }; // of pairs: the model prefers the other answer
+const viewer = by("rollouts").dataset.viewer;
+const DEFAULTS = { phase: "train", sort: "place", wrong: "", criterion: "", verdict: "", tint: "", excluded: "", part: "", low: "", high: "", lacking: "", first: "", second: "", apart: "0.5", measure: "rank" };
 const CONTROLS = ["criterion", "verdict", "excluded", "part", "low", "high", "first", "second", "apart", "measure"];
+if (viewer !== "rollout") DEFAULTS.phase = "eval"; // that is where pairs and texts are shown
+if (viewer === "text") DEFAULTS.tint = "loss";
 export const state = { ...DEFAULTS, step: null, all: false, group: null };
 
 const pair = () => Boolean(state.first && state.second && state.first !== state.second);
 
 /** Whether anything but step and phase narrows what is shown. */
-export const filtered = () => Boolean(state.criterion || state.verdict || state.excluded || state.part || pair());
-export const sortedByServer = () => SERVER_SORTS.has(state.sort);
+export const filtered = () => Boolean(state.criterion || state.verdict || state.excluded || state.wrong || state.part || pair());
+export const sortedByServer = () => SERVER_SORTS.has(state.sort) || state.sort.includes(":");
 
 export function readAddress() {
   const query = new URLSearchParams(location.search);
   for (const key of Object.keys(DEFAULTS)) state[key] = query.get(key) ?? DEFAULTS[key];
-  if (!["train", "eval"].includes(state.phase)) state.phase = "train";
+  if (!["train", "eval"].includes(state.phase)) state.phase = DEFAULTS.phase;
   const [first, second] = (query.get("between") ?? "").split(",");
   if (second) Object.assign(state, { first, second });
   state.all = query.get("step") === "all";
@@ -37,13 +41,16 @@ export function writeAddress() {
 
 /** Of the API, but for step and cursor. */
 export function parameters() {
-  const query = new URLSearchParams({ phase: state.phase, sort: serverSort() });
+  const sort = serverSort();
+  const query = new URLSearchParams({ phase: state.phase, sort: sort.order });
   for (const key of ["criterion", "verdict", "excluded"]) if (state[key]) query.set(key, state[key]);
   if (state.part) {
     query.set("part", state.part);
     for (const key of ["low", "high"]) if (Number.isFinite(Number.parseFloat(state[key]))) query.set(key, Number.parseFloat(state[key]));
     if (state.lacking) query.set("lacking", "true");
   }
+  for (const [key, value] of Object.entries(WRONG)) if (state.wrong) query.set(key, value);
+  if (sort.by) query.set("by", sort.by);
   if (pair()) {
     query.set("between", `${state.first},${state.second}`);
     query.set("measure", state.measure);
@@ -52,12 +59,15 @@ export function parameters() {
   return query;
 }
 
-/** The server sorts all that fits; without what it would sort by, rollouts come in their order. */
+/** The server sorts all that fits; without what it would sort by, rollouts come in their order. `confidence:part` is
+ * ascending by the number `confidence`, which every sample of the viewer has. */
 function serverSort() {
-  if (["part", "-part"].includes(state.sort)) return state.part ? state.sort : "place";
-  if (state.sort === "-apart") return pair() ? state.sort : "place";
-  if (sortedByServer()) return state.sort;
-  return state.all ? "newest" : "place";
+  const [by_, order] = state.sort.split(":");
+  if (order) return { order, by: by_ };
+  if (["part", "-part"].includes(state.sort) && state.part) return { order: state.sort };
+  if (state.sort === "-apart" && pair()) return { order: state.sort };
+  if (["reward", "-reward"].includes(state.sort)) return { order: state.sort };
+  return { order: state.all ? "newest" : "place" };
 }
 
 /** What can be chosen, of what this step holds. */
@@ -67,7 +77,7 @@ export function offer({ criteria, parts }) {
   const range = ({ low, high, missing }) => [low === null ? "" : `${Number(low.toPrecision(3))} to ${Number(high.toPrecision(3))}`, missing ? `${missing} without` : ""].filter(Boolean).join(", ");
   fill(by("part"), "Any part", parts.map((part) => new Option(`${part.name}  (${range(part)})`, part.name)), state.part);
   for (const id of ["first", "second"]) fill(by(id), "a part", parts.map((part) => new Option(part.name, part.name)), state[id]);
-  by("part-filters").hidden = !parts.length && !state.part && !pair();
+  by("part-filters").hidden = viewer !== "rollout" || (!parts.length && !state.part && !pair());
   by("disagreement").hidden = parts.length < 2 && !pair();
 }
 
@@ -81,9 +91,10 @@ function fill(select, none, options, chosen) {
 export function show() {
   for (const id of [...CONTROLS, "sort", "tint"]) if (document.activeElement !== by(id) || by(id).tagName === "SELECT") by(id).value = state[id];
   by("lacking").checked = Boolean(state.lacking);
+  by("wrong").checked = Boolean(state.wrong);
   by("all-steps").setAttribute("aria-pressed", String(state.all));
   for (const option of by("sort").options) {
-    if (option.value.endsWith("part")) option.disabled = !state.part;
+    if (["part", "-part"].includes(option.value)) option.disabled = !state.part;
     if (option.value === "-apart") option.disabled = !pair();
   }
   if (state.part || pair()) by("part-filters").open = true;
@@ -105,6 +116,7 @@ export function listen(change) {
     });
   }
   by("lacking").addEventListener("change", (event) => change({ lacking: event.target.checked ? "true" : "", group: null }));
+  by("wrong").addEventListener("change", (event) => change({ wrong: event.target.checked ? "true" : "", group: null }));
   by("all-steps").addEventListener("click", () => change({ all: !state.all, group: null }));
   by("no-filters").addEventListener("click", () => change({ ...DEFAULTS, phase: state.phase, tint: state.tint, group: null }));
 }

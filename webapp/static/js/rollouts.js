@@ -7,6 +7,7 @@ import { register } from "./keys.js";
 import { filtered, listen, offer, parameters, readAddress, show, sortedByServer, state, writeAddress } from "./rolloutfilters.js";
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage } from "./run.js";
+import { VIEWERS } from "./samples.js";
 import { LEGENDS, tinted } from "./tint.js";
 import { toast } from "./toast.js";
 
@@ -19,6 +20,8 @@ let oldest = null; // where a search over all steps stopped
 let told = null; // the facets
 let request = 0;
 const unseen = new Set();
+const viewer = by("rollouts").dataset.viewer;
+const phaseNamed = new URLSearchParams(location.search).has("phase");
 
 async function facets() {
   const query = state.step === null ? "" : `?step=${state.step}`;
@@ -32,6 +35,8 @@ async function facets() {
 
 /** The nearest step that has rollouts; the newest where none was asked for. */
 function settle() {
+  const other = state.phase === "train" ? "eval" : "train";
+  if (!phaseNamed && !steps[state.phase].length && steps[other].length) state.phase = other;
   const all = steps[state.phase];
   if (!all.length) return (state.step = null);
   if (state.step === null) return (state.step = all.at(-1));
@@ -121,16 +126,20 @@ const blank = (template) => {
   return [fragment.firstElementChild, (name) => fragment.querySelector(`[data-part="${name}"]`)];
 };
 
+const many = (n, word) => `${n}${cursor ? "+" : ""} ${word}${n === 1 && !cursor ? "" : "s"}`;
+const counted = (groups) => (viewer === "rollout" ? `${many(rows.length, "response")} to ${many(groups, "prompt")}` : many(groups, viewer));
+
 function draw() {
   const place = by("groups");
   place.removeAttribute("aria-busy");
   const groups = grouped();
   const scope = state.all && oldest ? `, from step ${oldest} on; name a step to look further back` : "";
-  by("rollout-count").textContent = rows.length || scope ? `${rows.length}${cursor ? "+" : ""} response${rows.length === 1 ? "" : "s"} to ${groups.length} prompt${groups.length === 1 ? "" : "s"}${scope}` : "";
+  by("rollout-count").textContent = rows.length || scope ? `${counted(groups.length)}${scope}` : "";
   by("more-rollouts").hidden = !cursor;
   by("no-filters").hidden = !filtered();
   if (!groups.length) {
-    const words = filtered() ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : "No rollouts yet: the first appear with the first step.";
+    const first = viewer === "rollout" ? "rollouts yet: the first appear with the first step" : `${viewer}s yet: the first appear with the first evaluation`;
+    const words = filtered() ? `No response of ${state.all ? "this run" : "this step"} fits the filter.` : `No ${first}.`;
     return place.replaceChildren(make("p", "empty", words));
   }
   place.replaceChildren(...groups.map(groupCard));
@@ -146,7 +155,7 @@ function groupCard(group) {
   part("title").textContent = title;
   part("key").textContent = first.example_key;
   const rewards = group.map((row) => row.reward).filter((r) => r !== null && r !== undefined);
-  if (rewards.length > 1) {
+  if (rewards.length > 1 && !VIEWERS.pair.fits(group)) {
     const flat = spread(group) === 0;
     const words = flat ? "all alike: nothing to learn from" : `S from ${score(Math.min(...rewards))} to ${score(Math.max(...rewards))}`;
     part("spread").append(flat ? icon("equal") : icon("chart-no-axes-column"), words);
@@ -158,7 +167,8 @@ function groupCard(group) {
     part("scaffold-title").textContent = `Scaffold: up to ${most.scaffold_shown} of ${most.criteria.length} criteria shown, to ${scaffolded.length} of ${group.length} responses`;
     part("scaffold").textContent = most.scaffold;
   } else part("scaffold-fold").remove();
-  part("responses").append(...group.map(responseCard));
+  const special = VIEWERS[viewer];
+  part("responses").append(...(special?.fits(group) ? special.draw(group, blank, state.tint) : group.map(responseCard)));
   return card;
 }
 
