@@ -55,7 +55,7 @@ class RelayedService:
         response = await self._client.post(self._relay.url, content=body)
         if response.status_code >= 500 or response.status_code in (408, 429):
             response.raise_for_status()
-        if response.status_code == 413:
+        if response.status_code in (400, 413):
             raise Unscored("the responses of a group are longer than the server takes at once")
         if response.status_code != 200:
             raise Away(f"the server does not ask it (HTTP {response.status_code}): {response.text[:300]}")

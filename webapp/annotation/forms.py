@@ -10,6 +10,7 @@ from django.http import QueryDict
 
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
+from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
 from .catalogue import KINDS, STRATEGIES, KindInfo
@@ -167,8 +168,8 @@ class ProjectForm(SettingsForm):
     def versions(self) -> list[DatasetVersion]:
         """The newest first; each as a choice."""
         assert self.membership is not None  # noqa: S101 - both ways to make a form set it
-        found = DatasetVersion.objects.filter(dataset__workspace_id=self.membership.workspace_id)
-        return list(found.select_related("dataset").order_by("-id")[:MAX_CHOICES])
+        found = datasets.offered(self.membership.workspace_id)
+        return list(found.order_by("-id")[:MAX_CHOICES])
 
     @property
     def version(self) -> DatasetVersion | None:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Prefetch, QuerySet
+from django.db.models import Prefetch, Q, QuerySet
 
 from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
@@ -40,6 +40,13 @@ class ExamplePage:
 
     items: list[VersionMember]
     next: str | None
+
+
+def offered(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
+    """What forms offer: versions of the datasets on the list, with their datasets, in no order; `keep`, which a form names
+    already, is among them even if its dataset was archived since."""
+    on_the_list = Q(dataset__archived_at=None) | Q(pk=keep.pk if keep else None)
+    return DatasetVersion.objects.filter(on_the_list, dataset__workspace_id=workspace_id).select_related("dataset")
 
 
 def datasets(workspace_id: int, *, archived: bool = False) -> QuerySet[Dataset]:

@@ -10,6 +10,7 @@ from webapp.accounts.models import Membership
 from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
+from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
 from . import queries, services, sources
@@ -89,7 +90,7 @@ class EvaluationForm:
     def dataset_choices(self) -> list[tuple[str, str]]:
         if self.recipe.dataset == "no":
             return []
-        rows = DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace).select_related("dataset")
+        rows = datasets.offered(self.membership.workspace_id, self._version())
         rows = rows.order_by("dataset__name", "-number")[:MAX_CHOICES]
         return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
 
@@ -165,4 +166,4 @@ class EvaluationForm:
 def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
     size = f" · {count:,} examples" if isinstance(count, int) else ""
-    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}"
+    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"

@@ -130,10 +130,13 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
         problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
     elif "model_type" in found.facts and (why := unsupported(found.facts["model_type"])):  # of the hub's, none is known
         problems.append(FieldProblem(field, why))
-    elif found.head != RegisteredModel.Head.LM and slot.role != "reward_model":
-        problems.append(FieldProblem(field, f"{name!r} scores texts and cannot write any"))
-    elif found.head == RegisteredModel.Head.LM and slot.role == "reward_model":
-        problems.append(FieldProblem(field, f"{name!r} writes text; a reward needs a model that scores it"))
+    elif found.head not in slot.heads:
+        reason = (
+            "writes text; a reward needs a model that scores it"
+            if found.head == RegisteredModel.Head.LM
+            else "scores texts and cannot write any"
+        )
+        problems.append(FieldProblem(field, f"{name!r} {reason}"))
     elif gone := missing_folder(found):
         problems.append(FieldProblem(field, f"the files of {name!r} are gone: there is no folder {gone}"))
     return found

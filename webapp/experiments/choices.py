@@ -4,7 +4,7 @@ from django.db.models import QuerySet
 
 from trainer.config import Recipe
 from webapp.core.numbers import whole
-from webapp.datasets import training
+from webapp.datasets import queries, training
 from webapp.datasets.models import DatasetVersion
 
 from .fit import fit
@@ -13,15 +13,16 @@ MOST_OFFERED = 200
 MOST_TRIED = 50  # datasets looked at for one that fits
 
 
-def versions(workspace_id: int) -> QuerySet[DatasetVersion]:
-    """The workspace's versions with their datasets: by name, newest first."""
-    found = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
-    return found.order_by("dataset__name", "-number")
+def versions(workspace_id: int, keep: DatasetVersion | None = None) -> QuerySet[DatasetVersion]:
+    """What is offered, and `keep`: by name, newest first."""
+    return queries.offered(workspace_id, keep).order_by("dataset__name", "-number")
 
 
 def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
-    """`demo` is the newest version of the dataset of this name, `7` of dataset 7, `7:2` its version 2; else None."""
-    rows = versions(workspace_id)
+    """`demo` is the newest version of the dataset of this name, `7` of dataset 7, `7:2` its version 2; else None. Who names
+    an archived one gets it."""
+    rows = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
+    rows = rows.order_by("dataset__name", "-number")
     dataset, _, number = text.partition(":")
     if (which := whole(dataset)) is not None and (version := whole(number, 9)) is not None:
         return rows.filter(dataset_id=which, number=version).first()
@@ -31,7 +32,7 @@ def named_version(workspace_id: int, text: str) -> DatasetVersion | None:
 
 def newest_version(workspace_id: int) -> DatasetVersion | None:
     """Of the newest dataset."""
-    rows = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
+    rows = queries.offered(workspace_id)
     return rows.order_by("-dataset_id", "-number").first()
 
 
@@ -41,7 +42,7 @@ def fitting_version(workspace_id: int, recipe: Recipe) -> DatasetVersion | None:
 
     Large versions that nobody has counted yet are not waited for.
     """
-    newest = DatasetVersion.objects.filter(dataset__workspace_id=workspace_id).select_related("dataset")
+    newest = queries.offered(workspace_id)
     rows = list(newest.order_by("-dataset_id", "-number").distinct("dataset_id")[:MOST_TRIED])
     budget, second = training.AT_ONCE, None
     plain = recipe.schema.model_validate({})

@@ -127,13 +127,10 @@ class RunForm:
         shown = _paths(self.group) | {"dataset", "name", "experiment", "json"}
         return {path: message for path, message in self.problems.items() if path not in shown}
 
-    @property
+    @cached_property
     def dataset_choices(self) -> list[tuple[str, str]]:
-        rows = (
-            DatasetVersion.objects.filter(dataset__workspace=self.membership.workspace)
-            .select_related("dataset")
-            .order_by("dataset__name", "-number")[:MAX_CHOICES]
-        )
+        workspace_id = self.membership.workspace_id
+        rows = choices.versions(workspace_id, choices.named_version(workspace_id, self.dataset))[:MAX_CHOICES]
         return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
 
     @property
@@ -301,7 +298,7 @@ def _paths(group: Group) -> set[str]:
 def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
     size = f" · {count:,} examples" if isinstance(count, int) else ""
-    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}"
+    return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"
 
 
 def _count(value: int | None) -> str:

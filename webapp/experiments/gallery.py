@@ -78,9 +78,9 @@ def cards(workspace_id: int, version: DatasetVersion | None) -> list[Card]:
     return sorted(found, key=lambda card: not (card.fit and card.fit.ok))
 
 
-def datasets(workspace_id: int) -> QuerySet[DatasetVersion]:
-    """What the gallery offers to train on: every version, by name, newest first."""
-    return choices.versions(workspace_id)[: choices.MOST_OFFERED]
+def datasets(workspace_id: int, chosen: DatasetVersion | None) -> QuerySet[DatasetVersion]:
+    """What the gallery offers to train on, by name, newest first."""
+    return choices.versions(workspace_id, chosen)[: choices.MOST_OFFERED]
 
 
 def leaked(version: DatasetVersion) -> list[leaks.Leak]:

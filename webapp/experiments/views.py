@@ -70,7 +70,7 @@ def _gallery(request: HttpRequest, dataset: str) -> HttpResponseBase:
     version = choices.named_version(workspace_id, dataset) or choices.newest_version(workspace_id)
     context = {
         "version": version,
-        "datasets": gallery.datasets(workspace_id),
+        "datasets": gallery.datasets(workspace_id, version),
         "cards": gallery.cards(workspace_id, version),
         "leaks": gallery.leaked(version) if version else [],
         "experiment": request.GET.get("experiment", "")[:120],

@@ -9,7 +9,8 @@ import torch
 from torch.nn.functional import logsigmoid
 
 from trainer.config.preferences import PreferenceData
-from trainer.contracts import Example, Preference, Response
+from trainer.contracts import Example, ModelSource, Preference, Response
+from trainer.inference.adapters import whole_directory
 from trainer.loops.errors import RunFailed
 from trainer.loops.preferences import Pair, prepare_pairs
 
@@ -113,6 +114,22 @@ def test_centring_draws_the_mean_score_to_zero(tiny_dir: Path, tmp_path: Path) -
         found = metrics_of(tmp_path / str(centre))
         means[centre] = abs(found[30, "eval/reward_mean"]) / found[30, "eval/reward_std"]
     assert means[1.0] < means[0.0]
+
+
+def test_a_reward_model_is_trained_further_from_where_it_stands(tiny_dir: Path, tmp_path: Path) -> None:
+    data = written(preferences(40, 20), tmp_path / "data.jsonl")
+    whole = {"name": "tiny", "lora": None}
+    more = {"steps": 3, "evaluation": {"every": 0}, "optim": {"lr": 5e-3}}
+    assert run(configured("reward_model", model=whole, **more), data, tiny_dir, tmp_path / "first")
+    first = tmp_path / "first" / "outputs" / "reward_model"
+    assert run(configured("reward_model", model={"name": "tiny"}, **more), data, first, tmp_path / "second")
+    before, after = metrics_of(tmp_path / "first"), metrics_of(tmp_path / "second")
+    for key in ("eval/reward_mean", "eval/reward_std", "eval/margin"):
+        assert after[0, key] == pytest.approx(before[3, key], abs=1e-6), "its head was kept, not drawn anew"
+    adapter = tmp_path / "second" / "outputs" / "reward_model"
+    merged = whole_directory(ModelSource(path=str(first), adapters=(str(adapter),), head="scalar"), tmp_path / "merged")
+    assert run(configured("reward_model", **{**more, "steps": 1}), data, merged, tmp_path / "third")
+    assert metrics_of(tmp_path / "third")[0, "eval/margin"] == pytest.approx(after[3, "eval/margin"], abs=1e-5)
 
 
 def test_an_evaluation_shows_pairs_with_their_scores(tiny_dir: Path, tmp_path: Path) -> None:

@@ -8,13 +8,16 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from trainer.config import RECIPES
+from trainer.contracts import Preference, Response
 from trainer.judges.spec import resolve as resolve_spec
 from trainer.rewards import functions
 from webapp.core.formtree import Input, Tree
+from webapp.datasets import housekeeping
 from webapp.experiments.forms import RunForm
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 
+from .conftest import make_version
 from .test_forms import posted
 
 
@@ -198,3 +201,34 @@ def test_a_folded_section_is_told_in_a_line_and_a_problem_opens_it(as_researcher
     shown = as_researcher.post("/runs/new", posted(form.group, optim__lr="9")).content.decode()
     section = shown.split('id="g-optim"')[1]
     assert section.startswith(" open") and "1 problem" in section.split("</summary>")[0]
+
+
+def test_an_archived_dataset_is_offered_nowhere_and_kept_where_it_is_named(as_researcher, cast, version, model, launch):
+    run = launch()
+    named = f'value="{version.dataset_id}:1"'
+    forms = ("/runs/new", "/runs/new?recipe=policy", "/evaluations/new?recipe=policy")
+    assert all(named in as_researcher.get(form).content.decode() for form in forms)
+    assert f'value="{version.pk}"' in as_researcher.get("/projects/new?kind=rating").content.decode()
+    housekeeping.archive(cast.owner, version.dataset, archived=True)
+    assert not any(named in as_researcher.get(form).content.decode() for form in forms)
+    assert f'value="{version.pk}"' not in as_researcher.get("/projects/new?kind=rating").content.decode()
+    again = as_researcher.get(f"/runs/{run.pk}/fork").content.decode()
+    assert named in again and "archived" in again
+
+
+def test_a_model_that_scores_is_trained_further_and_writes_nothing(cast, version, model):
+    scorer(cast)
+    judged = (Preference(a="a", b="b", strength=-2, rater="r"),)
+    answers = (Response(id="a", text="Red."), Response(id="b", text="Seven."))
+    pairs = make_version(cast.owner, "pairs", responses=answers, preferences=judged, digest="e" * 64)
+
+    def told(recipe: str, found) -> dict[str, str]:
+        form = RunForm.blank(cast.researcher, recipe, f"{found.dataset_id}:1")
+        form.raw["model"] = {**form.raw["model"], "name": "rm-1"}
+        form.check()
+        return form.problems
+
+    assert told("reward_model", pairs) == {}
+    assert told("dpo", pairs) == {"model.name": "'rm-1' scores texts and cannot write any"}
+    assert "cannot write any" in told("policy", version)["model.name"]
+    assert offered(drawn(cast, recipe="reward_model")["model.name"]) == ["rm-1", model.name]
