@@ -278,6 +278,11 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 30.0},
     },
     "take up lost trials": {"task": "workers.judging.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
+    "forget old questions": {
+        "task": "workers.questions.forget_old",
+        "schedule": 3600.0,
+        "options": {"expires": 3600.0},
+    },
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }

@@ -24,6 +24,14 @@ from .events import (
 )
 from .example import Example, Message, Preference, Reason, Response
 from .model_folder import ModelFacts, ModelFile, ModelSource, OutputRole
+from .questions import (
+    MAX_QUESTIONS_PER_POST,
+    AskedAbout,
+    JudgeAnswer,
+    JudgeQuestion,
+    QuestionBatch,
+    QuestionReply,
+)
 from .rubric import Criterion, Rubric, VerifierSpec
 from .training_counts import COUNTS, training_counts
 from .verdict import Verdict
@@ -32,15 +40,19 @@ __all__ = [
     "COUNTS",
     "MAX_EVENTS_PER_POST",
     "MAX_POST_BYTES",
+    "MAX_QUESTIONS_PER_POST",
     "TERMINAL_STATES",
     "ArtifactData",
+    "AskedAbout",
     "Criterion",
     "CriterionResult",
     "EventBatch",
     "Example",
     "Histogram",
     "IngestReply",
+    "JudgeAnswer",
     "JudgeGrant",
+    "JudgeQuestion",
     "LogData",
     "Message",
     "MetricsData",
@@ -51,6 +63,8 @@ __all__ = [
     "PartResult",
     "Preference",
     "ProgressData",
+    "QuestionBatch",
+    "QuestionReply",
     "Reason",
     "Response",
     "RolloutRecord",

@@ -187,22 +187,14 @@ class IngestReply(Record):
 
 
 class JudgeGrant(Record):
-    """How a run asks a judge that its config names: a chat endpoint, or the directory `local` of a model of the machine.
+    """How a run asks a judge that its config names: through the server, or with the model in the directory `local`.
 
-    It holds no secret: a run is not given the key of an endpoint, so judges whose endpoint needs one are refused.
+    It holds no secret: keys of endpoints never leave the server. `prices` are those of a local model's tokens, per million.
     """
 
     spec: dict[str, object]
     key: str
     local: str = ""
-    url: str = ""
-    model: str = ""
-    concurrency: int = 8
-    requests_per_minute: int | None = None
-    timeout_s: float = 120.0
-    retries: int = 3
-    supports_schema: bool = False
-    tokens_field: str = "max_tokens"
     prices: tuple[str, str] | None = None
 
 
@@ -210,8 +202,8 @@ class RunAssignment(Record):
     """What a starting job asks the server for: GET of the ingest endpoint with the run token.
 
     `forked`: the checkpoint that it resumes from was another run's, whose config may have been another.
-    `models` says for each role (`base`, `teacher`) what is loaded. Responses for the reward services that the config names
-    are taken at `services_url`.
+    `models` says for each role (`base`, `teacher`) what is loaded. Judges are asked at `judges_url`; responses for the reward
+    services that the config names are taken at `services_url`.
     """
 
     run_id: int
@@ -227,5 +219,6 @@ class RunAssignment(Record):
     run_dir: str
     examples_url: str
     examples_digest: str
+    judges_url: str = ""
     services: tuple[str, ...] = ()
     services_url: str = ""

@@ -19,6 +19,7 @@ from trainer.judges.spec import BaseSpec, digest, resolve
 
 from . import functions
 from .functions import Function
+from .gateway import Gateway, GatewayJudge
 from .http_service import HttpService
 from .judges import EngineJudge, Store
 from .parts import Judge, Scalar, Service, Services, spec_problem
@@ -40,10 +41,13 @@ class JudgeAccess:
 
     spec: BaseSpec
     key: str
-    target: Target | LocalTarget
+    target: Target | LocalTarget | Gateway
     store: Store | None = None
 
     def open(self, budget: Budget | None) -> Judge:
+        """`budget` is kept here where the calls are made here; a server keeps its own."""
+        if isinstance(self.target, Gateway):
+            return GatewayJudge(self.spec, self.key, self.target)
         return EngineJudge(self.spec, self.key, self.target, budget, self.store)
 
 
@@ -80,7 +84,7 @@ class Access:
         ]
         if found:
             raise AccessInvalid("; ".join(f"{problem.path}: {problem.message}" for problem in found))
-        budgets = {part.asks_judge: budget for part in parts if (budget := _budget(part))}
+        budgets = {part.asks_judge: budget for part in parts if self._calls(part) and (budget := _budget(part))}
         asked = {part.asks_judge for part in parts} - {""}
         return Services(
             judges={name: self.judges[name].open(budgets.get(name)) for name in asked},
@@ -89,6 +93,10 @@ class Access:
             functions={p.entry: Function(p.entry) for p in parts if isinstance(p, PythonPart)},
             budgets=budgets,
         )
+
+    def _calls(self, part: RewardPart) -> bool:
+        """Whether the calls for its judge are made here."""
+        return bool(part.asks_judge) and not isinstance(self.judges[part.asks_judge].target, Gateway)
 
 
 def _service(asked: Target | Relay) -> Service:
@@ -105,32 +113,21 @@ def _budget(part: RewardPart) -> Budget | None:
     return None if tokens is None and money is None else Budget(tokens, None if money is None else Decimal(str(money)))
 
 
-def granted(grants: Mapping[str, JudgeGrant]) -> Access:
-    """What the server lets a run ask. Raises AccessInvalid for a spec that this version of the program does not know."""
-    return Access({name: _granted(name, grant) for name, grant in grants.items()})
+def granted(grants: Mapping[str, JudgeGrant], url: str, token: str) -> Access:
+    """What the server lets a run ask, itself being at `url`. Raises AccessInvalid for a spec that this version of the
+    program does not know."""
+    return Access({name: _granted(name, grant, url, token) for name, grant in grants.items()})
 
 
-def _granted(name: str, grant: JudgeGrant) -> JudgeAccess:
+def _granted(name: str, grant: JudgeGrant, url: str, token: str) -> JudgeAccess:
     try:
         spec = resolve(dict(grant.spec))
     except ConfigInvalid as error:
         raise AccessInvalid(f"judge {name!r}: {error}") from error
+    if not grant.local:
+        return JudgeAccess(spec, grant.key, Gateway(url, token, name))
     prices = Prices(Decimal(grant.prices[0]), Decimal(grant.prices[1])) if grant.prices else None
-    if grant.local:
-        return JudgeAccess(spec, grant.key, _local(spec, grant.local, prices))
-    target = Target(
-        grant.url,
-        grant.model,
-        None,
-        grant.concurrency,
-        grant.requests_per_minute,
-        grant.timeout_s,
-        grant.retries,
-        grant.supports_schema,
-        prices,
-        grant.tokens_field,
-    )
-    return JudgeAccess(spec, grant.key, target)
+    return JudgeAccess(spec, grant.key, _local(spec, grant.local, prices))
 
 
 def _local(spec: BaseSpec, folder: str, prices: Prices | None = None) -> LocalTarget:

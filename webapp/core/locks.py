@@ -19,6 +19,7 @@ class Work(IntEnum):
     PROJECT_JOB = 7307
     START_RUN = 7308
     COLLECT = 7309
+    RUN_QUESTIONS = 7310
 
 
 def until_commit(work: Work, key: int = 0) -> None:

@@ -23,7 +23,7 @@ from webapp.judging.models import JudgeVersion
 from . import fit as fitting
 from . import relay
 from .commands import NO_VLLM, sampler_is_missing
-from .grants import NO_KEYS, NO_RECORDED
+from .grants import NO_RECORDED
 from .models import Run
 
 MAX_NAME = 120
@@ -108,8 +108,6 @@ def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
         return ""
     if judge.endpoint.kind == Endpoint.Kind.RECORDED:
         return NO_RECORDED
-    if judge.endpoint.secret:
-        return NO_KEYS
     return spec_problem(getattr(config, "rewards", [])[int(place)], judge.resolved)
 
 

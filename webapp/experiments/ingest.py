@@ -1,8 +1,12 @@
 """The endpoints a training process talks to. Its run token is the only key; pages and API tokens do not fit here."""
 
+import asyncio
 from collections.abc import AsyncIterator
+from time import monotonic
+from typing import TypeVar
 
 from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
@@ -10,16 +14,19 @@ from ninja.security import HttpBearer
 from pydantic import ValidationError
 
 from trainer.config import stored
-from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, RunAssignment
+from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, QuestionBatch, RunAssignment
+from trainer.contracts.base import Record
 from webapp.core.nul import visible
 from webapp.core.openapi import sends
 from webapp.core.problems import Problem
 from webapp.inference.queries import source
 
-from . import events, grants, queries, relay, tokens
+from . import events, grants, queries, questions, relay, tokens
 from .models import Run
 
 LINES_PER_READ = 500
+LONGEST_ANSWER_S = 25.0  # proxies end requests that take long
+SHORTEST_LOOK_S, LONGEST_LOOK_S = 0.05, 0.4
 
 
 class RunToken(HttpBearer):
@@ -53,6 +60,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         judges=grants.judges(run),
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
+        judges_url=request.build_absolute_uri(f"{request.path}/questions"),
         examples_digest=run.dataset_version.digest,
         services=tuple(relay.named(run.config)),
         services_url=request.build_absolute_uri(f"{request.path}/services"),
@@ -75,7 +83,7 @@ def post_events(request: HttpRequest, run_id: int) -> IngestReply:
     of the batch is stored. 503: the database is away, send the same batch again."""
     _, token = request.auth  # type: ignore[attr-defined]
     try:
-        return events.apply(run_id, token, _batch(request))
+        return events.apply(run_id, token, _read(request, EventBatch))
     except events.Fenced:
         raise Problem("This attempt is over: a newer one has taken the run.", code="fenced", status=401) from None
 
@@ -124,6 +132,42 @@ async def _lines(version_id: int) -> AsyncIterator[bytes]:
         yield "".join(line + "\n" for _, line in rows).encode()
 
 
+@router.post(
+    "/ingest/runs/{int:run_id}/questions",
+    summary="Questions to the judges of the run's rewards, each asked once",
+    openapi_extra={
+        **sends("application/x-ndjson"),
+        "requestBody": {
+            "required": True,
+            "content": {
+                "application/json": {"schema": QuestionBatch.model_json_schema(ref_template="#/$defs/{model}")}
+            },
+        },
+    },
+)
+def ask(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
+    """One `QuestionReply` a line, as judges answer. After half a minute the rest is left out: send it again, under the same
+    keys. 409: the run is over. 422: the batch is malformed, or names a judge that is not the run's."""
+    run, _ = request.auth  # type: ignore[attr-defined]
+    taken = questions.take(run, _read(request, QuestionBatch).questions)
+    return StreamingHttpResponse(_replies(taken), content_type="application/x-ndjson")
+
+
+async def _replies(taken: questions.Taken) -> AsyncIterator[bytes]:
+    """Waits here, where waiting holds no thread; the database is looked at now and then."""
+    left, pause, deadline = set(taken.keys), SHORTEST_LOOK_S, monotonic() + LONGEST_ANSWER_S
+    while left and monotonic() < deadline:
+        found = await database_sync_to_async(questions.ready)(taken, left)
+        if found:
+            yield b"".join(reply.model_dump_json().encode() + b"\n" for reply in found)
+            left -= {reply.key for reply in found}
+            pause = SHORTEST_LOOK_S
+        else:
+            yield b"\n"  # who is gone is noticed, and who waits knows that somebody is there
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_LOOK_S, 1.5 * pause)
+
+
 def _beat(run: Run, token: str) -> None:
     """An empty batch: marks the run alive, if this is still its present attempt."""
     try:
@@ -132,14 +176,18 @@ def _beat(run: Run, token: str) -> None:
         raise Problem("This attempt is over: a newer one has taken the run.", code="fenced", status=401) from None
 
 
-def _batch(request: HttpRequest) -> EventBatch:
-    """The body as an EventBatch. Raises Problem 413 or 422, the latter with every field that is wrong."""
+Body = TypeVar("Body", bound=Record)
+
+
+def _read(request: HttpRequest, kind: type[Body]) -> Body:
+    """The body as a record. Raises Problem 413 or 422, the latter with every field that is wrong."""
     body = request.body
     if len(body) > MAX_POST_BYTES:
         limit = f"{MAX_POST_BYTES:,} bytes"
-        raise Problem(f"The batch is larger than {limit}; send fewer events at once.", code="too_big", status=413)
+        raise Problem(f"The batch is larger than {limit}; send less at once.", code="too_big", status=413)
     try:
-        return EventBatch.model_validate_json(visible(body))
+        return kind.model_validate_json(visible(body))
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
-        raise Problem("The batch is malformed; nothing of it was stored.", fields, code="invalid_events") from None
+        code = "invalid_events" if kind is EventBatch else "invalid"
+        raise Problem("The batch is malformed; nothing of it was stored.", fields, code=code) from None

@@ -120,6 +120,61 @@ class RunSlot(models.Model):
         return f"{self.role}: {self.model or self.judge}"
 
 
+class RunJudge(models.Model):
+    """A judge that a run asks through this server: what it may use, what it has used, and why it cannot be asked, if so.
+
+    A budget of null is none. Tokens are those of prompts and replies, money is in the unit of the endpoint's prices.
+    """
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="judges")
+    version = models.ForeignKey("judging.JudgeVersion", on_delete=models.PROTECT, related_name="run_judges")
+    budget_tokens = models.BigIntegerField(null=True, blank=True)
+    budget_money = models.DecimalField(max_digits=16, decimal_places=8, null=True, blank=True)
+    calls = models.BigIntegerField(default=0)  # that were answered; what was stored already is no call
+    failed = models.BigIntegerField(default=0)  # that nobody answered
+    tokens = models.BigIntegerField(default=0)
+    money = models.DecimalField(max_digits=16, decimal_places=8, default=0)
+    problem = models.TextField(blank=True)
+    seen_at = models.DateTimeField(null=True, blank=True)  # when a worker last looked for its questions
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["run", "version"], name="one_row_per_judge_of_a_run")]
+
+    def __str__(self) -> str:
+        return str(self.version)
+
+
+class RunQuestion(models.Model):
+    """What a run asked (`trainer.contracts.JudgeQuestion`), until it is answered; then only which verdicts answer it.
+
+    `calls` are the keys of its verdicts, `made` of those that were called for it, 32 bytes each.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        DONE = "done", "Done"
+        AWAY = "away", "The judge cannot be asked"
+
+    judge = models.ForeignKey(RunJudge, on_delete=models.CASCADE, related_name="questions")
+    key = models.CharField(max_length=64)
+    state = models.CharField(max_length=6, choices=State.choices, default=State.QUEUED)
+    content = models.JSONField(null=True)
+    calls = models.BinaryField(default=bytes)
+    made = models.BinaryField(default=bytes)
+    problem = models.TextField(blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["judge", "key"], name="one_question_per_key")]
+        indexes = [
+            models.Index(fields=["judge", "id"], name="queued_questions", condition=models.Q(state="queued")),
+            models.Index(fields=["created_at"], name="old_questions"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.key[:12]}"
+
+
 ACTIVE = (Run.State.QUEUED, Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
 
 

@@ -115,7 +115,7 @@ def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
     (slot,) = run.slots.filter(role="judge")
     assert (slot.path, slot.judge) == ("rewards.0.judge", grader)
     told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()["judges"]["Grader v1 of us v2"]
-    assert (told["url"], told["key"]) == ("https://x", grader.digest)
+    assert told == {"spec": grader.spec, "key": grader.digest, "local": "", "prices": None}
     grader.refresh_from_db()
     assert grader.first_used_at, "from now on it stays what it is"
     Run.objects.filter(pk=run.pk).update(state="finished")
@@ -123,12 +123,11 @@ def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
 
 
 def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
-    run = launch(config=JUDGED)
     Endpoint.objects.filter(pk=grader.endpoint_id).update(secret=seal("sk-of-the-endpoint"))
-    with pytest.raises(ConfigInvalid, match="asks an endpoint with a key, which a run is not given"):
-        launch(config=JUDGED)
+    run = launch(config=JUDGED)
     answer = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}")
-    assert answer.status_code == 409 and "sk-of-the-endpoint" not in answer.content.decode()
+    assert answer.status_code == 200 and "sk-of-the-endpoint" not in answer.content.decode()
+    assert answer.json()["judges_url"].endswith(f"/api/v1/ingest/runs/{run.id}/questions")
 
 
 @pytest.mark.parametrize(

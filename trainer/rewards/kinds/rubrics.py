@@ -96,6 +96,7 @@ def _input(item: Item) -> JudgeInput:
         responses={_ID: item.response},
         criteria=item.rubric.criteria if item.rubric else (),
         reference=item.example.reference or "",
+        subject={"place": item.place},
     )
 
 

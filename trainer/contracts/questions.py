@@ -1,0 +1,63 @@
+"""What a run asks the judges of its rewards through its server, and what it hears."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints
+
+from .base import Record
+from .example import Message
+from .rubric import Criterion
+
+MAX_QUESTIONS_PER_POST = 200
+
+Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+
+
+class AskedAbout(Record):
+    """The texts that are judged together, by id: one response, or two that are compared. `place` says where in the run."""
+
+    responses: dict[str, str] = Field(min_length=1)
+    place: str = Field("", max_length=120)
+
+
+class JudgeQuestion(Record):
+    """What a judge is asked about responses to one example, usually a group. Asked again under its `key`, it is the same
+    question: nobody is called a second time."""
+
+    key: Digest
+    judge: str
+    example: str
+    conversation: tuple[Message, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+    reference: str = ""
+    about: tuple[AskedAbout, ...] = Field(min_length=1)
+
+
+class QuestionBatch(Record):
+    questions: tuple[JudgeQuestion, ...] = Field(min_length=1, max_length=MAX_QUESTIONS_PER_POST)
+
+
+class JudgeAnswer(Record):
+    """What the verdict store has under `key` (`trainer.judges.calls.Call.key`). `called`: this question made the call.
+
+    `state` failed: nobody answered, and asking again would not help, because it is about the call.
+    """
+
+    key: Digest
+    state: Literal["done", "missing", "failed"]
+    parsed: dict[str, JsonValue] | None
+    raw: str
+    problem: str
+    called: bool
+    tokens: int
+    cost: float | None
+    latency_s: float
+
+
+class QuestionReply(Record):
+    """One line of the answer to a QuestionBatch. `away`: why some of the calls could not be made at present; "" if all
+    are answered."""
+
+    key: Digest
+    answers: tuple[JudgeAnswer, ...]
+    away: str = ""
