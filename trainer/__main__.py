@@ -12,6 +12,7 @@ COMMANDS = {
     "weights-job": ("trainer.weights.command", "main", "generate, score or export, as the server has assigned"),
     "sampler-server": ("trainer.cli", "sampler_server", "a vLLM server for runs with sampler.kind vllm_server"),
     "claims": ("trainer.claims.command", "main", "does a paper's central claim hold here"),
+    "rollouts": ("trainer.gathering", "rollouts", "what a run has sampled, as examples to train on"),
     "simulate": ("trainer.simulator.command", "main", "schedules of a cluster on a virtual clock"),
     "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
     "diversity": ("trainer.measuring", "diversity", "how far apart in meaning responses to one prompt are"),

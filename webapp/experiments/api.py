@@ -9,7 +9,9 @@ from pydantic import Field
 
 from trainer.config import RECIPES
 from trainer.contracts import RunState
+from trainer.contracts.rollout_examples import Wanted
 from webapp.accounts.access import require
+from webapp.accounts.models import Role
 from webapp.core.archive import respond
 from webapp.core.numbers import whole
 from webapp.core.openapi import sends
@@ -19,7 +21,19 @@ from webapp.core.strict_query import known_query
 from webapp.weights.api import WeightsJobOut
 from webapp.weights.models import WeightsJob
 
-from . import access, choices, declared, exporting, gallery, outputs, queries, rollouts, services, shapes
+from . import (
+    access,
+    choices,
+    declared,
+    exporting,
+    gallery,
+    outputs,
+    queries,
+    rollout_datasets,
+    rollouts,
+    services,
+    shapes,
+)
 from . import schemas as s
 from .models import Artifact, Run
 
@@ -255,6 +269,30 @@ def list_rollouts(
 @router.get("/runs/{run_id}/rollouts/facets", response=s.FacetsOut, summary="What rollouts can be filtered by")
 def rollout_facets(request: HttpRequest, run_id: RunId, step: Step | None = None) -> dict[str, Any]:
     return rollouts.facets(_read(request, run_id), step)
+
+
+@router.post(
+    "/runs/{run_id}/rollouts/dataset",
+    response={202: s.RolloutDatasetOut},
+    summary="Make a dataset of what it has sampled",
+)
+def make_dataset(request: HttpRequest, run_id: RunId, payload: s.RolloutDatasetIn) -> Status[dict[str, Any]]:
+    """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps."""
+    membership = require(request, Role.RESEARCHER)
+    given = payload.model_dump()
+    name = given.pop("name")
+    made = rollout_datasets.start(membership, access.run_read(membership, run_id), Wanted(**given), name)
+    found = made.gathered
+    return Status(
+        202,
+        {
+            "import_id": made.job.pk,
+            "dataset": made.job.dataset_name,
+            "prompts": len(found.examples),
+            "responses": found.responses,
+            "left_out": dict(found.left_out),
+        },
+    )
 
 
 @router.get("/runs/{run_id}/log", response=s.LogOut, summary="The log's newest lines, or those after one")

@@ -177,6 +177,32 @@ class ExtendIn(Schema):
     steps: Annotated[int, Field(ge=1, lt=2**31, description="Of the whole run, more than it has")]
 
 
+class RolloutDatasetIn(Schema):
+    """Which of the sampled responses, and where they go: a dataset that is there gets a version."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"example": {"name": "best of 8", "best": 1, "least": 0.5, "first": 20}}
+    )
+
+    name: Annotated[str, Field(min_length=1, max_length=120)]
+    phase: Literal["train", "eval"] = "train"
+    first: Annotated[int, Field(ge=0, lt=2**31, description="The first step")] = 0
+    last: Annotated[int | None, Field(ge=0, lt=2**31, description="The last step; null: the newest")] = None
+    best: Annotated[int, Field(ge=0, lt=2**31, description="So many of each prompt, those worth most; 0: all")] = 0
+    least: Annotated[float | None, Field(description="What is worth less is left out")] = None
+    whole: Annotated[bool, Field(description="Responses that were cut are left out")] = False
+
+
+class RolloutDatasetOut(Schema):
+    """Follow the import at `GET imports/{import_id}`; its `version` is what was made."""
+
+    import_id: int
+    dataset: str
+    prompts: int
+    responses: int
+    left_out: dict[str, int]
+
+
 class RenameIn(Schema):
     name: str
 

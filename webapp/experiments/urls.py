@@ -19,6 +19,7 @@ urlpatterns = [
     path("runs/<int:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<int:run_id>/resume", views.run_resume, name="run_resume"),
     path("runs/<int:run_id>/extend", views.run_extend, name="run_extend"),
+    path("runs/<int:run_id>/rollouts/dataset", views.run_rollouts_dataset, name="run_rollouts_dataset"),
     path("runs/<int:run_id>/rename", views.run_rename, name="run_rename"),
     path("runs/<int:run_id>/delete", views.run_delete, name="run_delete"),
     path("runs/<int:run_id>/<str:tab>", views.run_page, name="run_tab"),

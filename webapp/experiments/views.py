@@ -13,7 +13,19 @@ from webapp.annotation import access as annotation
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, answers_to_model, choices, declared, gallery, listing, pages, services, shapes, starting_points
+from . import (
+    access,
+    answers_to_model,
+    choices,
+    declared,
+    gallery,
+    listing,
+    pages,
+    rollout_datasets,
+    services,
+    shapes,
+    starting_points,
+)
 from .forms import RunForm
 from .models import Run
 from .states import ALIVE, OVER, State
@@ -183,6 +195,28 @@ def run_resume(request: HttpRequest, run_id: int) -> HttpResponseBase:
     except Problem as problem:
         messages.info(request, problem.message)
     return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """Makes a dataset of rollouts; the import's page says how far it is."""
+    membership = require(request)
+    run = access.run_read(membership, run_id)
+    try:
+        wanted = rollout_datasets.wanted_of(request.POST.dict())
+        made = rollout_datasets.start(membership, run, wanted, request.POST.get("name", ""))
+    except Problem as problem:
+        messages.error(request, " ".join([problem.message, *(f"{path} {why}." for path, why in _fields(problem))]))
+        return redirect("run_tab", run_id, "rollouts")
+    found = made.gathered
+    told = f"{len(found.examples):,} prompts with {found.responses:,} responses are being stored."
+    messages.info(request, f"{told} Left out: {found.words}." if found.words else told)
+    return redirect("import_job", made.job.pk)
+
+
+def _fields(problem: Problem) -> list[tuple[str, str]]:
+    return [(path.capitalize(), why) for path, why in (problem.fields or {}).items()]
 
 
 @member(access.WRITER)

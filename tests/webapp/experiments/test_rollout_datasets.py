@@ -1,0 +1,102 @@
+"""Making a dataset of what a run has sampled: by API and by the page's form, as an import, within its workspace."""
+
+import pytest
+
+from trainer.contracts import Example as Record
+from webapp.datasets import services as datasets
+from webapp.datasets.models import Example, ImportJob
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def sampled(run, trainer):
+    """Two prompts with three responses each at steps 1 and 2, one of them without a reward, and a held-out one."""
+    for step in (1, 2):
+        rows = [
+            trainer.rollout(
+                index, example_key=f"e{group}", group=group, response=f"{step} {group} {index}", reward=reward
+            )
+            for group in (0, 1)
+            for index, reward in enumerate((0.2, 0.9, None))
+        ]
+        trainer.post(trainer.event("rollouts", step, rollouts=rows))
+    held = trainer.rollout(0, example_key="e3", phase="eval", response="held")
+    trainer.post(trainer.event("rollouts", 2, rollouts=[held]))
+    return run
+
+
+def made(job_id):
+    datasets.run_import(job_id)
+    job = ImportJob.objects.get(pk=job_id)
+    assert job.state == "finished", job.error
+    rows = Example.objects.filter(memberships__version=job.version).order_by("key")
+    return job, [Record.model_validate_json(row.canonical) for row in rows]
+
+
+def test_the_api_makes_a_version_with_rewards_model_and_steps(cast, sampled, client):
+    client.force_login(cast.researcher.user)
+    body = {"name": "best", "best": 1, "least": 0.5}
+    reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
+    assert reply.status_code == 202, reply.content
+    told = reply.json()
+    assert (told["dataset"], told["prompts"], told["responses"]) == ("best", 2, 2)
+    assert told["left_out"] == {"no_reward": 4, "low": 4, "not_best": 2}
+    job, examples = made(told["import_id"])
+    assert [example.key for example in examples] == ["e0", "e1"]
+    assert {example.split for example in examples} == {"train"}
+    (response,) = examples[0].responses
+    assert response.text == "1 0 1" and response.origin == f"smollm2-135m-instruct, run {sampled.pk}"
+    assert examples[0].meta["rewards"] == {"s1-0-1": 0.9} and examples[0].meta["steps"] == {"s1-0-1": 1}
+    assert job.version.counts["examples"] == 2
+
+
+def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
+    client.force_login(cast.researcher.user)
+    page = client.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    assert "Make a dataset" in page
+    form = {"name": "all of them", "phase": "train", "first": "2", "last": "", "best": "", "least": ""}
+    reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", form)
+    job = ImportJob.objects.get()
+    assert reply.status_code == 302 and reply.url == f"/imports/{job.pk}"
+    _, examples = made(job.pk)
+    assert {step for example in examples for step in example.meta["steps"].values()} == {2}
+    assert [len(example.responses) for example in examples] == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("form", "words"),
+    [
+        ({"least": "much"}, "must be a number"),
+        ({"first": "-1"}, "must be a whole number"),
+        ({"first": "3", "last": "2"}, "must be 3 or more"),
+        ({"first": "9"}, "of 0 responses none is left"),
+        ({"least": "5"}, "are worth less than the least reward"),
+        ({"name": ""}, "name"),
+        ({"phase": "other"}, "must be train or eval"),
+    ],
+)
+def test_what_cannot_be_made_is_said_and_nothing_is_left_behind(cast, sampled, client, form, words, settings):
+    client.force_login(cast.researcher.user)
+    reply = client.post(f"/runs/{sampled.pk}/rollouts/dataset", {"name": "x", "phase": "train"} | form, follow=True)
+    assert words in reply.content.decode()
+    assert not ImportJob.objects.exists()
+    assert not list((settings.VAR / "uploads").glob("*/*"))
+
+
+def test_too_many_at_once_are_refused_with_their_number(cast, sampled, client, monkeypatch):
+    monkeypatch.setattr("webapp.experiments.rollout_datasets.MOST", 3)
+    client.force_login(cast.researcher.user)
+    reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "x"}, content_type="application/json")
+    assert reply.status_code == 422 and "hold 12 responses" in reply.content.decode()
+
+
+def test_only_researchers_of_the_workspace_may(cast, sampled, client):
+    address, body = f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "x"}
+    client.force_login(cast.outsider.user)
+    assert client.post(address, body, content_type="application/json").status_code in (403, 404)
+    client.force_login(cast.reviewer.user)
+    assert client.post(address, body, content_type="application/json").status_code == 403
+    assert client.post(f"/runs/{sampled.pk}/rollouts/dataset", body).status_code == 403
+    assert "Make a dataset" not in client.get(f"/runs/{sampled.pk}/rollouts").content.decode()
+    assert not ImportJob.objects.exists()
