@@ -28,8 +28,8 @@ def rollouts(arguments: list[str]) -> int:
         return 2
     for example in found.examples:
         print(example.canonical())
-    told = f"{len(found.examples):,} prompts with {found.responses:,} responses"
-    print(f"{told}; left out: {found.words}" if found.words else told, file=sys.stderr)
+    left_out = f"; left out: {found.left_out_words}" if found.left_out else ""
+    print(f"{found.words}{left_out}", file=sys.stderr)
     return 0 if found.examples else 1
 
 

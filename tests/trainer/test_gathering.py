@@ -81,7 +81,7 @@ def test_what_cannot_be_read_and_what_leaves_nothing(
 ) -> None:
     assert rollouts([str(tmp_path), "--data", str(examples_file)]) == 2
     assert rollouts([str(sampled), "--data", str(examples_file), "--least", "99"]) == 1
-    assert "are worth less than the least reward" in capsys.readouterr().err
+    assert "worth less than the least reward" in capsys.readouterr().err
     bad = tmp_path / "bad.jsonl"
     bad.write_text(json.dumps({"key": "x"}) + "\n")
     assert rollouts([str(sampled), "--data", str(bad)]) == 2

@@ -8,14 +8,14 @@ from typing import Any, Literal
 from .example import Example, Response
 
 LEFT_OUT = {
-    "no_reward": "have no reward",
-    "cut": "were cut before their end",
-    "low": "are worth less than the least reward",
-    "repeated": "repeat another response to their prompt",
-    "not_best": "are not among the best of their prompt",
-    "no_example": "answer a prompt that the dataset does not have",
+    "no_reward": "without a reward",
+    "cut": "cut before their end",
+    "low": "worth less than the least reward",
+    "repeated": "with the text of another response to their prompt",
+    "not_best": "not among the best of their prompt",
+    "no_example": "to prompts that the dataset does not have",
 }
-"""Why a sampled response is not in the examples -> in words that follow a number of responses."""
+"""Why a sampled response is not in the examples -> in words that follow a number."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,12 @@ class Gathered:
 
     @property
     def words(self) -> str:
+        """What is in them."""
+        prompts, responses = len(self.examples), self.responses
+        return f"{prompts:,} prompt{'s' * (prompts != 1)} with {responses:,} response{'s' * (responses != 1)}"
+
+    @property
+    def left_out_words(self) -> str:
         """What was left out, one reason after the other; empty where nothing was."""
         return "; ".join(f"{count:,} {LEFT_OUT[reason]}" for reason, count in sorted(self.left_out.items()))
 

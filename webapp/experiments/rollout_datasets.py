@@ -44,7 +44,7 @@ def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Starte
     known = examples_by_key(run.dataset_version, [each.example_key for each in sampled])
     gathered = gather(sampled, known, wanted, f"{run.model.name}, run {run.pk}")
     if not gathered.examples:
-        why = f"; {gathered.words}" if gathered.words else ""
+        why = f"; {gathered.left_out_words}" if gathered.left_out else ""
         raise Invalid("No response is left.", {"wanted": f"of {count:,} responses none is left{why}"})
     file_name = f"rollouts-of-run-{run.pk}.jsonl"
     with datasets.uploaded(file_name, BytesIO(_lines(gathered))) as path:

@@ -210,8 +210,8 @@ def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
         messages.error(request, " ".join([problem.message, *(f"{path} {why}." for path, why in _fields(problem))]))
         return redirect("run_tab", run_id, "rollouts")
     found = made.gathered
-    told = f"{len(found.examples):,} prompts with {found.responses:,} responses are being stored."
-    messages.info(request, f"{told} Left out: {found.words}." if found.words else told)
+    left_out = f" Left out: {found.left_out_words}." if found.left_out else ""
+    messages.info(request, f"To be stored: {found.words}.{left_out}")
     return redirect("import_job", made.job.pk)
 
 

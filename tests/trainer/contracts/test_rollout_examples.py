@@ -60,7 +60,7 @@ def test_the_best_are_taken_and_of_equal_ones_the_earlier() -> None:
 )
 def test_what_is_left_out_is_counted_by_its_reason(one: Sampled, wanted: Wanted, reason: str) -> None:
     found = gather([one], EXAMPLES, wanted, "m")
-    assert not found.examples and found.left_out == {reason: 1} and found.words.startswith("1 ")
+    assert not found.examples and found.left_out == {reason: 1} and found.left_out_words.startswith("1 ")
 
 
 def test_responses_of_several_steps_to_one_prompt_are_one_example() -> None:

@@ -1,10 +1,19 @@
 """Making a dataset of what a run has sampled: by API and by the page's form, as an import, within its workspace."""
 
+from pathlib import Path
+
 import pytest
 
 from trainer.contracts import Example as Record
 from webapp.datasets import services as datasets
+from webapp.datasets import training
 from webapp.datasets.models import Example, ImportJob
+from webapp.experiments import checks
+from webapp.experiments.models import Run
+from webapp.inference.models import RegisteredModel
+
+from .conftest import Trainer
+from .test_outputs import output
 
 pytestmark = pytest.mark.django_db
 
@@ -71,7 +80,7 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
         ({"first": "-1"}, "must be a whole number"),
         ({"first": "3", "last": "2"}, "must be 3 or more"),
         ({"first": "9"}, "of 0 responses none is left"),
-        ({"least": "5"}, "are worth less than the least reward"),
+        ({"least": "5"}, "worth less than the least reward"),
         ({"name": ""}, "name"),
         ({"phase": "other"}, "must be train or eval"),
     ],
@@ -100,3 +109,25 @@ def test_only_researchers_of_the_workspace_may(cast, sampled, client):
     assert client.post(f"/runs/{sampled.pk}/rollouts/dataset", body).status_code == 403
     assert "Make a dataset" not in client.get(f"/runs/{sampled.pk}/rollouts").content.decode()
     assert not ImportJob.objects.exists()
+
+
+def test_the_best_of_a_policys_rollouts_train_a_model_that_the_next_policy_begins_with(cast, sampled, client, launch):
+    """Journey: policy -> dataset of its rollouts -> sft on the best of n -> policy from that model."""
+    client.force_login(cast.researcher.user)
+    body = {"name": "rollouts"}
+    reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
+    job, _ = made(reply.json()["import_id"])
+    datasets.freeze(cast.researcher, job.version)
+    counted = training.count(job.version_id) or training.counted(job.version)
+    assert counted["train"]["valued"] == 2
+    source = checks.DatasetChoice(id=job.version.dataset_id, version=job.version.number)
+    config = {"steps": 2, "data": {"source": "best"}, "evaluation": {"max_examples": 0}}
+    tuned = launch(recipe="sft", config=config, dataset=source)
+    Run.objects.filter(pk=tuned.pk).update(state="starting", ray_job_id="x", next_try_at=None)
+    process = Trainer(tuned)
+    process.post(process.event("state", state="running"))
+    process.post(output(process, step=2))
+    model = RegisteredModel.objects.get(artifact__run=tuned)
+    Path(model.path).mkdir(parents=True)
+    again = launch(config={"steps": 4, "model": {"name": model.name}})
+    assert again.model == model and again.dataset_version == sampled.dataset_version
