@@ -90,10 +90,9 @@ def _sampled(rows: Any) -> Iterator[Sampled]:
     """Without the columns of tokens, which are most of a rollout."""
     texts = {name: KeyTextTransform(name, "content") for name in ("response", "finish_reason", "scaffold_shown")}
     names = ("example_key", "step", "group", "index", "response", "reward", "finish_reason", "scaffold_shown")
-    for *place, reward, finish, shown in (
-        rows.annotate(**texts).order_by("step", "group", "index").values_list(*names).iterator()
-    ):
-        yield Sampled(*place, reward, finish == "length", int(shown or 0))
+    found = rows.annotate(**texts).order_by("step", "group", "index").values_list(*names)
+    for key, step, group, index, text, reward, finish, shown in found.iterator():
+        yield Sampled(key, step, group, index, text, reward, finish == "length", int(shown or 0))
 
 
 def _lines(gathered: Gathered) -> bytes:
