@@ -58,7 +58,7 @@ class StepTell:
             raise StopRequested
 
     def paused(self, reason: str) -> None:
-        self._monitor.state("paused", reason, self.step)
+        self._monitor.state("paused", f"Step {self.step} waits. {reason}", self.step)
 
     def resumed(self) -> None:
         self._monitor.state("running", step=self.step)

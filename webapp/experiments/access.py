@@ -5,7 +5,7 @@ from django.http import Http404
 from webapp.accounts.access import at_least
 from webapp.accounts.models import Membership, Role
 
-from .models import Artifact, Run
+from .models import Artifact, Run, RunJudge
 from .queries import runs
 
 READER = Role.REVIEWER  # annotators must not see what models answer: it would colour their judgement
@@ -33,6 +33,16 @@ def artifact_read(membership: Membership, run_id: int, artifact_id: int) -> Arti
     found = Artifact.objects.select_related("registered").filter(run=run, id=artifact_id).first()
     if found is None:
         raise Http404("no such artifact")
+    found.run = run
+    return found
+
+
+def judge_write(membership: Membership, run_id: int, judge_id: int) -> RunJudge:
+    """A judge that the run asks, by its id within runs."""
+    run = run_write(membership, run_id)
+    found = RunJudge.objects.select_related("version__judge", "version__endpoint").filter(run=run, id=judge_id).first()
+    if found is None:
+        raise Http404("no such judge of this run")
     found.run = run
     return found
 

@@ -1,5 +1,6 @@
 """Recipes, experiments and runs. Reading needs the role reviewer, changing anything researcher."""
 
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from django.http import Http404, HttpRequest
@@ -23,6 +24,7 @@ from webapp.weights.models import WeightsJob
 
 from . import (
     access,
+    budgets,
     choices,
     declared,
     exporting,
@@ -195,6 +197,28 @@ def extend(request: HttpRequest, run_id: RunId, payload: s.ExtendIn) -> dict[str
     """From the last checkpoint of a finished or stopped run. 409 where its model is in use, or no checkpoint is kept."""
     membership = require(request)
     return shapes.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
+
+
+@router.get("/runs/{run_id}/judges", response=s.RunJudgeList, summary="What the judges of its rewards have used")
+def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """Those that the run has asked through this server so far."""
+    run = access.run_read(require(request), run_id)
+    return {"items": [shapes.run_judge(row) for row in budgets.judges(run)], "next": None}
+
+
+@router.patch("/runs/{run_id}/judges/{judge_id}", response=s.RunJudgeOut, summary="Change a judge's budget")
+def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload: s.BudgetIn) -> dict[str, Any]:
+    """A run that waits because a budget is used up goes on within a minute."""
+    membership = require(request)
+    given = payload.dict(exclude_unset=True)
+    money = given.get("budget_money", budgets.KEEP)
+    row = budgets.change(
+        membership,
+        access.judge_write(membership, run_id, judge_id),
+        given.get("budget_tokens", budgets.KEEP),
+        Decimal(str(money)) if isinstance(money, float) else money,
+    )
+    return shapes.run_judge(row)
 
 
 @router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")

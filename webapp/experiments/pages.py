@@ -1,13 +1,17 @@
 """What the run pages show beyond the row itself: the config against its defaults, the lineage, the last words."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from trainer.config import RECIPES
 from trainer.config.recipe import Metric
 from webapp.core.addresses import public_url
 from webapp.core.formtree import Tree, shown
+from webapp.core.numbers import whole
+from webapp.core.problems import Invalid
 
 from . import declared, outputs, queries, shapes
 from .models import Artifact, LogLine, Run
@@ -138,3 +142,21 @@ def stats(run: Run) -> list[Stat]:
         for stat in found
         if recipe and stat.metric.key != recipe.headline and (stat.value is not None or not stat.metric.optional)
     ]
+
+
+def budget(form: Mapping[str, str]) -> tuple[int | None, Decimal | None]:
+    """Tokens and money as a person has typed them; an empty field is no limit. Raises Invalid."""
+    tokens, money = (form.get(name, "").strip().replace(",", "") for name in ("budget_tokens", "budget_money"))
+    problems: dict[str, str] = {}
+    count = whole(tokens, 15) if tokens else None
+    if tokens and not count:
+        problems["budget_tokens"] = "tokens are a whole number above 0; leave the field empty for no limit"
+    try:
+        amount = Decimal(money) if money else None
+    except InvalidOperation:
+        amount = Decimal(0)
+    if amount is not None and not (amount.is_finite() and amount > 0):
+        problems["budget_money"] = "money is a number above 0; leave the field empty for no limit"
+    if problems:
+        raise Invalid("That is no budget.", problems)
+    return count, amount

@@ -1,6 +1,7 @@
 """The bodies of the experiments API, as OpenAPI shows them."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
@@ -201,6 +202,36 @@ class RolloutDatasetOut(Schema):
     prompts: int
     responses: int
     left_out: dict[str, int]
+
+
+class RunJudgeOut(Schema):
+    """Money is in the unit of the endpoint's prices; null budgets are none."""
+
+    id: int
+    judge: str
+    judge_id: int
+    version: int
+    calls: int = Field(description="That were answered; what was stored already is no call")
+    failed: int
+    tokens: int
+    money: Decimal
+    budget_tokens: int | None
+    budget_money: Decimal | None
+    problem: str = Field(description="Why it cannot be asked at present; empty if it can")
+
+
+class RunJudgeList(Schema):
+    items: list[RunJudgeOut]
+    next: str | None
+
+
+class BudgetIn(Schema):
+    """For the whole run. What is left out stays as it is; null lifts the limit."""
+
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"budget_tokens": 2_000_000}})
+
+    budget_tokens: Annotated[int | None, Field(ge=1, lt=2**53)] = None
+    budget_money: Annotated[float | None, Field(gt=0, lt=10_000_000, allow_inf_nan=False)] = None
 
 
 class RenameIn(Schema):

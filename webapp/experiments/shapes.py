@@ -5,7 +5,7 @@ from typing import Any
 
 from . import declared
 from .gallery import Card
-from .models import Artifact, Experiment, LogLine, Rollout, Run
+from .models import Artifact, Experiment, LogLine, Rollout, Run, RunJudge
 
 
 def _time(moment: datetime | None) -> str | None:
@@ -125,3 +125,13 @@ def log_line(row: LogLine) -> dict[str, Any]:
 def rollout(row: Rollout) -> dict[str, Any]:
     """The trainer's RolloutRecord with the place it has in the run."""
     return {"id": row.id, "step": row.step, **row.content}
+
+
+def run_judge(row: RunJudge) -> dict[str, Any]:
+    names = ("id", "calls", "failed", "tokens", "money", "budget_tokens", "budget_money", "problem")
+    version = row.version
+    return {name: getattr(row, name) for name in names} | {
+        "judge": str(version),
+        "judge_id": version.judge_id,
+        "version": version.number,
+    }

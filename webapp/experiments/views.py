@@ -16,6 +16,7 @@ from webapp.core.problems import Problem
 from . import (
     access,
     answers_to_model,
+    budgets,
     choices,
     declared,
     gallery,
@@ -166,6 +167,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "is_over": run.state in OVER,
         "can_extend": run.state in (State.FINISHED, State.STOPPED),
         "command": pages.curl(run),
+        "judges": budgets.judges(run),
     }
     if run.state == State.FAILED:
         context["last_lines"] = pages.last_lines(run)
@@ -230,6 +232,19 @@ def run_extend(request: HttpRequest, run_id: int) -> HttpResponseBase:
         messages.error(request, "; ".join(problem.message for problem in error.problems))
     except Problem as problem:
         messages.error(request, problem.message)
+    return redirect("run", run_id)
+
+
+@member(access.WRITER)
+@require_POST
+def run_budget(request: HttpRequest, run_id: int, judge_id: int) -> HttpResponseBase:
+    """New limits for a judge of the run; an empty field is no limit."""
+    membership = require(request)
+    row = access.judge_write(membership, run_id, judge_id)
+    try:
+        budgets.change(membership, row, *pages.budget(request.POST))
+    except Problem as problem:
+        messages.error(request, "; ".join(problem.fields.values()) or problem.message)
     return redirect("run", run_id)
 
 

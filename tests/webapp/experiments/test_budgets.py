@@ -1,0 +1,75 @@
+"""What judges may use in a run: seen on its page and by the API, and raised while it waits."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.cast import browser
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
+from webapp.core.models import AuditEntry
+from webapp.experiments.models import Run, RunJudge
+
+from .test_questions import asked, grader, group, start  # noqa: F401  a fixture among them
+
+TOLD = "Strict v1 cannot be asked: The budget is used up."
+
+
+@pytest.fixture
+def row(launch, grader) -> RunJudge:  # noqa: F811
+    run = start(launch, budget_tokens=1000, budget_money=2)
+    return RunJudge.objects.create(
+        run=run,
+        version=grader,
+        budget_tokens=1000,
+        budget_money=2,
+        tokens=990,
+        money=Decimal("0.5"),
+        calls=7,
+        problem=TOLD,
+    )
+
+
+def test_reviewers_see_what_judges_used_and_researchers_raise_it(row, cast, as_researcher):
+    as_reviewer = browser(cast.reviewer)
+    path = f"/runs/{row.run_id}"
+    page = as_reviewer.get(path).content.decode()
+    assert TOLD in page and "990 of 1,000" in page and 'name="budget_tokens"' not in page
+    page = as_researcher.get(path).content.decode()
+    assert 'name="budget_tokens"' in page and "Strict v1" in page
+    assert as_reviewer.post(f"{path}/judges/{row.pk}", {"budget_tokens": "5000"}).status_code in (403, 404)
+    assert (
+        as_researcher.post(f"{path}/judges/{row.pk}", {"budget_tokens": "5,000", "budget_money": ""}).status_code == 302
+    )
+    row.refresh_from_db()
+    assert (row.budget_tokens, row.budget_money) == (5000, None)
+    entry = AuditEntry.objects.filter(action="run.budget").get()
+    assert entry.detail == {"judge": "Strict v1", "budget_tokens": "5000", "budget_money": None}
+
+
+def test_the_api_changes_what_is_given_and_refuses_what_is_spent(row, api):
+    path = f"/runs/{row.run_id}/judges"
+    (told,) = api.get(path).json()["items"]
+    assert (told["judge"], told["calls"], told["tokens"], told["problem"]) == ("Strict v1", 7, 990, TOLD)
+    assert api.patch(f"{path}/{row.pk}", {"budget_tokens": 2000}).json()["budget_tokens"] == 2000
+    row.refresh_from_db()
+    assert (row.budget_tokens, row.budget_money) == (2000, 2)
+    for wrong in ({"budget_tokens": 990}, {"budget_money": 0.5}, {"budget_tokens": 0}, {"tokens": 5}):
+        assert api.patch(f"{path}/{row.pk}", wrong).status_code == 422, wrong
+    row.refresh_from_db()
+    assert (row.budget_tokens, row.budget_money) == (2000, 2)
+    assert api.patch(f"{path}/{row.pk}", {"budget_tokens": None}).json()["budget_tokens"] is None
+    assert api.patch(f"{path}/{row.pk + 1}", {"budget_tokens": 5000}).status_code == 404
+
+
+@pytest.mark.parametrize("typed", [{"budget_tokens": "many"}, {"budget_money": "-1"}, {"budget_money": "nan"}])
+def test_what_is_no_budget_is_said_and_changes_nothing(row, as_researcher, typed):
+    answer = as_researcher.post(f"/runs/{row.run_id}/judges/{row.pk}", typed, follow=True)
+    assert "leave the field empty for no limit" in answer.content.decode()
+    row.refresh_from_db()
+    assert (row.budget_tokens, row.budget_money) == (1000, 2)
+
+
+def test_a_judge_of_a_run_elsewhere_is_not_there(row, cast, api):
+    Run.objects.filter(pk=row.run_id).update(experiment=cast.outsider.workspace.experiments.create(name="theirs"))
+    assert api.get(f"/runs/{row.run_id}/judges").status_code == 404
+    assert api.patch(f"/runs/{row.run_id}/judges/{row.pk}", {"budget_tokens": 5000}).status_code == 404

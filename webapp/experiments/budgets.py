@@ -1,0 +1,45 @@
+"""What judges may use in a run: looked at, and raised while it waits."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.db import transaction
+
+from webapp.accounts.models import Membership
+from webapp.core import audit
+from webapp.core.problems import Invalid
+
+from .models import Run, RunJudge
+
+KEEP: Any = object()
+"""A limit that is not changed; None lifts it."""
+MOST_MONEY = Decimal(10**7)
+
+
+def judges(run: Run) -> list[RunJudge]:
+    """Those that the run has asked through this server, in the order of their first question."""
+    return list(run.judges.select_related("version__judge", "version__endpoint").order_by("id"))
+
+
+@transaction.atomic
+def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any = KEEP) -> RunJudge:
+    """New limits on what the judge may use in the whole run; a run that waits for them goes on.
+
+    Raises Invalid at `budget_tokens` or `budget_money` where that much is used already.
+    """
+    held = RunJudge.objects.select_for_update(no_key=True).get(pk=row.pk)
+    problems: dict[str, str] = {}
+    if tokens is not KEEP and tokens is not None and tokens <= held.tokens:
+        problems["budget_tokens"] = f"must be more than the {held.tokens:,} tokens that are used"
+    if money is not KEEP and money is not None and not held.money < money < MOST_MONEY:
+        problems["budget_money"] = (
+            f"must be more than the {held.money.normalize():f} that are spent, and less than {MOST_MONEY:,}"
+        )
+    if problems:
+        raise Invalid("That is no new budget.", problems)
+    changed = {name: value for name, value in (("budget_tokens", tokens), ("budget_money", money)) if value is not KEEP}
+    RunJudge.objects.filter(pk=row.pk).update(**changed)
+    told = {name: None if value is None else str(value) for name, value in changed.items()}
+    audit.record(membership, membership.user, "run.budget", row.run, judge=str(row.version), **told)
+    row.refresh_from_db(fields=["budget_tokens", "budget_money"])
+    return row
