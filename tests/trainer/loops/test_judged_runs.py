@@ -105,7 +105,7 @@ def test_a_judge_that_is_away_pauses_the_run_which_goes_on_when_it_answers(
     assert start(config, tmp_path / "run")
     told = states(tmp_path / "run")
     assert [state for state, _ in told][:3] == ["running", "paused", "running"] and told[-1][0] == "finished"
-    assert told[1][1].startswith("rubric: down: ")
+    assert told[1][1].startswith("Step 1 waits. rubric: down: ")
     assert server.requests == asked + 3, "only what was not answered is asked again"
     assert learned(tmp_path / "run") == learned(tmp_path / "undisturbed")
 
