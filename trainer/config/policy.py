@@ -155,15 +155,19 @@ class PolicyConfig(RecipeConfig):
         return ""
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
-        """Any prompt will do where neither reward nor scaffold asks for a rubric."""
-        return (
-            declared
-            if rewards.needs_rubric(self.rewards, self.scaffold is not None)
-            else (Need("examples", "prompts"),)
-        )
+        """Any prompt will do where the reward asks for no rubric; what the scaffold asks for is a problem of its own."""
+        return declared if rewards.needs_rubric(self.rewards, False) else (Need("examples", "prompts"),)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from rewards.data_problems(self.rewards, self.scaffold is not None, self.data.unjudged, counts)
+        if (
+            self.scaffold
+            and not counts.get("train", {}).get("rubrics")
+            and not rewards.needs_rubric(self.rewards, False)
+        ):
+            yield FieldProblem(
+                "scaffold", "shows a part of the rubric while sampling, and no training prompt has one; switch it off"
+            )
 
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"

@@ -6,19 +6,12 @@ OUTCOME = (
     Metric(
         "eval/accuracy",
         "Held-out accuracy",
-        "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is half the "
-        "width of its 95% Wilson interval. 0.5 is chance.",
+        "Share of held-out pairs in which the answer that more people preferred gets the higher score; the band is its 95% "
+        "Wilson interval. Half of them is chance.",
         "outcome",
         better="higher",
-        band="eval/accuracy_half",
+        ends=("eval/accuracy_low", "eval/accuracy_high"),
         share=True,
-        optional=True,
-    ),
-    Metric(
-        "eval/accuracy_half",
-        "Half width of the interval of the accuracy",
-        "Half of the 95% Wilson interval, which is not quite symmetrical.",
-        "outcome",
         optional=True,
     ),
     Metric(

@@ -66,7 +66,8 @@ class Metric:
 
     Metrics with the same `chart`, which is the title of the picture, share it; `title` then names the curve, and the help
     of the picture is what each of them says. Charts stand in the order of declaration. `band` is the key of the standard
-    deviation or error that is drawn around it (`band_times` of it); a band has no chart of its own. `optional`: not every
+    deviation or error that is drawn around it (`band_times` of it), `ends` are the keys of an interval's lower and upper end,
+    which need not be as far away from it; neither has a chart of its own. `optional`: not every
     run of the recipe emits it, so its chart appears with the first value.
     """
 
@@ -80,6 +81,7 @@ class Metric:
     better: Literal["", "higher", "lower"] = ""
     band: str = ""
     band_times: float = 1.0
+    ends: tuple[str, str] | tuple[()] = ()
     share: bool = False
     """Drawn as per cent."""
     optional: bool = False

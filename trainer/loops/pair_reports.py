@@ -32,8 +32,7 @@ def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[s
     }
     values |= _with("eval/accuracy", overall)
     if overall.low is not None and overall.high is not None:
-        half = (overall.high - overall.low) / 2
-        values |= {"eval/accuracy_low": overall.low, "eval/accuracy_high": overall.high, "eval/accuracy_half": half}
+        values |= {"eval/accuracy_low": overall.low, "eval/accuracy_high": overall.high}
     largest = Counter(pair.domain for pair in pairs if pair.domain).most_common(_DOMAINS)
     named = {domain for domain, _ in largest}
     values |= _slices("domain", [pair.domain if pair.domain in named else None for pair in pairs], margins)

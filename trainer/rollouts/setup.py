@@ -18,7 +18,7 @@ def reward_folders(parts: Sequence[RewardPart], models: Mapping[str, Path]) -> d
     several, else under its role."""
     found = {}
     for i, part in enumerate(parts):
-        folder = models.get(f"rewards.{i}.model", models.get("reward"))
+        folder = models.get(f"rewards.{i}.model", models.get("reward_model"))
         if isinstance(part, RewardModelPart) and folder is not None:
             found[part.model] = folder
     return found

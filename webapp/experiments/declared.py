@@ -134,6 +134,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
         "better": metric.better,
         "band": metric.band,
         "band_times": metric.band_times,
+        "ends": list(metric.ends),
         "share": metric.share,
         "optional": metric.optional,
         "held_out": metric.held_out,

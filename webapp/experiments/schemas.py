@@ -414,6 +414,7 @@ class MetricOut(Schema):
     better: str
     band: str = Field(description="Key of what is drawn around it")
     band_times: float
+    ends: list[str] = Field(description="Keys of an interval's lower and upper end; empty: it has none")
     share: bool
     optional: bool = Field(description="Not every run of the recipe sends it")
     held_out: bool = Field(description="Measured by evaluations only")

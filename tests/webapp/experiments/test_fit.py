@@ -2,6 +2,8 @@
 
 import pytest
 
+from trainer.config.policy import RECIPE as POLICY
+from trainer.config.policy import PolicyConfig
 from trainer.config.recipe import Need, Recipe, RecipeConfig
 from webapp.experiments.fit import fit, problems
 
@@ -42,3 +44,13 @@ def test_one_of_several_kinds_of_data_is_enough():
     nothing = fit(either, counts({"pairs": 3}))
     (problem,) = problems(nothing, "demo v1", 0)
     assert "no training conversations or answers" in problem.message
+
+
+def test_a_scaffold_without_rubrics_says_what_to_switch_off():
+    part = {"kind": "format", "name": "form", "tags": ["answer"]}
+    config = PolicyConfig.model_validate({"rewards": [part]})
+    bare = counts({"examples": 4})
+    assert fit(POLICY, bare, config).ok
+    (problem,) = config.data_problems(bare)
+    assert (problem.path, "switch it off" in problem.message) == ("scaffold", True)
+    assert not list(config.model_copy(update={"scaffold": None}).data_problems(bare))

@@ -80,7 +80,10 @@ export class Board {
   }
 }
 
-/** `lines()` -> [{ label, curve, colour, dash, spread }]: the curves to draw, in order; `spread` is a curve for a band, `times` it wide on either side. */
+/**
+ * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve,
+ * `times` it wide on either side, or two, its lower and upper end.
+ */
 export class Chart {
   constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait }) {
     Object.assign(this, { board, title, unit, help, percent, dots, lines, file: file ?? title });
@@ -138,15 +141,17 @@ export class Chart {
     const lines = this.lines().filter((line) => line.curve?.length);
     if (!lines.length) return;
     this.shown = lines;
-    const spreads = lines.filter((line) => line.spread?.length);
+    const spreads = lines.filter((line) => banded(line));
     const weight = this.dots ? 0 : this.board.smoothing; // a few evaluations are shown as they are
     const smoothed = weight > 0;
-    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.map((l) => l.spread)], this.board.axis, this.board.origin);
+    const [xs, ...ys] = align([...lines.map((l) => l.curve), ...spreads.flatMap((l) => l.around)], this.board.axis, this.board.origin);
     const mains = ys.slice(0, lines.length);
-    const bands = spreads.flatMap((line, i) => {
+    const rest = ys.slice(lines.length);
+    const bands = spreads.flatMap((line) => {
       const middle = mains[lines.indexOf(line)];
-      const spread = ys[lines.length + i];
-      return [1, -1].map((sign) => middle.map((m, j) => (m === null || spread[j] === null ? null : m + sign * (line.times ?? 1) * spread[j])));
+      const [first, second] = rest.splice(0, line.around.length);
+      if (second) return [second, first];
+      return [1, -1].map((sign) => middle.map((m, j) => (m === null || first[j] === null ? null : m + sign * (line.times ?? 1) * first[j])));
     });
     const raws = smoothed ? mains : [];
     const data = [xs, ...mains.map((m) => smooth(m, weight)), ...raws, ...bands];
@@ -243,8 +248,7 @@ export class Chart {
       const swatch = make("span", "swatch");
       swatch.style.setProperty("--series", `var(${line.colour})`);
       const value = this.smoothed ? this.data[1 + this.shown.length + i][at] : this.data[1 + i][at];
-      const spread = line.spread ? spreadAt(line, x, this.board) : null;
-      return make("div", "chart-tip-row", swatch, make("span", "", line.label), make("strong", "", exact(value ?? null) + (spread === null ? "" : ` ± ${number(spread)}`)));
+      return make("div", "chart-tip-row", swatch, make("span", "", line.label), make("strong", "", exact(value ?? null) + aroundAt(line, x, this.board)));
     });
     this.tip.replaceChildren(make("div", "muted", head), ...rows);
     const left = u.over.offsetLeft + u.cursor.left;
@@ -270,7 +274,7 @@ export class Chart {
   }
 
   csv() {
-    const lines = (this.shown ?? []).flatMap((line) => [line, ...(line.spread ? [{ label: `${line.label} spread`, curve: line.spread }] : [])]);
+    const lines = (this.shown ?? []).flatMap((line) => [line, ...(banded(line) ? line.around.map((curve, i) => ({ label: `${line.label} ${line.around.length > 1 ? ["lower end", "upper end"][i] : "spread"}`, curve })) : [])]);
     const [steps, ...columns] = align(lines.map((l) => l.curve), "step");
     const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")].join(","));
     const heads = lines.map((line) => `"${line.label.replaceAll('"', '""')}"`);
@@ -293,9 +297,16 @@ export class Chart {
   }
 }
 
-function spreadAt(line, x, board) {
-  const at = board.axis === "step" ? line.spread.steps.indexOf(x) : -1;
-  return at < 0 ? null : (line.times ?? 1) * line.spread.values[at];
+function banded(line) {
+  return Boolean(line.around?.length) && line.around.every((curve) => curve?.length);
+}
+
+/** " ± 0.1", or " (0.4 to 0.9)"; empty where the band has no value there. */
+function aroundAt(line, x, board) {
+  if (!banded(line) || board.axis !== "step") return "";
+  const values = line.around.map((curve) => curve.values[curve.steps.indexOf(x)]);
+  if (values.includes(undefined)) return "";
+  return values.length > 1 ? ` (${number(values[0])} to ${number(values[1])})` : ` ± ${number((line.times ?? 1) * values[0])}`;
 }
 
 /** A little air above and below; a flat line gets room around it instead of filling the chart with rounding noise. */

@@ -24,8 +24,9 @@ function keysOf(declared, metric, keys) {
 }
 
 function chart(title, metric, keys) {
-  const { unit, share, held_out, help, band, band_times } = metric;
-  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: band ? { [metric.key]: { key: band, times: band_times } } : {} };
+  const { unit, share, held_out, help, band, band_times, ends } = metric;
+  const around = ends.length ? { keys: ends } : { keys: [band], times: band_times };
+  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: band || ends.length ? { [metric.key]: around } : {} };
 }
 
 function chartsOf(declared, group, keys, bands) {
@@ -48,7 +49,7 @@ function chartsOf(declared, group, keys, bands) {
 
 /** Groups in the order of the page, each with the charts to draw for the metric keys that exist. */
 export function layout(declared, keys) {
-  const bands = new Set(declared.metrics.map((metric) => metric.band).filter(Boolean));
+  const bands = new Set(declared.metrics.flatMap((metric) => [metric.band, ...metric.ends]).filter(Boolean));
   const known = new Map(declared.groups.map((group) => [group.id, group]));
   const named = [...new Set(declared.metrics.map((metric) => metric.group))].filter((id) => !known.has(id));
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];

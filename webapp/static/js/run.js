@@ -45,6 +45,7 @@ function show() {
   write("steps", String(progress.steps_total));
   write("percent", `${Math.floor(progress.fraction * 100)}%`);
   write("phase", phase(progress));
+  bind("started").forEach((element) => run.started_at && !element.querySelector("time") && element.replaceChildren(moment(run.started_at)));
   write("left", !isOver() && progress.eta_s !== null ? `${duration(progress.eta_s)} left` : "");
   bind("reason").forEach((element) => {
     element.textContent = run.state_reason;
@@ -58,6 +59,14 @@ function show() {
   });
   document.querySelectorAll("[data-show-in]").forEach((element) => (element.hidden = !element.dataset.showIn.split(" ").includes(run.state)));
   document.querySelectorAll("[data-run-name]").forEach((element) => (element.textContent = run.name));
+}
+
+/** "3 minutes ago", which times.js keeps moving. */
+function moment(iso) {
+  const element = document.createElement("time");
+  element.dateTime = iso;
+  element.dataset.ago = "";
+  return element;
 }
 
 function phase({ phase: name, phase_done: done, phase_total: total }) {

@@ -33,7 +33,7 @@ function section(group) {
 }
 
 function add(group, spec) {
-  const extra = Object.values(spec.bands).map((band) => band.key);
+  const extra = Object.values(spec.bands).flatMap((band) => band.keys);
   const existing = charts.get(spec.id);
   for (const key of [...spec.keys, ...extra]) {
     if (!byKey.has(key)) byKey.set(key, new Set());
@@ -58,7 +58,7 @@ function add(group, spec) {
 
 function line(spec, key, i) {
   const band = spec.bands[key];
-  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, spread: band ? store.get(band.key) : null, times: band?.times };
+  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, around: band ? band.keys.map((each) => store.get(each)) : [], times: band?.times };
 }
 
 function layout() {

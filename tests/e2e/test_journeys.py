@@ -1,0 +1,149 @@
+"""From opinions to a better model, on the real stack with a model that is too small to be slow.
+
+With PICTURES=FOLDER each station leaves a picture: `python -m scripts.pictures` makes those of the documentation so.
+"""
+
+import os
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.e2e.test_demo import LONG_MS, change, enter
+from tests.e2e.tiny import eventually, import_examples, make_model
+from tests.stack import Stack
+
+pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.slow]
+
+FRUIT = ("apple", "pear", "plum", "fig", "lime", "date", "kiwi", "mango", "peach", "grape", "melon", "lemon")
+OPINION = {"verdict": "compared", "strength": -2, "reasons": [{"text": "It says so in one word."}]}
+
+SMALL = {
+    "steps": 2,
+    "rollout.prompts_per_step": 2,
+    "rollout.group_size": 2,
+    "rollout.max_new_tokens": 12,
+    "evaluation.max_examples": 2,
+}
+
+
+def pairs(name: str) -> list[dict]:
+    """Of each prompt a short answer and a long one, which nobody has compared yet."""
+    return [
+        {
+            "key": f"{name}-{fruit}",
+            "prompt": [{"role": "user", "content": f"Which colour has a {fruit}?"}],
+            "responses": [
+                {"id": "long", "text": f"It is said that a {fruit} may have one colour or another."},
+                {"id": "short", "text": "Green."},
+            ],
+            "split": "train" if place < 9 else "heldout",
+        }
+        for place, fruit in enumerate(FRUIT)
+    ]
+
+
+@pytest.fixture(scope="module")
+def api(stack: Stack) -> httpx.Client:
+    with stack.api() as client:
+        made = client.post("models", json={"name": "base", "source": "local", "path": str(make_model(stack))})
+        assert made.status_code == 201, made.text
+        import_examples(client, stack, "Fruit", pairs("fruit"))
+        yield client
+
+
+def picture(page: Page, name: str) -> None:
+    if folder := os.environ.get("PICTURES"):
+        page.wait_for_timeout(600)  # curves and letters are drawn
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
+def project(api: httpx.Client, stack: Stack) -> int:
+    """Open, with a task for each pair."""
+    dataset = api.get("datasets").json()["items"][0]["id"]
+    body = {"name": "Which is better?", "kind": "pairwise", "dataset": {"id": dataset}, "overlap": 1, "open": True}
+    made = api.post("projects", json=body)
+    assert made.status_code == 201, made.text
+    address = f"projects/{made.json()['id']}"
+    eventually(lambda: api.get(address).json(), lambda row: row["tasks_made"], stack)
+    return made.json()["id"]
+
+
+def judge(api: httpx.Client, project_id: int) -> None:
+    """As a person who likes short answers, whichever side they stand on."""
+    queue = api.post(f"projects/{project_id}/claim", json={"hold": 1}).json()
+    while queue["items"]:
+        task = queue["items"][0]
+        first = task["view"]["responses"][0]["text"]
+        strength = -2 if len(first) > 20 else 2
+        body = {"content": OPINION | {"strength": strength}, "revision": 0, "seconds": 5, "hold": 1}
+        answered = api.post(f"assignments/{task['id']}/submit", json=body)
+        assert answered.status_code == 200, answered.text
+        queue = answered.json()["queue"]
+
+
+def run_over(page: Page, api: httpx.Client, stack: Stack) -> dict:
+    """The run that the page shows, once it is finished."""
+    run_id = int(re.search(r"/runs/(\d+)", page.url)[1])
+    run = eventually(
+        lambda: api.get(f"runs/{run_id}").json(),
+        lambda row: row["state"] in ("finished", "failed", "stopped"),
+        stack,
+        300,
+    )
+    assert run["state"] == "finished", run["state_reason"]
+    expect(page.locator(".run-status [data-bind=state]").first).to_have_text("Finished", timeout=LONG_MS)
+    return run
+
+
+def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Page, stack: Stack, api: httpx.Client):
+    project_id = project(api, stack)
+    judge(api, project_id)
+
+    page.goto(f"/projects/{project_id}/answers")
+    picture(page, "answers")
+    page.get_by_role("button", name="Train a reward model").click()  # the second act: one click
+    page.wait_for_url(re.compile(r"/runs/\d+$"))
+    trained = run_over(page, api, stack)
+    picture(page, "reward-model")
+    [output] = trained["outputs"]
+    assert api.get(f"models/{output['id']}").json()["role"] == "reward_model"
+
+    page.goto("/runs/new?recipe=policy")
+    version = page.locator("#f-dataset option", has_text="Fruit").first.get_attribute("value")
+    change(page, "f-dataset", lambda field: field.select_option(version))
+    change(page, "f-model-name", lambda field: field.select_option("base"))
+    change(page, "f-rewards-0-kind", lambda field: field.select_option("reward_model"))
+    change(page, "f-rewards-0-model", lambda field: field.select_option(output["name"]))
+    scaffold = page.locator("details.group-scaffold[open]")  # its problem has opened it: there are no rubrics to show
+    expect(scaffold.locator(".error")).to_contain_text("switch it off")
+    with page.expect_response(lambda response: response.request.method == "POST"):
+        scaffold.locator("[name='scaffold.__on']").uncheck()
+    for path, value in SMALL.items():
+        change(page, f"f-{path.replace('.', '-')}", lambda field, value=value: enter(field, str(value)))
+    assert page.locator("#run-form .error").all_inner_texts() == []
+    picture(page, "reward-in-the-form")
+    page.locator(".launch").click()
+    page.wait_for_url(re.compile(r"/runs/\d+$"))
+    learnt = run_over(page, api, stack)
+    points = api.get(f"runs/{learnt['id']}/metrics", params={"key": "reward/reward_model"}).json()["points"]
+    assert [point["step"] for point in points] == [1, 2]
+    page.goto(f"/runs/{learnt['id']}/rollouts")
+    expect(page.locator(".response").first).to_be_visible()
+    picture(page, "rollouts")
+
+    [policy] = learnt["outputs"]
+    page.goto(f"/models/{policy['id']}")
+    page.locator("#content").get_by_role("link", name="Try it").click()
+    expect(page.locator(".try-answer")).to_have_count(2)
+    page.get_by_role("textbox", name="Prompt").fill("Which colour has a cherry?")
+    page.get_by_label("Longest answer").fill("12")
+    page.keyboard.press("Control+Enter")
+    for column in page.locator(".try-answer").all():
+        column.get_by_text("12 tokens ·").wait_for(timeout=LONG_MS)
+    page.get_by_label("Its name").fill("Cherries")
+    page.get_by_role("button", name="Send A and B").click()
+    page.get_by_text("Sent to Cherries, 1 task").wait_for()
+    picture(page, "try-it")
