@@ -263,6 +263,7 @@ RECIPE = Recipe(
         Slot("reward_model", "rewards.*.model", heads=("scalar",)),
     ),
     headline="eval/rubric_score",
+    otherwise=("eval/reward",),
     stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),
     metrics=policy_metrics.METRICS,
     histograms=policy_metrics.HISTOGRAMS,

@@ -211,6 +211,8 @@ class Recipe:
     metrics: tuple[Metric, ...]
     outputs: tuple[Output, ...]
     example: Mapping[str, Any]
+    otherwise: tuple[str, ...] = ()
+    """Keys that stand in for the headline, in this order, in a run that measures something else."""
     stats: tuple[str, ...] = ()
     opened: tuple[str, ...] = ("model",)
     """Sections of the form that are not folded; a problem opens any."""

@@ -71,10 +71,12 @@ class RunResult:
 def result(run: Run) -> RunResult:
     """From the run's summary: no query."""
     recipe = recipe_of(run.recipe)
-    metric = recipe.metric(recipe.headline) if recipe else None
-    if recipe is None or metric is None:
+    keys = (recipe.headline, *recipe.otherwise) if recipe else ()
+    key = next((key for key in keys if key in run.summary), next(iter(keys), ""))
+    metric = recipe.metric(key) if recipe else None
+    if metric is None:
         return RunResult(None, None, None)
-    return RunResult(metric, run.summary.get(recipe.headline + FIRST), run.summary.get(recipe.headline))
+    return RunResult(metric, run.summary.get(key + FIRST), run.summary.get(key))
 
 
 def result_json(run: Run) -> dict[str, Any] | None:

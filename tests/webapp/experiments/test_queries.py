@@ -109,6 +109,14 @@ def test_the_gain_is_last_minus_first(run):
     assert declared.result(run).metric is None and declared.result_json(run) is None
 
 
+def test_without_rubrics_the_reward_tells_what_training_changed(run):
+    run.summary = {"eval/reward:first": -1.0, "eval/reward": 2.0}
+    found = declared.result(run)
+    assert (found.gain, found.metric.key) == (3.0, "eval/reward")
+    run.summary |= {"eval/rubric_score": 0.5}
+    assert declared.result(run).metric.key == "eval/rubric_score"
+
+
 @pytest.fixture
 def sampled(run):
     """Steps 1 and 2 with four responses each: rewards 0, 1, missing, 1; criterion c1 unmet, met, missing, met."""

@@ -52,6 +52,7 @@ function show() {
     element.hidden = !run.state_reason || run.state === "failed";
   });
   if (result(run.result)) bind("result").forEach((element) => element.replaceChildren(...result(run.result)));
+  if (run.result?.title) write("result-title", run.result.title);
   if (run.result?.last !== null && run.result?.first !== null) write("gain", `${gained(run.result)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
     const value = summary[element.dataset.metric];
