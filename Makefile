@@ -23,7 +23,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-judges bench-trainer bench-recipes screenshot clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-judges bench-trainer bench-recipes screenshot pictures clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -108,6 +108,9 @@ bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL
 
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot
+
+pictures: setup  ## Take the pictures of docs/from-opinions.md on an installation of their own
+	@PICTURES=docs/images/journey OMP_NUM_THREADS=1 $(PY) -m pytest -q tests/e2e/test_journeys.py
 
 clean:  ## Remove what can be made again; data under var/ stays
 	rm -rf $(VENV) $(VLLM) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,6 +1,6 @@
 """From opinions to a better model, on the real stack with a model that is too small to be slow.
 
-With PICTURES=FOLDER each station leaves a picture: `python -m scripts.pictures` makes those of the documentation so.
+With PICTURES=FOLDER each station leaves a picture: `make pictures` makes those of docs/from-opinions.md so.
 """
 
 import os
