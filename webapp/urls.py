@@ -20,6 +20,7 @@ urlpatterns = [
     path("", include("webapp.datasets.urls")),
     path("", include("webapp.annotation.urls")),
     path("", include("webapp.inference.urls")),
+    path("", include("webapp.weights.urls")),
     path("", include("webapp.judging.urls")),
     path("", include("webapp.evaluation.urls")),
     path("", include("webapp.experiments.urls")),

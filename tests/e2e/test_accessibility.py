@@ -65,6 +65,8 @@ PAGES = (
     "/models/endpoints/{endpoint}",
     "/models/endpoints/{endpoint}/edit",
     "/try?run={run}",
+    "/jobs",
+    "/jobs/generate",
     "/evaluations",
     "/evaluations/new",
     "/leaderboards",

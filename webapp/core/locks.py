@@ -20,6 +20,7 @@ class Work(IntEnum):
     START_RUN = 7308
     COLLECT = 7309
     RUN_QUESTIONS = 7310
+    DELIVER = 7311
 
 
 def until_commit(work: Work, key: int = 0) -> None:

@@ -52,6 +52,8 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
         return f"Annotated in {name}", _annotated(lineage), "pencil"
     if origin == "run":
         return f"Produced by run {lineage.get('run')}", [], "play"
+    if origin == "generated":
+        return f"Responses of {lineage.get('model', 'a model')} to {lineage.get('prompts', 'prompts')}", [], "list-plus"
     if origin == "tried":
         return "Answers compared while models were tried", [], "messages-square"
     return f"Made from {origin}" if origin else "Of unknown origin", [], "circle-dashed"

@@ -61,8 +61,8 @@ def _items(job: WeightsJob, after: int) -> Items:
 
 
 @transaction.atomic
-def _finish(job: WeightsJob, outcome: dict[str, Any]) -> None:
-    """Raises Invalid where the outcome is not what an export tells."""
+def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
+    """With the numbers of the models in the registry. Raises Invalid where the outcome is not what an export tells."""
     try:
         found = [ArtifactData.model_validate(each) for each in outcome.get("artifacts", [])]
     except ValidationError as error:
@@ -73,6 +73,8 @@ def _finish(job: WeightsJob, outcome: dict[str, Any]) -> None:
     rows = [bulk.ArtifactRow(int(job.params["step"]), data) for data in found]
     bulk.upsert_artifacts(run.pk, rows)
     outputs.register(run, rows)
+    made = Artifact.objects.filter(run=run, path__in=[row.data.path for row in rows]).exclude(registered=None)
+    return {**outcome, "models": list(made.order_by("id").values_list("registered_id", flat=True))}
 
 
 KINDS[WeightsJob.Kind.EXPORT] = Kind(_models, _items, _finish, lambda job: str(outputs.folder(job.params["run"])))

@@ -16,8 +16,9 @@ from trainer.contracts.weights import WeightsAssignment, WeightsBatch, WeightsRe
 from webapp.core.nul import visible
 from webapp.core.openapi import sends
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.core.tasks import enqueue
 
-from . import tokens
+from . import delivering, tokens
 from .kinds import KINDS
 from .models import WeightsJob, WeightsLogLine, WeightsResult
 from .states import OVER, State, move, refresh, tell
@@ -148,7 +149,8 @@ def _end(job: WeightsJob, batch: WeightsBatch) -> None:
         return
     try:
         with transaction.atomic():
-            KINDS[job.kind].finish(job, batch.outcome)
-            move(job, State.FINISHED, outcome=batch.outcome)
+            move(job, State.FINISHED, outcome=KINDS[job.kind].finish(job, batch.outcome))
+            if delivering.is_wanted(job):
+                enqueue("workers.weights.deliver", job.pk)
     except Invalid as problem:
         move(job, State.FAILED, problem="; ".join([problem.message, *problem.fields.values()]))

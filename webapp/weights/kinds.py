@@ -28,6 +28,10 @@ class Generation(Section):
     seed: int = knob(0, "Decides what is drawn", ge=0, lt=2**31)
     split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
+    dataset: str = knob(
+        "", "A dataset, known or new, that gets the responses as a version; empty: none", max_length=120
+    )
+    keep: bool = knob(False, "With a dataset: keep the responses and preferences that the prompts have already")
     sampler: Sampler = Sampler()
 
 
@@ -45,7 +49,7 @@ class Kind:
 
     models: Callable[[WeightsJob], dict[str, ModelSource]]
     items: Callable[[WeightsJob, int], Items]
-    finish: Callable[[WeightsJob, dict[str, Any]], None] = lambda job, outcome: None
+    finish: Callable[[WeightsJob, dict[str, Any]], dict[str, Any]] = lambda job, outcome: outcome
     folder: Callable[[WeightsJob], str] = lambda job: ""
 
 
@@ -55,20 +59,20 @@ def _model(job: WeightsJob) -> dict[str, ModelSource]:
 
 def prompts(job: WeightsJob, after: int = 0) -> Items:
     """`{"key", "messages"}` of each prompt."""
-    for example in _examples(job, after):
+    for example in examples(job, after):
         messages = [message.model_dump() for message in example.prompt]
         yield json.dumps({"key": example.key, "messages": messages}, ensure_ascii=False)
 
 
 def responses(job: WeightsJob, after: int = 0) -> Items:
     """`{"key", "messages", "responses": [{"id", "text"}]}` of each prompt."""
-    for example in _examples(job, after):
+    for example in examples(job, after):
         given = [{"id": response.id, "text": response.text} for response in example.responses]
         messages = [message.model_dump() for message in example.prompt]
         yield json.dumps({"key": example.key, "messages": messages, "responses": given}, ensure_ascii=False)
 
 
-def _examples(job: WeightsJob, after: int) -> Iterator[Example]:
+def examples(job: WeightsJob, after: int) -> Iterator[Example]:
     """The chosen prompts of the version in its order, read in pieces: it may be larger than memory."""
     if job.version is None:
         return
