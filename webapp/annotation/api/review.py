@@ -16,6 +16,7 @@ from ..queries import agreement, review, review_page
 from ..queries.faces import comment as told
 from ..queries.faces import faces, published
 from ..queries.fields import cell, tasks_behind
+from ..queries.wins import wins
 from ..services import matching, standing
 from ..services import review as services
 
@@ -32,6 +33,23 @@ class AgreementOut(Schema):
     computed_at: datetime | None
     started_at: datetime | None
     report: dict[str, Any] | None
+
+
+class WinOut(Schema):
+    """`rate`: the share of tasks in which `first` is preferred, with `low`, `high` (95%), `n` and `missing`."""
+
+    first: str
+    second: str
+    rate: dict[str, Any]
+    won: int
+    tied: int
+    lost: int
+
+
+class WinList(Schema):
+    """`items` is null where there are too many answers."""
+
+    items: list[WinOut] | None
 
 
 class ReviewRow(Schema):
@@ -130,6 +148,13 @@ class CommentOut(Schema):
 class CommentList(Schema):
     items: list[CommentOut]
     next: str | None = None
+
+
+@router.get("/projects/{int:project_id}/wins", response=WinList, summary="Which model people prefer, with intervals")
+def model_wins(request: HttpRequest, project_id: Id) -> dict[str, Any]:
+    """Of a pairwise project whose responses say who wrote them. A tie, and both being bad, count half."""
+    found = wins(access.project_read(require(request), project_id))
+    return {"items": found and [{**vars(win), "rate": win.rate.json()} for win in found]}
 
 
 @router.get(

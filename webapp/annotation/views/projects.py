@@ -19,6 +19,7 @@ from ..forms import ChangeForm, ProjectForm
 from ..models import Project
 from ..queries import people as persons
 from ..queries import projects as queries
+from ..queries.wins import wins
 from ..services import projects as services
 from ..services import standing
 
@@ -92,6 +93,15 @@ def project(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "steps": advice.next_steps(membership, row, context["progress"], people),
     }
     return render(request, "annotation/project.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def project_wins(request: HttpRequest, project_id: int) -> HttpResponseBase:
+    """A fragment: which model people prefer. Empty where the responses do not say who wrote them."""
+    row = access.project_read(require(request), project_id)
+    return render(request, "annotation/_wins.html", {"wins": wins(row)})
 
 
 @member(access.WRITER)
@@ -170,6 +180,7 @@ urls: list[URLPattern] = [
     path("projects/preview", preview, name="project_preview"),
     path("projects/size", size, name="project_size"),
     path("projects/<int:project_id>", project, name="project"),
+    path("projects/<int:project_id>/wins", project_wins, name="project_wins"),
     path("projects/<int:project_id>/state", project_state, name="project_state"),
     path("projects/<int:project_id>/guidelines", project_guidelines, name="project_guidelines"),
     path("projects/<int:project_id>/settings", project_settings, name="project_settings"),

@@ -48,7 +48,7 @@ export class Pairs {
 
   async send(button, a, b) {
     button.disabled = true;
-    const side = ({ model, text, asked }) => ({ model, text, sampling: asked.sampling });
+    const side = ({ model, text, asked }) => ({ model, text: text.replaceAll("\0", "␀"), sampling: asked.sampling }); // no database keeps a NUL
     const where = this.project.value === NEW ? { new_project: this.name.value.trim() } : { project: Number(this.project.value) };
     try {
       const told = await json("/api/v1/try/pairs", { body: { messages: a.asked.messages, a: side(a), b: side(b), example: a.asked.example, ...where } });
