@@ -92,6 +92,7 @@ def test_twenty_pairs_are_sent_two_people_compare_and_the_win_rate_is_shown(lab,
         page.locator("h1").click()  # keys do nothing while somebody types
         page.keyboard.press("a")
         answered(page)
+        page.get_by_text("Rubric 0.00, 0 of 1 met").first.wait_for()
         page.keyboard.press("s")
         page.get_by_text(f"Sent to Tried answers, {number} task").wait_for()
         page.keyboard.press("n")

@@ -10,9 +10,10 @@ from pydantic import ConfigDict, Field, model_validator
 from trainer.contracts import Message
 from webapp.accounts.access import require
 from webapp.annotation import access as annotation
+from webapp.datasets import access as datasets
 from webapp.experiments import access as experiments
 
-from . import offers, pairs
+from . import offers, pairs, scoring
 
 router = Router(tags=["try it"])
 Id = Annotated[int, Path(ge=1, lt=2**63)]
@@ -81,6 +82,27 @@ class PairOut(Schema):
     url: str
 
 
+class ScoreIn(Schema):
+    model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"example": 1, "text": "Red."}})
+
+    example: RowId = Field(description="Whose rubric it is")
+    text: str = Field(max_length=100_000)
+
+
+class ScoredCriterion(Schema):
+    text: str
+    points: float
+    met: bool | None = Field(description="Null where no verifier decides")
+    note: str
+
+
+class ScoreOut(Schema):
+    score: float | None = Field(description="Met over positive points, of the criteria that are decided")
+    missing: int
+    partial: bool
+    criteria: list[ScoredCriterion]
+
+
 class CheckpointOut(Schema):
     id: int
     step: int
@@ -118,6 +140,13 @@ def send_pair(request: HttpRequest, payload: PairIn) -> Status[dict[str, Any]]:
         "url": reverse("project", args=[project.pk]),
     }
     return Status(201 if made else 200, told)
+
+
+@router.post("/try/scores", response=ScoreOut, summary="Score a text by the rubric of an example")
+def score(request: HttpRequest, payload: ScoreIn) -> dict[str, Any]:
+    """By its verifiers; criteria without one are missing and leave the sums."""
+    membership = experiments.may_write(require(request))
+    return scoring.by_rubric(datasets.example_read(membership, payload.example), payload.text)
 
 
 @router.get("/try/runs/{run_id}", response=RunOffer, summary="What of a run can be tried")

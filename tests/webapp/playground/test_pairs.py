@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 
 from tests.cast import ApiClient, browser, make_cast
+from tests.webapp.experiments.conftest import make_version
 from webapp.annotation.models import Project, Task
 from webapp.annotation.services import publish, queue
 from webapp.annotation.services.collecting import collecting
@@ -126,3 +127,17 @@ def test_the_page_offers_what_writes_text_and_says_so_where_nothing_does(cast, m
     assert "base" in page and "scores" not in page
     RegisteredModel.objects.all().delete()
     assert "No model that writes text yet" in client.get("/try").content.decode()
+
+
+def test_the_rubric_of_a_prompt_scores_an_answer(cast, api, version):
+    row = Example.objects.get(dataset=version.dataset, key="e0")
+    good, bad = (api.post("/try/scores", {"example": row.pk, "text": text}).json() for text in ("red", "blue"))
+    assert (good["score"], bad["score"], good["missing"]) == (1.0, 0.0, 0)
+    assert good["criteria"][0]["met"] is True and good["criteria"][0]["text"] == "Names a colour"
+    assert ApiClient(cast.outsider).post("/try/scores", {"example": row.pk, "text": "red"}).status_code == 404
+
+
+def test_a_prompt_without_a_rubric_gives_no_score(cast, api):
+    bare = make_version(cast.owner, name="bare", rubrics=False).members.first().example
+    answer = api.post("/try/scores", {"example": bare.pk, "text": "red"})
+    assert answer.status_code == 422 and answer.json()["error"]["fields"][0]["path"] == "example"

@@ -2,6 +2,7 @@
 import { el } from "../annotate/dom.js";
 import { TextPanel } from "../annotate/text.js";
 import { copy } from "../copy.js";
+import { json } from "../http.js";
 import { icon } from "../icons.js";
 import { answer } from "./stream.js";
 
@@ -80,6 +81,7 @@ export class Column {
     const verbatim = el("div.prose.verbatim", { dir: "auto" }, document.createTextNode(""));
     this.body.replaceChildren(verbatim);
     Object.assign(this, { state: "running", asked: request });
+    this.score.hidden = !request.rubric;
     this.tell("Asking…");
     this.moved(this);
     try {
@@ -125,7 +127,23 @@ export class Column {
       this.body.scrollTop = kept;
     } else this.body.replaceChildren(el("p.muted.small", {}, state === "done" ? "It ended without a word." : "No answer."));
     this.tell(words);
+    if (state === "done" && this.asked.rubric) this.judge(this.asked, this.text);
     this.moved(this);
+  }
+
+  /** What the rubric of the dataset's prompt says of the answer, in the line that was kept free for it. */
+  async judge(asked, text) {
+    try {
+      const found = await json("/api/v1/try/scores", { body: { example: asked.example, text: text.replaceAll("\0", "␀") } });
+      if (this.asked !== asked || this.text !== text) return;
+      const met = found.criteria.filter((each) => each.met).length;
+      const words = found.score === null ? "Rubric: no score" : `Rubric ${found.score.toFixed(2)}, ${met} of ${found.criteria.length} met`;
+      const open = found.missing ? `, ${found.missing} need a judge` : "";
+      const listed = found.criteria.map((each) => el("li", { dir: "auto" }, `${each.met === null ? "?" : each.met ? "✓" : "✗"} ${each.text} (${each.points})`));
+      this.score.replaceChildren(el("details.fold", {}, el("summary", {}, words + open), el("ul.try-criteria", {}, ...listed)));
+    } catch (error) {
+      this.score.textContent = `No score: ${error.message}`;
+    }
   }
 
   fail(message) {

@@ -23,7 +23,7 @@ export class Prompts {
     const words = this.prompt.value;
     if (!words.trim()) return null;
     const system = this.system.value.trim() ? [{ role: "system", content: this.system.value }] : [];
-    return { messages: [...system, ...this.earlier, { role: "user", content: words }], example: this.example };
+    return { messages: [...system, ...this.earlier, { role: "user", content: words }], example: this.example, rubric: this.rubric && this.example !== null };
   }
 
   edited() {
@@ -73,7 +73,8 @@ export class Prompts {
   }
 
   /** The system message and the last words of the user can be changed; what was said between stands above them. */
-  show({ prompt }) {
+  show({ prompt, rubric }) {
+    this.rubric = Boolean(rubric);
     const said = [...prompt];
     this.system.value = said[0]?.role === "system" ? said.shift().content : "";
     this.prompt.value = said.at(-1)?.role === "user" ? said.pop().content : "";
