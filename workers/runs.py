@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.experiments import jobs
+from webapp.experiments import jobs, people
 
 
 @shared_task(name="workers.runs.launch", bind=True, max_retries=None)
@@ -22,3 +22,8 @@ def stop(run_id: int) -> None:
 @shared_task(name="workers.runs.remove_folder")
 def remove_folder(run_id: int) -> None:
     jobs.remove_folder(run_id)
+
+
+@shared_task(name="workers.runs.ask_people")
+def ask_people(run_id: int) -> None:
+    people.ask(run_id)

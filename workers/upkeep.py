@@ -2,9 +2,10 @@
 
 from celery import shared_task
 
-from webapp.experiments import jobs
+from webapp.experiments import jobs, people
 
 
 @shared_task(name="workers.upkeep.watch_runs")
 def watch_runs() -> None:
     jobs.watch()
+    people.ask_waiting()

@@ -70,6 +70,18 @@ class Scaffold(Section):
     )
 
 
+class People(Section):
+    """Whether people grade some of what a judge grades, to see how far they agree."""
+
+    share: float = knob(
+        0.0,
+        "Of the responses whose criteria a judge decides, how many people grade as well, without seeing its verdicts, in a "
+        "project of this workspace; 0: none",
+        ge=0,
+        le=1,
+    )
+
+
 class PolicyOptim(Optim):
     minibatch_size: int | None = knob(
         None, "Responses per optimiser update; empty: the whole step in one update", unit="responses", ge=1
@@ -112,6 +124,7 @@ class PolicyConfig(RecipeConfig):
     objective: Objective = Grpo()
     optim: PolicyOptim = PolicyOptim()
     runner: Runner = Runner()
+    people: People = People()
     evaluation: PolicyEvaluation = PolicyEvaluation()
 
     @property
@@ -129,6 +142,8 @@ class PolicyConfig(RecipeConfig):
         yield from rewards.problems(self.rewards, self.reward_expression, longest, estimator, asynchronous)
         if self.evaluation.samples > 1 and self.evaluation.temperature == 0:
             yield FieldProblem("evaluation.samples", "greedy decoding gives the same response each time; set it to 1")
+        if self.people.share and not any(part.judges_criteria for part in self.rewards):
+            yield FieldProblem("people.share", "no part of the reward has a judge decide criteria; set it to 0")
         yield from self.sampler.problems(self.model.lora is not None, self.runner.kind)
         prompts = self.rollout.prompts_per_step
         yield from self.runner.problems(prompts, longest, self.rollout.stop, self.objective)

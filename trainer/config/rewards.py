@@ -54,6 +54,11 @@ class PartBase(Section):
         """The judge that this part asks, or ""."""
         return ""
 
+    @property
+    def judges_criteria(self) -> bool:
+        """Whether a judge gives verdicts on criteria."""
+        return False
+
     def problems(self) -> Iterator[FieldProblem]:
         """What is wrong within the part, at paths from the part."""
         if self.at_least is not None and self.at_most is not None and self.at_least >= self.at_most:
@@ -128,6 +133,10 @@ class RubricPart(_Judged):
     def asks_judge(self) -> str:
         return self.judge
 
+    @property
+    def judges_criteria(self) -> bool:
+        return bool(self.judge)
+
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()
         for field in ("budget_tokens", "budget_money"):
@@ -161,6 +170,10 @@ class JudgePart(_Judged):
     @property
     def asks_judge(self) -> str:
         return self.judge
+
+    @property
+    def judges_criteria(self) -> bool:
+        return self.protocol in ("criterion", "checklist")
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from super().problems()

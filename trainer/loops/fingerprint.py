@@ -12,6 +12,7 @@ HOW = (
     "steps",
     "checkpoint",
     "evaluation",
+    "people",
     "optim.processes",
     "optim.micro_batch_tokens",
     "optim.recompute_activations",
@@ -19,7 +20,7 @@ HOW = (
     "runner.reward_workers",
     "sampler.max_batch",
 )
-"""Fields that say how far a run goes or how it uses its machine: they may differ when it goes on."""
+"""Fields that say how far a run goes, who looks on or how it uses its machine: they may differ when it goes on."""
 _SAMPLE_BYTES = 1 << 20
 _SHOWN = 5
 

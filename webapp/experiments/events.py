@@ -25,7 +25,7 @@ from trainer.contracts import (
     StateData,
 )
 
-from . import broadcasts, bulk, declared, outputs, tokens
+from . import broadcasts, bulk, declared, outputs, people, tokens
 from .models import LogLine, Run
 from .states import OVER, State, move
 
@@ -93,6 +93,7 @@ def _store(run: Run, fresh: list[RunEvent]) -> None:
         _gather(run, event, gathered, fields)
     bulk.upsert_points(run.id, gathered.steps.values())
     bulk.upsert_rollouts(run.id, gathered.rollouts.values())
+    people.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
     outputs.register(run, gathered.artifacts.values())
     LogLine.objects.bulk_create(gathered.lines)

@@ -222,6 +222,36 @@ class Rollout(models.Model):
         return f"{self.phase} {self.step}/{self.group}/{self.index}"
 
 
+class GradedResponse(models.Model):
+    """A judged response that was drawn for people to grade as well, by its place in the run: a response that comes twice is
+    drawn once. `verdicts` are the judge's when the task was made, {criterion id: met}."""
+
+    class State(models.TextChoices):
+        WAITING = "waiting", "Waiting for its task"
+        ASKED = "asked", "People are asked"
+        LEFT_OUT = "left_out", "Left out"
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="graded")
+    step = models.PositiveIntegerField()
+    phase = models.CharField(max_length=8)
+    group = models.PositiveIntegerField()
+    index = models.PositiveIntegerField()
+    state = models.CharField(max_length=8, choices=State.choices, default=State.WAITING)
+    problem = models.CharField(max_length=500, blank=True)  # why it was left out
+    verdicts = models.JSONField(default=dict)
+    task = models.ForeignKey("annotation.Task", null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["run", "step", "phase", "group", "index"], name="one_grading_per_place")
+        ]
+        indexes = [models.Index(fields=["run", "id"], name="waiting_gradings", condition=models.Q(state="waiting"))]
+
+    def __str__(self) -> str:
+        return f"{self.phase} {self.step}/{self.group}/{self.index} of run {self.run_id}"
+
+
 class LogLine(models.Model):
     """A line of the log, in the order of `id`. `event` is null for lines of the server and of Ray."""
 

@@ -22,6 +22,7 @@ from . import (
     gallery,
     listing,
     pages,
+    people,
     rollout_datasets,
     services,
     shapes,
@@ -161,6 +162,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "recipe_metrics": declared.metrics(run.recipe),
         "samples": declared.SAMPLES[declared.samples(run.recipe)],
         "viewer": declared.samples(run.recipe),
+        "people": people.agreement(run),
         "may_write": may_write,
         "can_stop": run.state in ALIVE | {State.QUEUED} and run.state != State.STOPPING,
         "can_resume": run.state in (State.STOPPED, State.FAILED),
@@ -176,6 +178,18 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
     if tab == "lineage":
         context["lineage"] = pages.lineage(run)
     return render(request, f"experiments/run_{tab}.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def run_people(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A fragment: how far people agree with the run's judge, as it goes and after its end."""
+    run = access.run_read(require(request), run_id)
+    found = people.agreement(run)
+    if found is None:
+        raise Http404("nobody is asked")
+    return render(request, "experiments/_people.html", {"run": run, "people": found})
 
 
 @member(access.WRITER)
