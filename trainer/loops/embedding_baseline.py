@@ -18,8 +18,17 @@ _RIDGE = 1e-3
 def embedding_accuracy(
     train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]], progress: Callable[[int, int], None]
 ) -> float | None:
-    """Accuracy on the held-out pairs of the logistic regression on differences of embeddings (MiniLM) of the training
-    pairs; None without held-out pairs. Raises ModelInvalid where the embedder is not installed."""
+    """Accuracy on the held-out pairs; None where nothing is held out, or nothing to fit. Raises as `embedding_margins`."""
+    margins = embedding_margins(train, heldout, progress)
+    return accuracy(margins).value if margins else None
+
+
+def embedding_margins(
+    train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]], progress: Callable[[int, int], None]
+) -> list[float]:
+    """Of each held-out pair the lead of the preferred answer, by the logistic regression on differences of embeddings
+    (MiniLM) of the training pairs; nothing where either side is empty. Raises ModelInvalid where the embedder is not
+    installed."""
     from trainer.inference.embeddings import Embedder
 
     decided, embed = [pair for pair in train if not pair.tie], Embedder()
@@ -38,9 +47,10 @@ def embedding_accuracy(
         return both[:, 0] - both[:, 1]
 
     if not heldout or not decided:
-        return None
+        return []
     weights_H = _fitted(differences(decided))
-    return accuracy((differences(heldout) @ weights_H).tolist()).value
+    margins: list[float] = (differences(heldout) @ weights_H).tolist()
+    return margins
 
 
 def _fitted(differences_PH: Tensor) -> Tensor:

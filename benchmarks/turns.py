@@ -1,0 +1,71 @@
+"""Two processes that do the same updates, one at a time in turns: A B B A. What slows the machine for a while slows both, so
+the ratio of neighbours stands where times alone would not."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from benchmarks.trainer_side import DEVICE, peak_mib, reset_peak
+
+Update = dict[str, float]
+"""Of one update: `s` on the clock, `cpu_s` of the process, `mib` at most during it."""
+
+
+class Turns:
+    """In a side's own process: waits for its turn before each update and says what the update took.
+
+    What the process prints otherwise goes to the standard error.
+    """
+
+    def __init__(self) -> None:
+        self._answers = os.fdopen(os.dup(1), "w")
+        os.dup2(2, 1)
+        self._began = (0.0, 0.0)
+
+    def begin(self) -> None:
+        if not sys.stdin.readline():
+            raise SystemExit("the measurement has ended")
+        reset_peak()
+        self._began = (time.perf_counter(), time.process_time())
+
+    def end(self) -> None:
+        if DEVICE == "cuda":
+            torch.cuda.synchronize()
+        took = {"s": time.perf_counter() - self._began[0], "cpu_s": time.process_time() - self._began[1]}
+        self._answers.write(json.dumps(took | {"mib": peak_mib()}) + "\n")
+        self._answers.flush()
+
+
+def alternate(commands: Sequence[Sequence[str]], updates: int) -> list[list[Update]]:
+    """Of each command its updates after the first, which warms up. Raises SystemExit where one of them ends early."""
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for command in commands
+    ]
+    taken: list[list[Update]] = [[] for _ in processes]
+    try:
+        for number in range(updates + 1):
+            order = range(len(processes)) if number % 2 else reversed(range(len(processes)))
+            for place in order:
+                taken[place].append(_update(processes[place]))
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+    return [found[1:] for found in taken]
+
+
+def _update(process: "subprocess.Popen[str]") -> Update:
+    assert process.stdin and process.stdout  # noqa: S101 - both are pipes
+    process.stdin.write("\n")
+    process.stdin.flush()
+    answer = process.stdout.readline()
+    if not answer:
+        raise SystemExit(f"{' '.join(map(str, process.args))} ended with status {process.wait()}")  # type: ignore[arg-type]
+    found: dict[str, Any] = json.loads(answer)
+    return found
