@@ -65,8 +65,8 @@ def test_sft_on_the_best_of_the_rollouts_then_rl_from_that_model(
     assert run(resolve("policy", config), examples_file, model, tmp_path / "again")
 
 
-def test_steps_phase_and_best_narrow_what_is_written(
-    sampled: Path, examples_file: Path, capsys: pytest.CaptureFixture[str]
+def test_what_narrows_what_is_written_what_leaves_nothing_and_what_cannot_be_read(
+    sampled: Path, examples_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     capsys.readouterr()
     found, _ = written(capsys, sampled, "--data", examples_file, "--last", 1, "--best", 1)
@@ -74,11 +74,6 @@ def test_steps_phase_and_best_narrow_what_is_written(
     assert all(len(example.responses) == 1 for example in found)
     held, _ = written(capsys, sampled, "--data", examples_file, "--phase", "eval")
     assert {example.split for example in held} == {"heldout"}
-
-
-def test_what_cannot_be_read_and_what_leaves_nothing(
-    sampled: Path, examples_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
     assert rollouts([str(tmp_path), "--data", str(examples_file)]) == 2
     assert rollouts([str(sampled), "--data", str(examples_file), "--least", "99"]) == 1
     assert "worth less than the least reward" in capsys.readouterr().err
