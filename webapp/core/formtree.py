@@ -49,6 +49,7 @@ class Input:
     applies: bool = True  # False: the values beside it leave it without effect
     beside: str = ""  # the group that it stands in, if not its own
     names: tuple[str, ...] = ()  # what may be written in it
+    about: Any = None  # what is known about the row that it names
     error: str = ""
     changed: bool = False
     was: str = ""

@@ -14,8 +14,9 @@ from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 from webapp.datasets.models import DatasetVersion
+from webapp.judging import access as judging
 
-from . import access, asking, export, leaders, queries, services, shapes, studies
+from . import access, asking, export, leaders, licence, queries, services, shapes, studies
 from . import schemas as s
 from .models import Evaluation, Recording
 from .recipes import RECIPES
@@ -24,6 +25,16 @@ router = Router(tags=["evaluations"])
 EvaluationId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Number = Path[Annotated[int, Field(ge=1, lt=2**31)]]
 Key = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same evaluation")]
+
+
+@router.get(
+    "/judges/{judge_id}/versions/{number}/licence",
+    response=s.LicenceOut,
+    summary="What is known about a judge version on labels of people",
+)
+def judge_licence(request: HttpRequest, judge_id: EvaluationId, number: Number) -> dict[str, Any]:
+    row = judging.version_read(require(request), judge_id, number)
+    return licence.as_json(licence.licences(row.judge.workspace_id, [row])[row.pk])
 
 
 @router.get("/evaluations/recipes", response=s.EvaluationRecipeList, summary="What an evaluation can find out")

@@ -82,7 +82,8 @@ class Scatter:
 @dataclass
 class Entry:
     """A row of the leaderboard. `judge_version` or `model` says what was tried; `protocol` how it was asked: rows that were
-    asked otherwise stand on another board. `items` is the digest of what it was measured on, `item_count` how many."""
+    asked otherwise stand on another board. `items` is the digest of what it was measured on, `item_count` how many.
+    `known` are further cells on the judge, which its licence shows, and its `place` among people."""
 
     name: str
     cell: Cell
@@ -91,6 +92,7 @@ class Entry:
     protocol: str = ""
     items: str = ""
     item_count: int | None = None
+    known: dict[str, Any] = field(default_factory=dict)
 
 
 def measured_on(items: Iterable[object]) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The bodies of the evaluations API, as OpenAPI shows them."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
@@ -154,6 +155,38 @@ class StudyOut(Schema):
 class StudyList(Schema):
     items: list[StudyOut]
     next: str | None
+
+
+class LicenceMeasure(Schema):
+    """`low` and `high` are null where there is no interval."""
+
+    name: str
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int | None
+    missing: int | None
+
+
+class LicenceKnown(Schema):
+    """What one evaluation found. `human_range`: below, within or above what people reach among themselves, or empty."""
+
+    evaluation: int
+    name: str
+    data: str
+    ended_at: datetime | None
+    human_range: str
+    measures: list[LicenceMeasure]
+
+
+class LicenceOut(Schema):
+    """`known`: newest first, empty where nothing is; `measured_by`: the evaluation recipe that would find out, or empty."""
+
+    version: str
+    kind: str
+    measured_by: str
+    warnings: list[str]
+    known: list[LicenceKnown]
 
 
 class BoardRow(Schema):

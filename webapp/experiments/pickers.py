@@ -11,6 +11,7 @@ from trainer.config import Recipe
 from trainer.config.rewards import PROTOCOL_KINDS
 from trainer.rewards import functions
 from webapp.core.formtree import Group, Input, Nothing
+from webapp.evaluation import licence
 from webapp.inference import queries as inference
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging import queries as judging
@@ -46,7 +47,20 @@ def fill(workspace_id: int, drawn: Group, recipe: Recipe) -> Group:
                     known[key] = tuple(read())
                 each.options = known[key]
                 each.nothing = None if each.options else NOTHING.get(_what(key))
+    _licences(workspace_id, drawn)
     return drawn
+
+
+def _licences(workspace_id: int, drawn: Group) -> None:
+    """Beside each judge that is chosen, what is known about it."""
+    chosen = [
+        each for each in drawn.every_input() if each.source.startswith("judge_names") and each.value and each.shown
+    ]
+    named = {name: judging.version_named(workspace_id, name) for name in {each.value for each in chosen}}
+    found = licence.licences(workspace_id, [row for row in named.values() if row is not None])
+    for each in chosen:
+        row = named[each.value]
+        each.about = found[row.pk] if row is not None else None
 
 
 def _what(key: tuple[str, ...]) -> str:

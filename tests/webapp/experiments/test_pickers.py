@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -13,6 +14,7 @@ from trainer.judges.spec import resolve as resolve_spec
 from trainer.rewards import functions
 from webapp.core.formtree import Input, Tree
 from webapp.datasets import housekeeping
+from webapp.evaluation.models import Evaluation
 from webapp.experiments.forms import RunForm
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
@@ -130,6 +132,7 @@ def test_many_parts_cost_no_more_queries(as_researcher, cast, version, model):
             assert len([each for each in form.group.every_input() if each.source]) > count
         return len(caught)
 
+    asked(2)  # what is known about the judge is cached
     assert asked(2) == asked(12)
 
 
@@ -232,3 +235,29 @@ def test_a_model_that_scores_is_trained_further_and_writes_nothing(cast, version
     assert told("dpo", pairs) == {"model.name": "'rm-1' scores texts and cannot write any"}
     assert "cannot write any" in told("policy", version)["model.name"]
     assert offered(drawn(cast, recipe="reward_model")["model.name"]) == ["rm-1", model.name]
+
+
+def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, cast, version, model):
+    cache.clear()
+    found = judge(cast)
+    form = RunForm.blank(cast.researcher)
+    form.raw["rewards"] = [{"kind": "rubric", "judge": "Grader v1"}]
+    shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    assert "Nobody has compared this judge" in shown and "/evaluations/new?recipe=criterion_audit" in shown
+    cell = {"kind": "estimate", "unit": "share", "tags": [], "value": 0.8, "low": 0.7, "high": 0.9, "n": 120}
+    Evaluation.objects.create(
+        workspace=cast.workspace,
+        name="Against people",
+        recipe="criterion_audit",
+        benchmark="b",
+        state="finished",
+        ended_at=timezone.now(),
+        results={
+            "entries": [{"name": "Grader v1", "cell": cell, "judge_version": found.pk, "known": {"place": "below"}}]
+        },
+    )
+    cache.clear()
+    shown = as_researcher.post("/runs/new", posted(form.group)).content.decode()
+    panel = shown.split('class="licence"')[1].split("</aside>")[0]
+    for words in ("Against people", "80.0", "n 120", "below", "People agree with each other more often"):
+        assert words in panel, panel

@@ -226,12 +226,24 @@ def named(raters: Iterable[Mapping[str, object]]) -> set[str]:
 
 def people(by_judge: Audits, named: Set[str]) -> Iterator[r.Table]:
     """Is the judge within the human range? Only where pairs have two raters or more. `named` are listed one by one."""
+    return human_tables(ranges(by_judge), "pairs", named)
+
+
+def ranges(by_judge: Audits) -> dict[str, HumanRange]:
+    """Of the judges of pairs that two people or more have rated."""
     found = {}
     for judge, audited in sorted(by_judge.items()):
         humans = {str(_key(e)): e.pair.raters for e in audited if e.pair and len(e.pair.raters) > 1}
         if humans:
             found[judge] = human_range({str(_key(e)): _verdict(e) for e in audited}, humans)
-    return human_tables(found, "pairs", named)
+    return found
+
+
+def beside_people(found: HumanRange | None) -> dict[str, Any]:
+    """What a licence says of it; nothing where it was not measured."""
+    if found is None or found.place == "undefined":
+        return {}
+    return {"judge": r.estimate(found.judge), "humans": r.estimate(found.humans), "place": found.place}
 
 
 def human_tables(found: Mapping[str, HumanRange], items: str, named: Set[str]) -> Iterator[r.Table]:

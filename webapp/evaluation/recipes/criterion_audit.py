@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from trainer.benchmarks.audit import human_range
+from trainer.benchmarks.audit import HumanRange, human_range
 from trainer.benchmarks.compare import mcnemar, paired_difference
 from trainer.benchmarks.criteria import MET, NOT_MET, Agreement, agreement
 from trainer.config.errors import FieldProblem
@@ -13,7 +13,7 @@ from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 
 from .. import report as r
-from .audit_blocks import ALONE, DISAGREE, SEVERAL, against, disagreement, human_tables, named, spending
+from .audit_blocks import ALONE, DISAGREE, SEVERAL, against, beside_people, disagreement, human_tables, named, spending
 from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
 from .grades import Graded, graded
 
@@ -79,17 +79,18 @@ def run(context: Context) -> Outcome:
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         by_judge[facts.key] = list(_asked(context, choice.version, facts.key, people))
-    known = named(each.raters for each in people)
+    people_named = named(each.raters for each in people)
     apart = disagreement({judge: {each.item: each.met for each in rows} for judge, rows in by_judge.items()})
     found = {judge: _agreement(rows) for judge, rows in by_judge.items()}
     best = max(found, key=lambda judge: found[judge].accuracy.value or 0.0)
+    ranges = _ranges(by_judge)
     report = r.Report(
         headline=r.headline(f"Agreement of {best} with people", _accuracy(found[best], best)),
         coverage=_coverage(by_judge, people, verified, bare, apart),
         blocks=[
             _table(found),
             *_comparisons(by_judge, best),
-            *_people_table(by_judge, known),
+            *human_tables(ranges, "criteria", people_named),
             _confusion("Where they part", found),
             *(table for judge, rows in by_judge.items() for table in _by_criterion(judge, rows)),
             *_by("importance", by_judge, lambda each: [each.graded.criterion.importance]),
@@ -104,8 +105,10 @@ def run(context: Context) -> Outcome:
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         cell, items = _accuracy(found[facts.key], facts.key), r.measured_on(each.item for each in by_judge[facts.key])
-        report.entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, **items))
-    return Outcome(report, [*(_case(each, apart, known) for rows in by_judge.values() for each in rows), *bare])
+        known = {"kappa": r.estimate(found[facts.key].kappa, unit="points")}
+        known |= beside_people(ranges.get(facts.key))
+        report.entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, known=known, **items))
+    return Outcome(report, [*(_case(each, apart, people_named) for rows in by_judge.values() for each in rows), *bare])
 
 
 def _people(context: Context) -> tuple[list[Graded], int, list[Found]]:
@@ -302,14 +305,14 @@ def _comparisons(by_judge: Audits, best: str) -> Iterator[r.Table]:
         yield r.table(f"Against {best}", columns, rows, note)
 
 
-def _people_table(by_judge: Audits, known: Set[str]) -> Iterator[r.Table]:
+def _ranges(by_judge: Audits) -> dict[str, HumanRange]:
     found = {}
     for judge, rows in by_judge.items():
         humans = {each.item: each.graded.raters for each in rows if len(each.graded.raters) > 1}
         if humans:
             clusters = dict(zip([each.item for each in rows], _clusters(rows), strict=True))
             found[judge] = human_range({each.item: each.met for each in rows}, humans, clusters)
-    return human_tables(found, "criteria", known)
+    return found
 
 
 def _case(each: Audited, apart: Set[object], people: Set[str]) -> Found:

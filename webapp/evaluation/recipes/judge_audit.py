@@ -91,13 +91,16 @@ def run(context: Context) -> Outcome:
 
 
 def _entry(judge: str, rows: list[Audited], measured: Audit, protocol: str) -> r.Entry:
-    """The judge's line on a leaderboard."""
+    """The judge's line on a leaderboard, and what its licence shows."""
+    consistency = r.estimate(measured.order_consistency)
     return r.Entry(
         judge,
         blocks.accuracy(measured.accuracy_net, judge),
         rows[0].version,
         rows[0].judge,
         protocol,
+        known=({"order_consistency": consistency} if consistency.get("value") is not None else {})
+        | blocks.beside_people(blocks.ranges({judge: rows}).get(judge)),
         **r.measured_on((each.case.group, each.case.pair, each.orders) for each in rows),
     )
 

@@ -1,0 +1,100 @@
+"""What is known about a judge version on labels: from finished evaluations that asked it, and nothing made up."""
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from trainer.judges.spec import resolve as resolve_spec
+from webapp.evaluation.licence import licences
+from webapp.evaluation.models import Evaluation
+from webapp.inference.models import Endpoint
+from webapp.judging.models import Judge, JudgeVersion
+
+CELL = {"kind": "estimate", "unit": "share", "tags": [], "value": 0.8, "low": 0.7, "high": 0.9, "n": 120, "missing": 2}
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    cache.clear()
+
+
+@pytest.fixture
+def judge(cast) -> JudgeVersion:
+    endpoint = Endpoint.objects.create(workspace=cast.workspace, name="here", kind="chat", url="https://x", model="m")
+    row = Judge.objects.create(workspace=cast.workspace, name="Grader", kind="criterion")
+    spec = resolve_spec({"kind": "criterion"}).model_dump(mode="json")
+    return JudgeVersion.objects.create(judge=row, number=1, spec=spec, endpoint=endpoint, digest="e" * 64)
+
+
+def measured(cast, version, name="audit", recipe="criterion_audit", state="finished", known=None, **cell) -> Evaluation:
+    entry = {"name": str(version), "cell": CELL | cell, "judge_version": version.pk, "judge": version.judge_id}
+    return Evaluation.objects.create(
+        workspace=cast.workspace,
+        name=name,
+        recipe=recipe,
+        benchmark="b",
+        state=state,
+        ended_at=timezone.now(),
+        results={"entries": [{"name": "other", "cell": CELL, "judge_version": 10**9}, entry | {"known": known or {}}]},
+    )
+
+
+def licence(cast, version):
+    cache.clear()
+    return licences(cast.workspace.pk, [version])[version.pk]
+
+
+def test_nothing_known_is_said_in_words(cast, judge, api, as_researcher):
+    found = licence(cast, judge)
+    assert not found.known and "Nobody has compared" in found.warnings[0] and found.recipe == "criterion_audit"
+    told = api.get(f"/judges/{judge.judge_id}/versions/1/licence").json()
+    assert (told["known"], told["measured_by"], told["warnings"]) == ([], "criterion_audit", found.warnings)
+    assert as_researcher.get(f"/evaluations/new?recipe={found.recipe}").status_code == 200
+
+
+def test_what_was_found_comes_with_n_interval_and_place(cast, judge, api):
+    more = {"kappa": CELL | {"value": 0.5, "unit": "points"}, "judge": CELL, "humans": CELL, "place": "within"}
+    measured(cast, judge, known=more)
+    (found,) = api.get(f"/judges/{judge.judge_id}/versions/1/licence").json()["known"]
+    assert [each["name"] for each in found["measures"]] == ["Agreement", "Kappa", "With a person", "Two people"]
+    assert found["measures"][0] == {"name": "Agreement", "value": 0.8, "low": 0.7, "high": 0.9, "n": 120, "missing": 2}
+    assert found["human_range"] == "within" and found["ended_at"]
+
+
+def test_only_this_version_only_finished_and_only_here(cast, judge):
+    other = JudgeVersion.objects.create(
+        judge=judge.judge, number=2, spec=judge.spec, endpoint=judge.endpoint, digest="f" * 64
+    )
+    measured(cast, other)
+    measured(cast, judge, state="running")
+    measured(cast, judge, recipe="policy")
+    foreign = measured(cast, judge)
+    Evaluation.objects.filter(pk=foreign.pk).update(workspace=cast.outsider.workspace)
+    assert not licence(cast, judge).known and len(licence(cast, other).known) == 1
+
+
+def test_the_newest_stand_first_and_what_gives_pause_is_said(cast, judge):
+    for number in range(5):
+        measured(cast, judge, name=f"audit {number}")
+    assert [each.name for each in licence(cast, judge).known] == ["audit 4", "audit 3", "audit 2"]
+    assert licence(cast, judge).warnings == []
+    measured(cast, judge, n=12, known={"place": "below"})
+    assert "12 labels only" in licence(cast, judge).warnings[0] and "People agree" in licence(cast, judge).warnings[1]
+    measured(cast, judge, value=None)
+    assert "no number" in licence(cast, judge).warnings[0]
+
+
+def test_one_query_for_many_and_none_the_second_time(cast, judge):
+    rows = [judge] + [
+        JudgeVersion.objects.create(
+            judge=judge.judge, number=n, spec=judge.spec, endpoint=judge.endpoint, digest=str(n) * 64
+        )
+        for n in range(2, 6)
+    ]
+    rows = list(JudgeVersion.objects.select_related("judge").filter(pk__in=[row.pk for row in rows]))
+    for count in (1, 0):
+        with CaptureQueriesContext(connection) as caught:
+            licences(cast.workspace.pk, rows)
+        assert len(caught) == count
