@@ -3,6 +3,7 @@
 `watch` is the part that does not care how the run was launched; the full-stack test gives it a run that really trains.
 """
 
+import os
 import random
 
 import pytest
@@ -10,6 +11,7 @@ from playwright.sync_api import expect
 
 from tests.e2e.seed import PROMPTS, content, seed_run
 from tests.webapp.experiments.conftest import make_version
+from trainer.contracts import Preference, Response
 from webapp.experiments import checks, services
 from webapp.inference.models import RegisteredModel
 
@@ -88,6 +90,39 @@ def test_an_asynchronous_run_shows_how_its_workers_keep_pace(open_page, as_resea
     expect(titles).to_contain_text(["Age of the weights", "Workers busy", "Learner waits", "Left out"])
     expect(page.locator("#chart-policy-log-ratio")).to_be_attached()
     expect(page.locator("#other")).to_have_count(0)
+
+
+def test_a_reward_model_shows_where_it_is_right_and_whether_it_knows(open_page, as_researcher, server, cast, process):
+    answers = tuple(Response(id=name, text=f"Answer {name}") for name in "ab")
+    judged = (Preference(a="a", b="b", strength=-2, rater="r"),)
+    version = make_version(cast.owner, "pairs", responses=answers, preferences=judged)
+    RegisteredModel.objects.create(workspace=cast.workspace, name="smollm2", source="local", path="/models/smollm2")
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"steps": 20, "model": {"name": "smollm2"}}
+    run = services.launch(cast.researcher, recipe="reward_model", config=config, dataset=choice)
+    trainer, edges = process(run), [0.5, 0.75, 1.0]
+    sure = {"eval/confidence": [20, 40], "eval/confidence_right": [12, 36]}
+    histograms = {key: {"edges": edges, "counts": counts} for key, counts in sure.items()}
+    for step, share in ((0, 0.5), (10, 0.7), (20, 0.8)):
+        values = {"eval/accuracy": share, "eval/ece": 0.2 - step / 200}
+        for name in ("books", "tv"):
+            ends = {"domain": share, "domain_low": share - 0.2, "domain_high": share + 0.1}
+            values |= {f"eval/{key}/{name}": value for key, value in ends.items()}
+        trainer.post(trainer.event("metrics", step, values=values, histograms=histograms))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    shares = page.get_by_role("img", name="share of each bin")
+    expect(shares).to_have_attribute(
+        "aria-label", "How sure it is where it is right, share of each bin: 0.600 of 20 at 0.625, 0.900 of 40 at 0.875"
+    )
+    page.locator("#chart-accuracy-by-domain canvas").scroll_into_view_if_needed()
+    drawn = page.evaluate(
+        "document.querySelector('#chart-accuracy-by-domain').chart.plot.data.slice(3).map((ys) => ys.at(-1))"
+    )
+    assert drawn == pytest.approx([0.9, 0.6, 0.9, 0.6])  # the band of each line
+    expect(page.locator("#other")).to_have_count(0)
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        page.screenshot(path=f"{folder}/reward.png", full_page=True)
 
 
 def test_rollouts_appear_announce_themselves_and_can_be_filtered(open_page, as_researcher, run, process):

@@ -68,6 +68,7 @@ TRAINING = (
 )
 
 _N = "How many held-out pairs that accuracy rests on."
+_ENDS = "Of the 95% Wilson interval of that accuracy."
 
 PAIRS = (
     Metric(
@@ -76,12 +77,15 @@ PAIRS = (
     Metric(
         "eval/domain/*",
         "Accuracy by domain",
-        "Held-out accuracy within each domain, the largest ones first. Few pairs give a wide interval: see their number.",
+        "Held-out accuracy within each domain, the largest ones first; bands are 95% Wilson intervals.",
         "data",
         chart="Accuracy by domain",
+        ends=("eval/domain_low/*", "eval/domain_high/*"),
         share=True,
         optional=True,
     ),
+    Metric("eval/domain_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
+    Metric("eval/domain_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
     Metric("eval/domain_pairs/*", "Pairs by domain", _N, "data", chart="Pairs by domain", unit="pairs", optional=True),
     Metric(
         "eval/strength/*",
@@ -89,9 +93,12 @@ PAIRS = (
         "Held-out accuracy by how strongly people preferred the one answer, from 1 (slightly) to 3 (much).",
         "data",
         chart="Accuracy by strength",
+        ends=("eval/strength_low/*", "eval/strength_high/*"),
         share=True,
         optional=True,
     ),
+    Metric("eval/strength_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
+    Metric("eval/strength_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
     Metric(
         "eval/strength_pairs/*", "Pairs by strength", _N, "data", chart="Pairs by strength", unit="pairs", optional=True
     ),
@@ -101,9 +108,12 @@ PAIRS = (
         "Held-out accuracy where several people compared: `all` agreed, at least three quarters did (`most`), or fewer (`some`).",
         "data",
         chart="Accuracy by agreement",
+        ends=("eval/agreement_low/*", "eval/agreement_high/*"),
         share=True,
         optional=True,
     ),
+    Metric("eval/agreement_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
+    Metric("eval/agreement_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
     Metric(
         "eval/agreement_pairs/*",
         "Pairs by agreement",

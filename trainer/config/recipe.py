@@ -67,8 +67,8 @@ class Metric:
     Metrics with the same `chart`, which is the title of the picture, share it; `title` then names the curve, and the help
     of the picture is what each of them says. Charts stand in the order of declaration. `band` is the key of the standard
     deviation or error that is drawn around it (`band_times` of it), `ends` are the keys of an interval's lower and upper end,
-    which need not be as far away from it; neither has a chart of its own. `optional`: not every
-    run of the recipe emits it, so its chart appears with the first value.
+    which need not be as far away from it; neither has a chart of its own, and those of a pattern are patterns. `optional`: not
+    every run of the recipe emits it, so its chart appears with the first value.
     """
 
     key: str
@@ -85,6 +85,8 @@ class Metric:
     share: bool = False
     """Drawn as per cent."""
     optional: bool = False
+    over: str = ""
+    """Of a histogram: the key of one on the same edges whose values it is a part of. Its share of every bin is drawn too."""
 
     def holds(self, key: str) -> bool:
         """Whether an emitted key is this metric."""

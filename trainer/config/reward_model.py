@@ -137,13 +137,16 @@ RECIPE = Recipe(
             "How sure it is",
             "Held-out pairs by the probability that its scores give to the answer it prefers.",
             "outcome",
+            chart="How sure, and how often right",
         ),
         Metric(
             "eval/confidence_right",
             "How sure it is where it is right",
-            "Of these pairs, those where people prefer the same answer. Bin by bin over the other histogram: calibrated "
-            "scores are right as often as the bin says.",
+            "Of these pairs, those where people prefer the same answer. As a share of each bin: calibrated scores are right "
+            "as often as they say, on the diagonal.",
             "outcome",
+            chart="How sure, and how often right",
+            over="eval/confidence",
         ),
     ),
     samples="pair",

@@ -30,9 +30,7 @@ def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[s
         "eval/loss": float(-logsigmoid(torch.tensor(margins, dtype=torch.float64)).mean()),
         "eval/margin": float(np.mean(margins)),
     }
-    values |= _with("eval/accuracy", overall)
-    if overall.low is not None and overall.high is not None:
-        values |= {"eval/accuracy_low": overall.low, "eval/accuracy_high": overall.high}
+    values |= _with("eval/accuracy", overall) | _ends("eval/accuracy{}", overall)
     largest = Counter(pair.domain for pair in pairs if pair.domain).most_common(_DOMAINS)
     named = {domain for domain, _ in largest}
     values |= _slices("domain", [pair.domain if pair.domain in named else None for pair in pairs], margins)
@@ -125,7 +123,15 @@ def _slices(name: str, slices: Sequence[Hashable | None], margins: Sequence[floa
     for place, estimate in preferences.accuracy_by(slices, margins).items():
         found |= _with(f"eval/{name}/{str(place)[:_NAME]}", estimate)
         found[f"eval/{name}_pairs/{str(place)[:_NAME]}"] = float(estimate.n)
+        found |= _ends(f"eval/{name}{{}}/{str(place)[:_NAME]}", estimate)
     return found
+
+
+def _ends(key: str, estimate: Estimate) -> dict[str, float]:
+    """The interval; `key` has a place for `_low` and `_high`."""
+    if estimate.low is None or estimate.high is None:
+        return {}
+    return {key.replace("{}", "_low", 1): estimate.low, key.replace("{}", "_high", 1): estimate.high}
 
 
 def _with(key: str, estimate: Estimate) -> dict[str, float]:

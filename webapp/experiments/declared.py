@@ -140,4 +140,5 @@ def _metric(metric: Metric) -> dict[str, Any]:
         "share": metric.share,
         "optional": metric.optional,
         "held_out": metric.held_out,
+        "over": metric.over,
     }

@@ -418,6 +418,7 @@ class MetricOut(Schema):
     share: bool
     optional: bool = Field(description="Not every run of the recipe sends it")
     held_out: bool = Field(description="Measured by evaluations only")
+    over: str = Field(description="Of a histogram: key of the one that it is a part of, bin by bin")
 
 
 class MetricGroupOut(Schema):

@@ -22,7 +22,7 @@ export function colour(name) {
   return colours.get(name);
 }
 
-function faint(name, alpha) {
+export function faint(name, alpha) {
   const id = `${name} ${alpha}`;
   if (!colours.has(id)) {
     probe.style.color = `color-mix(in oklch, var(${name}) ${alpha * 100}%, transparent)`;

@@ -2,6 +2,7 @@
 import { make, number } from "./format.js";
 import { colour } from "./chart.js";
 import { json } from "./http.js";
+import { Shares } from "./shares.js";
 import uPlot from "../vendor/uplot.js";
 
 const KEPT = 120; // steps in memory per key; every second older one gives way beyond that
@@ -34,10 +35,13 @@ export class Histograms {
       return { spec, body, colour: `--series-${1 + ((2 * i) % 8)}`, plot: null };
     });
     this.blank = make("p", "chart-blank small muted", "No histogram yet: it comes with the first update.");
+    this.shares = specs.filter((spec) => spec.over).map((spec) => new Shares(spec));
+    this.row.append(...this.shares.map((each) => each.element));
     this.element.append(head, this.blank, this.row);
     this.row.hidden = true;
-    new ResizeObserver(() => this.panes.forEach((pane) => pane.plot && pane.body.clientWidth && pane.plot.setSize({ width: pane.body.clientWidth, height: 150 }))).observe(this.row);
-    const repaint = () => setTimeout(() => this.panes.forEach((pane) => pane.plot?.redraw(false)));
+    const plotted = () => [...this.panes, ...this.shares].filter((pane) => pane.plot);
+    new ResizeObserver(() => plotted().forEach((pane) => pane.body.clientWidth && pane.plot.setSize({ width: pane.body.clientWidth, height: 150 }))).observe(this.row);
+    const repaint = () => setTimeout(() => plotted().forEach((pane) => pane.plot.redraw(false)));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
     new MutationObserver(repaint).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
   }
@@ -78,6 +82,7 @@ export class Histograms {
     this.label.textContent = `step ${step}`;
     const most = Math.max(...this.panes.flatMap((pane) => this.steps.get(pane.spec.key).get(step)?.counts ?? [0]));
     for (const pane of this.panes) this.pane(pane, this.steps.get(pane.spec.key).get(step), most);
+    for (const each of this.shares) each.draw(this.steps.get(each.spec.key).get(step), this.steps.get(each.spec.over)?.get(step));
   }
 
   pane(pane, histogram, most) {

@@ -23,10 +23,17 @@ function keysOf(declared, metric, keys) {
   return !metric.optional || keys.includes(metric.key) ? [metric.key] : [];
 }
 
+/** What is drawn around each key; around those of a pattern, what the patterns of its band or of its ends stand for. */
+function bandsOf(metric, keys) {
+  const names = metric.ends.length ? metric.ends : [metric.band].filter(Boolean);
+  const times = metric.ends.length ? undefined : metric.band_times;
+  const named = (name, key) => (prefix(metric) === null ? name : name.slice(0, -1) + key.slice(prefix(metric).length));
+  return Object.fromEntries(names.length ? keys.map((key) => [key, { keys: names.map((name) => named(name, key)), times }]) : []);
+}
+
 function chart(title, metric, keys) {
-  const { unit, share, held_out, help, band, band_times, ends } = metric;
-  const around = ends.length ? { keys: ends } : { keys: [band], times: band_times };
-  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: band || ends.length ? { [metric.key]: around } : {} };
+  const { unit, share, held_out, help } = metric;
+  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: bandsOf(metric, keys) };
 }
 
 function chartsOf(declared, group, keys, bands) {

@@ -40,15 +40,15 @@ function add(group, spec) {
     if (existing) byKey.get(key).add(existing);
   }
   if (existing) {
-    existing.keys = spec.keys; // a component that came later joins the chart that is there
+    Object.assign(existing, { keys: spec.keys, bands: spec.bands }); // a component that came later joins the chart that is there
     return;
   }
   const chart = new Chart(board, {
     ...spec,
     file: `run-${runId}-${spec.id}`,
-    lines: () => chart.keys.map((key, i) => line(spec, key, i)),
+    lines: () => chart.keys.map((key, i) => line(chart.bands[key], key, i)),
   });
-  chart.keys = spec.keys;
+  Object.assign(chart, { keys: spec.keys, bands: spec.bands });
   chart.element.id = `chart-${spec.id}`;
   charts.set(spec.id, chart);
   for (const key of [...spec.keys, ...extra]) byKey.get(key).add(chart);
@@ -56,8 +56,7 @@ function add(group, spec) {
   board.add(chart);
 }
 
-function line(spec, key, i) {
-  const band = spec.bands[key];
+function line(band, key, i) {
   return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, around: band ? band.keys.map((each) => store.get(each)) : [], times: band?.times };
 }
 
