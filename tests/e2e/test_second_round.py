@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from ipaddress import ip_network
 
 import pytest
@@ -15,9 +16,9 @@ from tests.trainer.chat_beside import chat_server
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference
 from webapp.annotation.services import publish
-from webapp.experiments import services, tokens
+from webapp.experiments import asking, services, tokens
 from webapp.experiments.checks import DatasetChoice
-from webapp.experiments.models import Rollout, Run
+from webapp.experiments.models import Rollout, Run, RunQuestion
 from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
 from webapp.judging.services import create_judge
@@ -38,16 +39,26 @@ def trained(run: Run, url: str) -> Run:
     Run.objects.filter(id=run.id).update(state="starting", ray_job_id=f"run-{run.id}-1", next_try_at=None)
     variables = {"URL": url, "RUN_ID": str(run.id), "RUN_TOKEN": tokens.run_token(run)}
     environment = {f"TOUCHSTONE_{name}": value for name, value in variables.items()}
-    subprocess.run(
-        [sys.executable, "-m", "trainer", "job"],
-        cwd=ROOT,
-        env={**os.environ, "OMP_NUM_THREADS": "1", **environment},
-        check=True,
-        timeout=300,
-    )
+    command = [sys.executable, "-m", "trainer", "job"]
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+    deadline = time.monotonic() + 300
+    with subprocess.Popen(command, cwd=ROOT, env=variables) as process:
+        try:
+            while process.poll() is None and time.monotonic() < deadline:
+                answer_questions(run)
+                time.sleep(0.1)
+        finally:
+            process.kill()
     run.refresh_from_db()
     assert run.state == "finished", run.state_reason
     return run
+
+
+def answer_questions(run: Run) -> None:
+    """What a worker does when questions have come."""
+    waiting = RunQuestion.objects.filter(judge__run=run, state=RunQuestion.State.QUEUED)
+    for judge_id in set(waiting.values_list("judge_id", flat=True)):
+        asking.answer(judge_id)
 
 
 @pytest.fixture
