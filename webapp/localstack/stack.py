@@ -21,7 +21,9 @@ from .redis import Redis
 from .supervisor import Service
 
 BASE = Path(settings.BASE_DIR)
-CELERY_THREADS = 4  # tasks wait for the database and for Ray; none computes
+CELERY_THREADS = (
+    8  # tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds one while it asks
+)
 WEB_PROCESSES = min(os.cpu_count() or 1, 4)  # one process of Python serves from one core
 
 
