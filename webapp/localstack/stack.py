@@ -21,9 +21,8 @@ from .redis import Redis
 from .supervisor import Service
 
 BASE = Path(settings.BASE_DIR)
-CELERY_THREADS = (
-    8  # tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds one while it asks
-)
+# Tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds a thread while it asks
+CELERY_THREADS = 8
 WEB_PROCESSES = min(os.cpu_count() or 1, 4)  # one process of Python serves from one core
 
 
