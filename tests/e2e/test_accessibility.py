@@ -110,7 +110,8 @@ def addresses(server, cast) -> list[str]:
 
 def looked_through(cast, version) -> dict[str, int]:
     """What came of a look for criteria in a version, and an import with a line that was refused."""
-    look = version.curations.create(kind="criteria", state="finished", result={"judged": 2, "idle": 1})
+    counts = {"judged": 2, "idle": 1, "without_verdicts": 1, "rubrics_all_idle": 0}
+    look = version.curations.create(kind="criteria", state="finished", result=counts)
     idle = [{"id": "c0", "text": "Uses $x^2$", "met": True, "of": 2}]
     look.findings.create(position=0, removes=True, detail={"criteria": idle})
     refused = ImportJob.objects.create(
@@ -157,7 +158,8 @@ def violations(page, address: str) -> list[str]:
 
 
 def visit(page, address: str) -> None:
-    page.goto(address)
+    answer = page.goto(address)
+    assert answer is not None and answer.ok, f"{address} is a page that says what went wrong"
     page.wait_for_load_state("networkidle")
     page.evaluate(AXE.read_text())  # and not a script element, which the pages' policy would refuse
 
