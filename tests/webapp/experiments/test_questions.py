@@ -1,5 +1,6 @@
 """Questions of a run to its judges: taken in over HTTP, asked by a worker, answered from the verdict store."""
 
+import asyncio
 import json
 import threading
 from collections.abc import Iterator
@@ -210,8 +211,8 @@ def test_malformed_questions_are_refused_at_their_fields(judged, grader):
 
 
 @pytest.fixture
-def worker(monkeypatch) -> Iterator[None]:
-    """Carries out what is queued in a thread of its own, as Celery's workers do."""
+def worker(monkeypatch) -> Iterator[list[threading.Thread]]:
+    """Carries out what is queued in a thread of its own, as Celery's workers do; the threads that were started."""
     threads: list[threading.Thread] = []
 
     def work(judge: int) -> None:
@@ -225,7 +226,7 @@ def worker(monkeypatch) -> Iterator[None]:
         threads[-1].start()
 
     monkeypatch.setattr(questions, "enqueue", enqueue)
-    yield
+    yield threads
     for thread in threads:
         thread.join(30)
 
@@ -269,6 +270,8 @@ async def test_the_route_answers_line_by_line(cast, worker, chat_server, setting
         assert sorted(len(reply.answers) for reply in replies) == [4, 6] and chat_server.requests == 6
         monkeypatch.setattr(ingest, "LONGEST_ANSWER_S", 0.2)
         monkeypatch.setattr(questions, "enqueue", lambda *task: None)
+        for thread in worker:  # it looks for more questions for a while, and would answer these
+            await asyncio.to_thread(thread.join, 30)
         third = json.dumps({"questions": [first[0].model_copy(update={"key": "a" * 64}).model_dump(mode="json")]})
         answer = await AsyncClient().post(url, third, content_type="application/json", headers=headers)
         waited = b"".join([chunk async for chunk in answer.streaming_content])
