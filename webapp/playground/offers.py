@@ -51,7 +51,7 @@ def prompts(workspace_id: int) -> list[dict[str, Any]]:
     return [
         {"id": row.pk, "name": row.name, "version": row.latest[0].number, "examples": row.latest[0].counts["examples"]}  # type: ignore[attr-defined]
         for row in rows
-        if row.latest  # type: ignore[attr-defined]
+        if row.latest and "examples" in row.latest[0].counts  # type: ignore[attr-defined]  # it is whole
     ]
 
 
