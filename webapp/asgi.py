@@ -4,7 +4,6 @@ import os
 from typing import Any
 
 import django
-from asgiref.sync import sync_to_async
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
@@ -21,13 +20,12 @@ from webapp.urls import websocket_urlpatterns  # noqa: E402
 
 application: Any = ProtocolTypeRouter(
     {
-        "http": ThreadedHandler(settings.HTTP_THREADS, sync_to_async(known)),
+        "http": ThreadedHandler(settings.HTTP_THREADS, known),
         # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
         "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
-if (
-    settings.ENV.trusted_proxies
-):  # else the address of whoever connects is the person's, and what headers say is hearsay
+# Without a proxy that is named, the address of whoever connects is the person's, and what headers say is hearsay
+if settings.ENV.trusted_proxies:
     trusted = [str(network) for network in settings.ENV.trusted_proxies]
     application = ProxyHeadersMiddleware(application, trusted_hosts=trusted)

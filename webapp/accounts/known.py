@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 
@@ -12,8 +13,15 @@ from .models import User
 from .sessions import SessionStore
 
 
-def known(scope: Mapping[str, Any]) -> bool:
-    """By the token or the session cookie in the headers. What this person may do is decided later, by the views."""
+async def known(scope: Mapping[str, Any]) -> bool:
+    """By the token or the session cookie in the headers. What this person may do is decided later, by the views.
+
+    The connection that this takes goes back at once: no request of Django's is there yet whose end would give it back.
+    """
+    return await database_sync_to_async(_known)(scope)
+
+
+def _known(scope: Mapping[str, Any]) -> bool:
     headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
     scheme, _, secret = headers.get(b"authorization", "").partition(" ")
     if scheme.lower() == "bearer":

@@ -5,6 +5,8 @@ import json
 from collections import namedtuple
 
 import pytest
+from asgiref.sync import async_to_sync
+from django.db import connection
 
 from tests.cast import ApiClient, browser
 from webapp.accounts.known import known
@@ -109,17 +111,27 @@ async def test_the_refusal_is_told_and_ends_the_connection():
     assert json.loads(sent[1]["body"])["error"]["code"] == "body_refused"
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)
 def test_known_is_who_has_a_live_token_or_session(cast):
+    look = async_to_sync(known)
     token = ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"]
     session = browser(cast.annotator).cookies["sessionid"].value
-    assert known(scope(authorization=token))
-    assert known(scope(cookie=f"a=b; sessionid={session}"))
+    assert look(scope(authorization=token))
+    assert look(scope(cookie=f"a=b; sessionid={session}"))
     for stranger in ({}, {"cookie": "sessionid=guessed"}, {"authorization": "Bearer ts_guessed"}, {"cookie": "[=;"}):
-        assert not known(scope(**stranger))
+        assert not look(scope(**stranger))
     cast.annotator.user.is_active = False
     cast.annotator.user.save()
-    assert not known(scope(authorization=token)) and not known(scope(cookie=f"sessionid={session}"))
+    assert not look(scope(authorization=token)) and not look(scope(cookie=f"sessionid={session}"))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_who_is_known_is_looked_up_without_keeping_a_connection(cast):
+    """The web server has sixteen; each large upload would have taken one for good."""
+    headers = scope(authorization=ApiClient(cast.annotator).client.defaults["HTTP_AUTHORIZATION"])
+    connection.ensure_connection()
+    assert async_to_sync(known)(headers)
+    assert connection.connection is None
 
 
 class Connection:
