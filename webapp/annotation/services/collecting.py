@@ -1,8 +1,4 @@
-"""Projects whose pairs come one at a time, from people who try models.
-
-Each pair makes the next version of the project's dataset, which the project then rests on: its tasks, its publications and
-what is trained on them find every pair in a version, as with any other project.
-"""
+"""Projects whose pairs come one at a time, from people who try models; see `growing`."""
 
 from django.db import transaction
 
@@ -13,10 +9,9 @@ from webapp.annotation.models import Project, Task
 from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
-from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.datasets.models import Example as Row
 
-from . import projects, tasks
+from . import growing, projects, tasks
 
 LINEAGE = "tried"
 """`lineage["from"]` of the versions that hold such pairs."""
@@ -65,13 +60,13 @@ def _begun(membership: Membership, record: Example, name: str) -> tuple[Project,
     """A new dataset and a new project, opened. Raises Invalid at `new_project`."""
     try:
         dataset = datasets.create_dataset(membership, name, "Answers that were compared while models were tried.")
-        version = _version(membership, dataset, record, None)
+        version = growing.version(membership, dataset, [record], None, LINEAGE)
         project = projects.create(membership, name=name, kind=Project.Kind.PAIRWISE, dataset=version)
     except Invalid as problem:
         why = problem.fields.get("name") or "; ".join(problem.fields.values())
         raise Invalid("The project cannot be set up.", {"new_project": why}) from problem
     projects.set_state(membership, project, Project.State.OPEN)
-    return project, _task(membership, project, version, record), True
+    return project, _task(membership, project, record), True
 
 
 def _added(membership: Membership, project: Project, record: Example) -> tuple[Project, Task, bool]:
@@ -81,21 +76,14 @@ def _added(membership: Membership, project: Project, record: Example) -> tuple[P
     held = project.version.counts["examples"]
     if held >= MOST_PAIRS:
         raise Conflict(f"{project} holds {held:,} pairs, which is the most. Send the pair to a new project.", "full")
-    version = _version(membership, project.version.dataset, record, project.version)
-    Project.objects.filter(pk=project.pk).update(version=version)
-    project.version = version
-    return project, _task(membership, project, version, record), True
+    growing.grow(membership, project, [record], LINEAGE)
+    return project, _task(membership, project, record), True
 
 
-def _version(membership: Membership, dataset: Dataset, record: Example, base: DatasetVersion | None) -> DatasetVersion:
-    made = datasets.new_version(membership, dataset, [record], base, {"from": LINEAGE})
-    return datasets.freeze(membership, made)
-
-
-def _task(membership: Membership, project: Project, version: DatasetVersion, record: Example) -> Task:
-    row = Row.objects.get(memberships__version=version, key=record.key)
+def _task(membership: Membership, project: Project, record: Example) -> Task:
+    row = Row.objects.get(memberships__version=project.version, key=record.key)
     subject = {"a": A, "b": B}
-    place = row.memberships.get(version=version).position
+    place = row.memberships.get(version=project.version).position
     rank = subjects.rank(project.strategy, project.pk, (place, 0), subject, row.content)
     task = tasks.add(project, row.pk, subject, rank)
     audit.record(membership, membership.user, "project.pair_added", project, task=task.pk, example=record.key)

@@ -1,6 +1,6 @@
 """The standing project in which people grade responses that a judge has graded, blind to its verdicts.
 
-Its responses come one batch at a time, and each batch makes the next version of its dataset, as with `collecting`.
+Its responses come one batch at a time, and each batch makes the next version of its dataset, see `growing`.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from webapp.annotation import subjects
 from webapp.annotation.models import Project, Task
 from webapp.core import locks
 from webapp.datasets import services as datasets
-from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
+from webapp.datasets.models import Dataset, VersionMember
 
-from . import projects, tasks
+from . import growing, projects, tasks
 
 LINEAGE = "judged"
 """`lineage["from"]` of the versions that hold such responses."""
@@ -40,9 +40,7 @@ def grade(membership: Membership, records: Sequence[Example]) -> dict[str, Task]
             project = _begun(membership, records)
         else:
             project = Project.objects.select_for_update(no_key=True).get(pk=project.pk)
-            version = _version(membership, project.version.dataset, records, project.version)
-            Project.objects.filter(pk=project.pk).update(version=version)
-            project.version = version
+            growing.grow(membership, project, records, LINEAGE)
         return _tasks(project, [record.key for record in records])
 
 
@@ -57,7 +55,7 @@ def standing(workspace_id: int) -> Project | None:
 
 def _begun(membership: Membership, records: Sequence[Example]) -> Project:
     name = _free_name(membership.workspace_id)
-    version = _version(membership, datasets.create_dataset(membership, name, ABOUT), records, None)
+    version = growing.version(membership, datasets.create_dataset(membership, name, ABOUT), records, None, LINEAGE)
     project = projects.create(membership, name=name, kind=Project.Kind.GRADING, dataset=version, guidelines=GUIDELINES)
     return projects.set_state(membership, project, Project.State.OPEN)
 
@@ -69,12 +67,6 @@ def _free_name(workspace_id: int) -> str:
     }
     names = [NAME, *(f"{NAME} {number}" for number in range(2, len(taken) + 3))]
     return next(name for name in names if name not in taken)
-
-
-def _version(
-    membership: Membership, dataset: Dataset, records: Sequence[Example], base: DatasetVersion | None
-) -> DatasetVersion:
-    return datasets.freeze(membership, datasets.new_version(membership, dataset, records, base, {"from": LINEAGE}))
 
 
 def _tasks(project: Project, keys: Sequence[str]) -> dict[str, Task]:

@@ -1,0 +1,26 @@
+"""Projects whose dataset grows while people work: each addition makes the next version, which the project then rests on.
+
+So its tasks, its publications and what is trained on them find every example in a version, as with any other project.
+"""
+
+from collections.abc import Sequence
+
+from trainer.contracts import Example
+from webapp.accounts.models import Membership
+from webapp.annotation.models import Project
+from webapp.datasets import services as datasets
+from webapp.datasets.models import Dataset, DatasetVersion
+
+
+def version(
+    membership: Membership, dataset: Dataset, records: Sequence[Example], base: DatasetVersion | None, lineage: str
+) -> DatasetVersion:
+    """The frozen version of `base` and `records`; `lineage` says in `lineage["from"]` what adds to the dataset."""
+    return datasets.freeze(membership, datasets.new_version(membership, dataset, records, base, {"from": lineage}))
+
+
+def grow(membership: Membership, project: Project, records: Sequence[Example], lineage: str) -> None:
+    """Lets the project, whose row the caller has locked, rest on the version with `records`."""
+    made = version(membership, project.version.dataset, records, project.version, lineage)
+    Project.objects.filter(pk=project.pk).update(version=made)
+    project.version = made
