@@ -1,9 +1,11 @@
 """How HTTP requests get from the event loop to synchronous code and back."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from secrets import token_hex
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
@@ -16,7 +18,9 @@ from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from . import bodies
+from .problems import told
 
+logger = logging.getLogger(__name__)
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
@@ -92,12 +96,17 @@ class ThreadedHandler(ASGIHandler):
 
 
 def _refusal(scope: Mapping[str, Any], refused: bodies.Refused) -> HttpResponse:
-    """The connection ends with it: the rest of the body is not waited for."""
+    """The connection ends with it: the rest of the body is not waited for. No middleware has seen the request, so it gets its
+    id here."""
+    asked = HttpRequest()
+    asked.id = token_hex(6)  # type: ignore[attr-defined]
+    logger.warning("request %s to %s: %s", asked.id, scope["path"], refused)  # type: ignore[attr-defined]
     response: HttpResponse
     if scope["path"].startswith("/api/"):
-        response = JsonResponse({"error": {"code": "body_refused", "message": str(refused)}}, status=refused.status)
+        response = JsonResponse(told(asked, "body_refused", str(refused)), status=refused.status)
     else:
         response = HttpResponse(str(refused), status=refused.status, content_type="text/plain; charset=utf-8")
+    response["X-Request-Id"] = asked.id  # type: ignore[attr-defined]
     response["Connection"] = "close"
     response["Content-Length"] = str(len(response.content))
     return response

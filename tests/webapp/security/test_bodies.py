@@ -108,7 +108,9 @@ async def test_the_refusal_is_told_and_ends_the_connection():
     await ThreadedHandler(1, nobody).handle(scope(GB), Sender(), send)
     assert sent[0]["status"] == 413
     assert (b"Connection", b"close") in sent[0]["headers"]
-    assert json.loads(sent[1]["body"])["error"]["code"] == "body_refused"
+    error = json.loads(sent[1]["body"])["error"]
+    assert (error["code"], error["fields"]) == ("body_refused", [])
+    assert error["id"] and (b"X-Request-Id", error["id"].encode()) in sent[0]["headers"]
 
 
 @pytest.mark.django_db(transaction=True)
