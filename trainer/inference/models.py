@@ -58,6 +58,17 @@ def load_tokenizer(directory: Path) -> Any:
     return tokenizer
 
 
+def check_tokenizer(tokenizer: Any, model: Any, directory: Path) -> None:
+    """Raises ModelInvalid where the tokenizer gives numbers for which the model has no embedding."""
+    known = int(model.get_input_embeddings().weight.shape[0])
+    last = max(tokenizer.get_vocab().values(), default=-1)
+    if last >= known:
+        raise ModelInvalid(
+            f"{directory}: the tokenizer is another model's: it gives tokens up to {last:,} and the model knows "
+            f"{known:,}. Copy the tokenizer that the model was trained with into the directory."
+        )
+
+
 def load_model(directory: Path, dtype: str = "float32") -> Any:
     """The model with its weights, safetensors only. Raises ModelInvalid."""
     import torch

@@ -1,6 +1,7 @@
 """A trained reward model at work: one number for a conversation that ends with a response."""
 
 import asyncio
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,12 @@ from torch import Tensor, nn
 from trainer.contracts import Message
 
 from .attention import use_grouped_attention
-from .models import ModelInvalid, best_device, load_scalar, load_tokenizer
+from .models import ModelInvalid, best_device, check_tokenizer, load_scalar, load_tokenizer
 from .prefix import PrefixTree
 from .turns import TurnsUnfit, encode_conversation
 
+SCALE = "reward.json"
+"""In the folder of a reward model: `offset`, to be taken off its scores, their standard deviation `scale`, and `texts`."""
 AT_ONCE = 4096
 """Tokens of one pass: attention over a tree is quadratic in them."""
 
@@ -45,7 +48,8 @@ def up_to_padding(tokens: Sequence[int], padding: int | None) -> tuple[int, ...]
 class RewardModel:
     """The model of a folder that stock `AutoModelForSequenceClassification` loads with one label, with its own tokenizer.
 
-    Raises ModelInvalid where the folder holds no such model, or one whose head was never trained.
+    Where training has written the offset of its scores (`reward.json`), it is taken off, so that scores of different runs
+    compare. Raises ModelInvalid where the folder holds no such model, one whose head was never trained, or another's tokenizer.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -54,7 +58,9 @@ class RewardModel:
         model = load_scalar(folder)
         if not _has_head(folder):
             raise ModelInvalid(f"{folder}: a language model without a head that scores; name a reward model")
+        check_tokenizer(self._tokenizer, model, folder)
         use_grouped_attention(model)
+        self._offset = _offset(folder)
         self._padding = model.config.pad_token_id
         self._turn = asyncio.Lock()
         self._longest = int(model.config.max_position_embeddings)
@@ -62,28 +68,54 @@ class RewardModel:
 
     async def score(self, conversations: Sequence[Sequence[tuple[str, str]]], max_tokens: int) -> list[float | str]:
         """In a thread, so that judges can be asked meanwhile; one pass after the other, what the texts share computed once."""
-        texts = [self._encoded(conversation, min(max_tokens, self._longest)) for conversation in conversations]
-        known = [text for text in texts if not isinstance(text, str)]
+        texts = [self._encoded(_messages(conversation), max_tokens) for conversation in conversations]
         scores: list[float] = []
         async with self._turn:
-            for together in _packs(known):
+            for together in _packs(_known(texts)):
                 scores += await asyncio.to_thread(self._scored, together)
-        given = iter(scores)
-        return [text if isinstance(text, str) else next(given) for text in texts]
+        return _in_place(texts, scores)
+
+    def scores(self, prompt: Sequence[Message], answers: Sequence[str]) -> list[float | str]:
+        """The score of each answer to the prompt, or why it has none."""
+        texts = [
+            self._encoded([*prompt, Message(role="assistant", content=answer)], self._longest) for answer in answers
+        ]
+        return _in_place(texts, [score for together in _packs(_known(texts)) for score in self._scored(together)])
 
     @torch.inference_mode()
     def _scored(self, texts: Sequence[tuple[int, ...]]) -> list[float]:
-        found: list[float] = self._pass(texts).cpu().tolist()
-        return found
+        return [score - self._offset for score in self._pass(texts).cpu().tolist()]
 
-    def _encoded(self, conversation: Sequence[tuple[str, str]], most: int) -> tuple[int, ...] | str:
+    def _encoded(self, messages: Sequence[Message], most: int) -> tuple[int, ...] | str:
         """The tokens, or why there is no score."""
-        messages = [Message.model_validate({"role": role, "content": content}) for role, content in conversation]
+        most = min(most, self._longest)
         try:
             tokens = up_to_padding(encode_conversation(self._tokenizer, messages), self._padding)
         except TurnsUnfit as error:
             return str(error)
-        return tokens if len(tokens) <= most else f"{len(tokens)} tokens; the reward model reads {most}"
+        return tokens if len(tokens) <= most else f"{len(tokens):,} tokens; the reward model reads {most:,}"
+
+
+def _messages(conversation: Sequence[tuple[str, str]]) -> list[Message]:
+    return [Message.model_validate({"role": role, "content": content}) for role, content in conversation]
+
+
+def _known(texts: Sequence[tuple[int, ...] | str]) -> list[tuple[int, ...]]:
+    return [text for text in texts if not isinstance(text, str)]
+
+
+def _in_place(texts: Sequence[tuple[int, ...] | str], scores: Sequence[float]) -> list[float | str]:
+    given = iter(scores)
+    return [text if isinstance(text, str) else next(given) for text in texts]
+
+
+def _offset(folder: Path) -> float:
+    """Raises ModelInvalid where the file of the scale cannot be read."""
+    file = folder / SCALE
+    try:
+        return float(json.loads(file.read_text())["offset"]) if file.is_file() else 0.0
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ModelInvalid(f"{file}: the offset of the scores cannot be read ({error})") from error
 
 
 def _has_head(folder: Path) -> bool:

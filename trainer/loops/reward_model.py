@@ -10,6 +10,7 @@ import torch
 
 from trainer.config.reward_model import RewardModelConfig
 from trainer.contracts import Message
+from trainer.inference.reward_models import SCALE
 from trainer.inference.turns import encode_conversation
 from trainer.objectives import REGISTRY, ScoreBatch
 from trainer.seeding import derive_seed
@@ -28,8 +29,6 @@ _SHOWN = 40
 """Held-out pairs that an evaluation shows."""
 _CENTRED_ON = 500
 """Training pairs, the first in the dataset's order, whose mean score is the zero of the exported model."""
-SCALE = "reward.json"
-"""In the folder of a reward model: `offset`, to be taken off its scores, their standard deviation `scale`, and `texts`."""
 
 
 class RewardModelStage:

@@ -1,12 +1,14 @@
 """A reward model scores as stock transformers does, whatever stands beside it in a pass."""
 
 import asyncio
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
 
+from trainer.contracts import Message
 from trainer.inference import reward_models
 from trainer.inference.models import ModelInvalid, load_scalar, load_tokenizer
 from trainer.inference.reward_models import RewardModel
@@ -61,3 +63,27 @@ def test_a_response_beyond_what_it_reads_has_no_score(folder: Path) -> None:
 def test_a_language_model_is_no_reward_model(tiny_dir: Path) -> None:
     with pytest.raises(ModelInvalid, match="without a head that scores"):
         RewardModel(tiny_dir)
+
+
+def test_the_offset_that_training_wrote_is_taken_off_wherever_a_model_scores(folder: Path, tmp_path: Path) -> None:
+    centred = tmp_path / "centred"
+    shutil.copytree(folder, centred)
+    (centred / "reward.json").write_text('{"offset": 0.25}')
+    asked = [Message(role="user", content="Name a colour.")]
+    model = RewardModel(centred)
+    expected = [stock(folder, talk) - 0.25 for talk in TALKS[:2]]
+    assert model.scores(asked, [TALKS[0][1][1], TALKS[1][1][1]]) == pytest.approx(expected, abs=1e-5)
+    assert asyncio.run(model.score(TALKS[:2], 2048)) == pytest.approx(expected, abs=1e-5)
+    (centred / "reward.json").write_text("[]")
+    with pytest.raises(ModelInvalid, match="offset of the scores cannot be read"):
+        RewardModel(centred)
+
+
+def test_a_tokenizer_of_another_model_is_refused(folder: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(folder, other)
+    tokenizer = load_tokenizer(folder)
+    tokenizer.add_tokens([f"<|new{i}|>" for i in range(9)])
+    tokenizer.save_pretrained(other)
+    with pytest.raises(ModelInvalid, match="the tokenizer is another model's: it gives tokens up to"):
+        RewardModel(other)
