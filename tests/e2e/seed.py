@@ -165,7 +165,7 @@ def content(step, phase, group, index, prompt, t, rng):
         "scaffold_shown": 3 - index if scaffold else 0,
         "response": "".join(tokens),
         "finish_reason": "stop" if len(tokens) < 40 else "length",
-        "spans": [{"version": 11, "start": 0, "end": 9}, {"version": 12, "start": 9, "end": len(tokens)}],
+        "stretches": [{"version": 11, "start": 0, "end": 9}, {"version": 12, "start": 9, "end": len(tokens)}],
         "reward": None if excluded else round(score / positive, 4),
         "components": {"rubric": round(score / positive, 4), "overlong": 0.0},
         "advantage": None,

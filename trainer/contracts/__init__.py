@@ -20,7 +20,7 @@ from .events import (
     RunEvent,
     RunState,
     StateData,
-    TokenSpan,
+    TokenStretch,
 )
 from .example import Example, Message, Preference, Reason, Response
 from .model_folder import ModelFacts, ModelFile, ModelSource, OutputRole
@@ -68,7 +68,7 @@ __all__ = [
     "Reason",
     "Response",
     "RolloutRecord",
-    "TokenSpan",
+    "TokenStretch",
     "RolloutsData",
     "Rubric",
     "RunAssignment",

@@ -6,7 +6,7 @@ deliveries, and acknowledges the highest number below which nothing is missing.
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, Field, JsonValue, StringConstraints, model_validator
+from pydantic import AliasChoices, AwareDatetime, Field, JsonValue, StringConstraints, model_validator
 
 from .base import Record
 from .model_folder import FileName, ModelFacts, ModelSource
@@ -71,7 +71,7 @@ class PartResult(Record):
     latency_s: float = 0.0
 
 
-class TokenSpan(Record):
+class TokenStretch(Record):
     """Tokens `start <= t < end` of a response were sampled by weights `version`: how many updates they had seen."""
 
     version: Count
@@ -106,7 +106,8 @@ class RolloutRecord(Record):
     logprobs: tuple[float, ...] = ()
     ratios: tuple[float, ...] = ()
     mask: tuple[float, ...] = ()
-    spans: tuple[TokenSpan, ...] = ()
+    stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
+    """Which weights sampled which tokens; `spans` where it was written before trajectories had spans of their own."""
 
 
 class RolloutsData(Record):

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from trainer.contracts import Histogram, PartResult, RolloutRecord, TokenSpan
+from trainer.contracts import Histogram, PartResult, RolloutRecord, TokenStretch
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards
 
 from .update import UpdateReport
@@ -149,7 +149,7 @@ def rollout_records(
                 logprobs=_rounded(trajectory.logprobs) if phase == "train" else (),
                 ratios=_rounded(report.ratio[b].tolist()) if report and traced else (),
                 mask=_rounded(report.weight[b].tolist()) if report and traced else (),
-                spans=tuple(TokenSpan(version=v, start=start, end=end) for v, start, end in trajectory.spans),
+                stretches=tuple(TokenStretch(version=v, start=start, end=end) for v, start, end in trajectory.spans),
             )
         )
     return records

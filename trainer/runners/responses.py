@@ -8,7 +8,7 @@ from trainer.config.policy import Rollout
 from trainer.inference.sampling import FinishReason, SampleRequest, SampleResult
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 from trainer.rollouts.stored import read, written
-from trainer.scheduling import SampleId, Span, Start
+from trainer.scheduling import SampleId, Start, Stretch
 from trainer.seeding import derive_seed
 
 from .work import Key
@@ -20,15 +20,17 @@ class Part:
 
     tokens: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
-    spans: tuple[Span, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
     def grown(self, result: SampleResult) -> "Part":
         """With the tokens of one more segment."""
-        spans, start, end = self.spans, len(self.tokens), len(self.tokens) + len(result.tokens)
-        if spans and spans[-1].version == result.version:
-            start, spans = spans[-1].start, spans[:-1]
+        stretches, start, end = self.stretches, len(self.tokens), len(self.tokens) + len(result.tokens)
+        if stretches and stretches[-1].version == result.version:
+            start, stretches = stretches[-1].start, stretches[:-1]
         return Part(
-            self.tokens + result.tokens, self.logprobs + result.logprobs, (*spans, Span(result.version, start, end))
+            self.tokens + result.tokens,
+            self.logprobs + result.logprobs,
+            (*stretches, Stretch(result.version, start, end)),
         )
 
 
@@ -37,7 +39,7 @@ class Whole:
     """A response with its last token, not yet scored."""
 
     result: SampleResult
-    spans: tuple[Span, ...]
+    stretches: tuple[Stretch, ...]
 
 
 class Responses:
@@ -66,7 +68,7 @@ class Responses:
     def begin(self, start: Start) -> None:
         """Go on from where the response was put off, or from nothing."""
         self._running[Key(start.sample, start.attempt)] = (
-            self._put_off.get(start.sample, Part()) if start.spans else Part()
+            self._put_off.get(start.sample, Part()) if start.stretches else Part()
         )
 
     def request(self, key: Key) -> SampleRequest:
@@ -92,26 +94,26 @@ class Responses:
             return None
         reason: FinishReason = "stop" if result.finish_reason == "stop" else "length"
         text = self._decode(part.tokens) if had.tokens else result.text
-        whole = SampleResult(part.tokens, part.logprobs, text, reason, part.spans[0].version)
-        self._whole[key] = Whole(whole, part.spans)
+        whole = SampleResult(part.tokens, part.logprobs, text, reason, part.stretches[0].version)
+        self._whole[key] = Whole(whole, part.stretches)
         return self._whole[key]
 
     def result(self, key: Key) -> SampleResult:
         """Of a whole response that waits for its reward."""
         return self._whole[key].result
 
-    def put_off(self, key: Key) -> tuple[Span, ...]:
-        """Keep the tokens for later; their spans."""
+    def put_off(self, key: Key) -> tuple[Stretch, ...]:
+        """Keep the tokens for later; their stretches."""
         part = self._put_off[key.sample] = self._running.pop(key)
-        return part.spans
+        return part.stretches
 
     def lose(self, key: Key) -> None:
         """This attempt is over, without a result."""
         self._running.pop(key, None)
         self._whole.pop(key, None)
 
-    def scored(self, key: Key, reward: Reward) -> tuple[Span, ...]:
-        """The response can be trained on; its spans."""
+    def scored(self, key: Key, reward: Reward) -> tuple[Stretch, ...]:
+        """The response can be trained on; its stretches."""
         whole = self._whole.pop(key)
         result = whole.result
         self._put_off.pop(key.sample, None)
@@ -123,9 +125,9 @@ class Responses:
             finish_reason=result.finish_reason,
             version=result.version,
             reward=reward,
-            versions=tuple((span.version, span.start, span.end) for span in whole.spans),
+            versions=tuple((stretch.version, stretch.start, stretch.end) for stretch in whole.stretches),
         )
-        return whole.spans
+        return whole.stretches
 
     def taken(self, number: int, places: Sequence[int], group: int) -> list[Trajectory]:
         """Responses of a group as the `group`-th of a batch. The group is forgotten: it is trained on now."""
@@ -143,8 +145,8 @@ class Responses:
         return dict(self._done), dict(self._put_off)
 
     def load(self, state: dict[str, Any]) -> None:
-        for *sample, tokens, logprobs, spans in state["put_off"]:
-            found = tuple(Span(*span) for span in spans)
+        for *sample, tokens, logprobs, stretches in state["put_off"]:
+            found = tuple(Stretch(*stretch) for stretch in stretches)
             self._put_off[SampleId(*sample)] = Part(tuple(tokens), tuple(logprobs), found)
         for row in state["done"]:
             sample = SampleId(*row["sample"])
@@ -156,7 +158,7 @@ def saved(done: dict[SampleId, Trajectory], put_off: dict[SampleId, Part]) -> di
     return {
         "done": [{"sample": list(sample)} | written(trajectory) for sample, trajectory in done.items()],
         "put_off": [
-            [*sample, list(part.tokens), list(part.logprobs), [list(span) for span in part.spans]]
+            [*sample, list(part.tokens), list(part.logprobs), [list(stretch) for stretch in part.stretches]]
             for sample, part in put_off.items()
         ],
     }

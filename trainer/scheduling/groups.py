@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from .records import Span
+from .records import Stretch
 
 SampleState = Literal["waiting", "running", "scoring", "done", "excluded"]
 UNFINISHED = ("waiting", "running", "scoring")
@@ -13,7 +13,7 @@ UNFINISHED = ("waiting", "running", "scoring")
 @dataclass(slots=True)
 class Sample:
     state: SampleState = "waiting"
-    spans: tuple[Span, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
     version: int | None = None
     """The weights it was first started with; None before."""
     attempt: int = 0
@@ -23,17 +23,17 @@ class Sample:
     @property
     def oldest(self) -> int | None:
         """The oldest weights in it, or that will be in it; None while that is open."""
-        return self.spans[0].version if self.spans else self.version
+        return self.stretches[0].version if self.stretches else self.version
 
     def state_dict(self) -> list[Any]:
         """What is being sampled or scored is lost with the process, so it will wait again."""
         state = "waiting" if self.state in UNFINISHED else self.state
-        return [state, [list(span) for span in self.spans], self.version, self.attempt, self.losses]
+        return [state, [list(stretch) for stretch in self.stretches], self.version, self.attempt, self.losses]
 
     @classmethod
     def of(cls, state: Sequence[Any]) -> "Sample":
-        kind, spans, version, attempt, losses = state
-        return cls(kind, tuple(Span(*span) for span in spans), version, attempt, losses)
+        kind, stretches, version, attempt, losses = state
+        return cls(kind, tuple(Stretch(*stretch) for stretch in stretches), version, attempt, losses)
 
 
 @dataclass(slots=True)

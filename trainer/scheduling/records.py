@@ -11,7 +11,7 @@ class SampleId(NamedTuple):
     place: int
 
 
-class Span(NamedTuple):
+class Stretch(NamedTuple):
     """Tokens `start <= t < end` of a response were sampled by weights `version`."""
 
     version: int
@@ -55,17 +55,17 @@ class Finished:
 
     sample: SampleId
     attempt: int
-    spans: tuple[Span, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
     problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """A response was stopped before its end; `spans` are the tokens it goes on from."""
+    """A response was stopped before its end; `stretches` are the tokens it goes on from."""
 
     sample: SampleId
     attempt: int
-    spans: tuple[Span, ...]
+    stretches: tuple[Stretch, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ Event = WorkerJoined | WorkerLost | Heartbeat | Sampled | Finished | Paused | Le
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Sample this response there with weights `version`, going on after the tokens of `spans` if there are any.
+    """Sample this response there with weights `version`, going on after the tokens of `stretches` if there are any.
 
     `attempt` comes back with the result: one that belongs to an earlier attempt is ignored.
     """
@@ -103,7 +103,7 @@ class Start:
     sample: SampleId
     attempt: int
     version: int
-    spans: tuple[Span, ...] = ()
+    stretches: tuple[Stretch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

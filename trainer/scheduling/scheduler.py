@@ -168,14 +168,14 @@ class Scheduler:
         if event.problem:
             self._exclude(event.sample, sample, event.problem)
             return
-        sample.state, sample.spans = "done", event.spans
+        sample.state, sample.stretches = "done", event.stretches
         self._close_one(self._groups[event.sample.group])
 
     def _paused(self, event: Paused, now: float) -> None:
         sample = self._current(event, now)
         if sample is not None:
             self._release(event.sample, sample)
-            sample.spans = event.spans
+            sample.stretches = event.stretches
             self._wait_again(event.sample, sample)
 
     def _ready(self, event: LearnerReady, now: float) -> None:
@@ -267,7 +267,7 @@ class Scheduler:
         sample.state, sample.worker = "running", name
         sample.attempt += 1
         self._workers[name].running.add(sample_id)
-        self._out.append(Start(name, sample_id, sample.attempt, sample.version, sample.spans))
+        self._out.append(Start(name, sample_id, sample.attempt, sample.version, sample.stretches))
 
     def _expire(self) -> None:
         """Exclude what has become too old to be trained on."""
@@ -286,7 +286,7 @@ class Scheduler:
                 if sample.state != "excluded":
                     self._stop(SampleId(group.number, index), sample)
                     group.open += sample.state == "done"
-                    sample.spans, sample.version = (), self._version_at_admission
+                    sample.stretches, sample.version = (), self._version_at_admission
                     self._wait_again(SampleId(group.number, index), sample)
         self._complete.clear()
 

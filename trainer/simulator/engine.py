@@ -5,7 +5,7 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass
 
-from trainer.scheduling import Span, Start
+from trainer.scheduling import Start, Stretch
 
 from .config import Engine as EngineConfig
 
@@ -37,7 +37,7 @@ class Engine:
 
     def start(self, start: Start, tokens: int, now: float) -> None:
         self.advance(now)
-        done = start.spans[-1].end if start.spans else 0
+        done = start.stretches[-1].end if start.stretches else 0
         reading = self._config.start_s / self._step_s(len(self._responses) + 1)
         response = _Response(start, done, tokens, self._clock + reading, self._clock + reading + tokens - done)
         self._responses[start.sample] = response
@@ -93,18 +93,18 @@ class Engine:
             return []
         return self.rested()
 
-    def spans(self, start: Start, upto: int, pinned: bool) -> tuple[Span, ...]:
+    def stretches(self, start: Start, upto: int, pinned: bool) -> tuple[Stretch, ...]:
         """The weights that sampled tokens up to `upto`, which have just been reached."""
-        first = start.spans[-1].end if start.spans else 0
+        first = start.stretches[-1].end if start.stretches else 0
         if pinned or upto <= first:
-            added = [Span(start.version, first, upto)] if upto > first else []
-            return (*start.spans, *added)
+            added = [Stretch(start.version, first, upto)] if upto > first else []
+            return (*start.stretches, *added)
         begun = self._clock - (upto - first)
         place = max(0, bisect_right(self._pushes, (begun, math.inf)) - 1)
         cuts = [(max(first, first + math.floor(at - begun)), version) for at, version in self._pushes[place:]]
         ends = [min(upto, cut) for cut, _ in cuts[1:]] + [upto]
-        spans = [Span(version, cut, end) for (cut, version), end in zip(cuts, ends, strict=True) if end > cut]
-        return (*start.spans, *spans)
+        stretches = [Stretch(version, cut, end) for (cut, version), end in zip(cuts, ends, strict=True) if end > cut]
+        return (*start.stretches, *stretches)
 
     def advance(self, now: float) -> None:
         elapsed = now - self._now

@@ -16,9 +16,9 @@ from trainer.scheduling import (
     SampleId,
     Scheduler,
     Source,
-    Span,
     Start,
     Stop,
+    Stretch,
     Train,
     Updated,
     WorkerJoined,
@@ -66,7 +66,7 @@ class Run:
         self._scheduler = Scheduler(self._rules, Source(self._draws.domain))
         self._engines: dict[str, Engine] = {}
         self._born: dict[str, float] = {}
-        self._spans: dict[SampleId, tuple[int, tuple[Span, ...]]] = {}
+        self._stretches: dict[SampleId, tuple[int, tuple[Stretch, ...]]] = {}
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._now = 0.0
@@ -139,9 +139,9 @@ class Run:
     def _deliver(self, engine: Engine, ended: list[Start]) -> None:
         for start in ended:
             tokens = self._draws.tokens(start.sample)
-            spans = engine.spans(start, tokens, self._rules.pinned)
-            self.record.versions.append(len({span.version for span in spans}))
-            finished = Finished(start.sample, start.attempt, spans)
+            stretches = engine.stretches(start, tokens, self._rules.pinned)
+            self.record.versions.append(len({stretch.version for stretch in stretches}))
+            finished = Finished(start.sample, start.attempt, stretches)
             self._at(self._now + self._draws.latency_s(start.sample), partial(self._tell, finished))
             self._tell(Sampled(start.sample, start.attempt))
 
@@ -150,7 +150,7 @@ class Run:
         start = engine.start_of(stop.sample)
         got = engine.stop(stop.sample, self._now)
         if start is not None and got is not None and stop.keep:
-            paused = Paused(stop.sample, stop.attempt, engine.spans(start, got, self._rules.pinned))
+            paused = Paused(stop.sample, stop.attempt, engine.stretches(start, got, self._rules.pinned))
             self._at(self._now, lambda: self._tell(paused))
         if not engine.busy:
             self._at(self._now, lambda: self._deliver(engine, engine.rested()))

@@ -157,4 +157,4 @@ def test_replayed_responses_are_those_of_the_same_weights_and_counted_apart(
     mine = {step: {row.example_key for at, row in rows if at == step and row.phase == "train"} for step in range(1, 6)}
     replayed = {row.example_key for at, row in rows if at == 5 and row.phase == "train" and row.group >= 2}
     assert replayed and replayed <= mine[4]
-    assert {row.spans[0].version for at, row in rows if at == 5 and row.phase == "train"} == {3}
+    assert {row.stretches[0].version for at, row in rows if at == 5 and row.phase == "train"} == {3}

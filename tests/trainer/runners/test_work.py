@@ -19,7 +19,7 @@ from trainer.rewards import Item
 from trainer.rollouts import PromptPlan, Reward, RewardSetup
 from trainer.runners.responses import Responses, saved
 from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, ScoreJob
-from trainer.scheduling import SampleId, Span, Start
+from trainer.scheduling import SampleId, Start, Stretch
 
 SAMPLE = SampleId(7, 1)
 
@@ -82,7 +82,7 @@ def test_a_response_is_put_together_from_its_segments(responses: Callable[[], Re
     assert request.seed not in seeds
     whole = found.add(key, segment(14, version=1))
     assert whole is not None and whole.result.text == "10 11 12 13 14" and whole.result.finish_reason == "length"
-    assert whole.spans == (Span(0, 0, 4), Span(1, 4, 5)) and whole.result.version == 0
+    assert whole.stretches == (Stretch(0, 0, 4), Stretch(1, 4, 5)) and whole.result.version == 0
 
 
 def test_what_is_put_off_goes_on_and_a_lost_attempt_takes_only_its_own_tokens(
@@ -91,9 +91,9 @@ def test_what_is_put_off_goes_on_and_a_lost_attempt_takes_only_its_own_tokens(
     found = responses()
     found.begin(Start("w", SAMPLE, 1, version=0))
     found.add(Key(SAMPLE, 1), segment(10, 11, version=0))
-    spans = found.put_off(Key(SAMPLE, 1))
+    stretches = found.put_off(Key(SAMPLE, 1))
     for attempt in (2, 3):
-        found.begin(Start("w", SAMPLE, attempt, version=1, spans=spans))
+        found.begin(Start("w", SAMPLE, attempt, version=1, stretches=stretches))
         assert found.request(Key(SAMPLE, attempt)).prompt_tokens == (5, 6, 10, 11)
         found.add(Key(SAMPLE, attempt), segment(12, 13, version=1))
         if attempt == 2:
@@ -106,12 +106,12 @@ def test_saved_responses_come_back(responses: Callable[[], Responses]) -> None:
         first.begin(Start("w", *key, version=0))
         first.add(key, segment(10, 11, version=0, reason="stop" if key == done else "length"))
     first.scored(done, Reward(0.1 + 0.2, {"rubric": 0.3}, (), 0.3, 0.3))
-    spans = first.put_off(waiting)
+    stretches = first.put_off(waiting)
     state = json.loads(json.dumps(saved(*first.snapshot())))
     again = responses()
     again.load(state)
     assert again.snapshot() == first.snapshot()
-    again.begin(Start("w", SAMPLE, 2, version=0, spans=spans))
+    again.begin(Start("w", SAMPLE, 2, version=0, stretches=stretches))
     assert again.request(Key(SAMPLE, 2)).prompt_tokens == (5, 6, 10, 11)
     (taken,) = again.taken(7, [0], group=3)
     assert taken.plan.group == 3 and taken.reward.total == 0.1 + 0.2

@@ -18,9 +18,9 @@ from trainer.scheduling import (
     SampleId,
     Scheduler,
     Source,
-    Span,
     Start,
     Stop,
+    Stretch,
     Tick,
     Train,
     Updated,
@@ -114,18 +114,20 @@ def test_a_resumed_schedule_goes_on_with_the_same_groups() -> None:
 
 def test_partial_responses_carry_their_tokens_and_versions() -> None:
     scheduler, (start, *_) = _waiting_learner("april", pinned=False, groups_per_batch=1, group_size=1, oversample=2.0)
-    train = scheduler.handle(Finished(SampleId(0, 0), 1, (Span(0, 0, 4),)), 1.0)
+    train = scheduler.handle(Finished(SampleId(0, 0), 1, (Stretch(0, 0, 4),)), 1.0)
     stop = train[-1]
     assert isinstance(train[0], Train) and isinstance(stop, Stop) and stop.keep
-    assert scheduler.handle(Paused(stop.sample, stop.attempt, (Span(0, 0, 7),)), 2.0) == [], "the learner is training"
+    assert scheduler.handle(Paused(stop.sample, stop.attempt, (Stretch(0, 0, 7),)), 2.0) == [], (
+        "the learner is training"
+    )
     again = scheduler.handle(Updated(1, 1), 3.0)
-    assert Start("w", stop.sample, 2, 1, (Span(0, 0, 7),)) in again
+    assert Start("w", stop.sample, 2, 1, (Stretch(0, 0, 7),)) in again
 
 
 def test_a_result_of_an_earlier_attempt_is_ignored() -> None:
     scheduler, starts = _waiting_learner("sync")
     scheduler.handle(WorkerLost("w", "killed"), 1.0)
-    assert scheduler.handle(Finished(starts[0].sample, starts[0].attempt, (Span(0, 0, 3),)), 2.0) == []
+    assert scheduler.handle(Finished(starts[0].sample, starts[0].attempt, (Stretch(0, 0, 3),)), 2.0) == []
     (again, *_) = scheduler.handle(WorkerJoined("v", 99), 3.0)
     assert isinstance(again, Start) and again.attempt == 2 and again.version == starts[0].version
 
@@ -147,7 +149,7 @@ def test_a_group_with_a_crashed_minority_is_filled_up_and_one_with_half_is_dropp
     decisions = []
     for start in starts:
         problem = "no sandbox" if start.sample in crashed else ""
-        decisions += scheduler.handle(Finished(start.sample, start.attempt, (Span(0, 0, 5),), problem), 1.0)
+        decisions += scheduler.handle(Finished(start.sample, start.attempt, (Stretch(0, 0, 5),), problem), 1.0)
     (train,) = [decision for decision in decisions if isinstance(decision, Train)]
     assert [(group.number, group.rows, group.valid) for group in train.groups] == [(0, (0, 2, 3, 0), 3)]
     assert Drop(0, 1, "no sandbox") in decisions and Drop(1, None, "2 of 4 responses are valid") in decisions

@@ -15,9 +15,9 @@ from trainer.scheduling import (
     Sampled,
     Scheduler,
     Source,
-    Span,
     Start,
     Stop,
+    Stretch,
     Train,
     Updated,
     WorkerJoined,
@@ -127,15 +127,15 @@ class World:
             if self.running and self.random.random() < 0.1:  # what was being scored is scored after what happens next
                 self._something_happens(5)
         problem = "the environment crashed" if self.random.random() < self.failures else ""
-        self.tell(Finished(start.sample, start.attempt, self._spans(start), problem))
+        self.tell(Finished(start.sample, start.attempt, self._stretches(start), problem))
 
     def _pause(self, key: tuple[str, tuple[int, int]]) -> None:
         start = self.running.pop(key)
-        self.tell(Paused(start.sample, start.attempt, self._spans(start)))
+        self.tell(Paused(start.sample, start.attempt, self._stretches(start)))
 
-    def _spans(self, start: Start) -> tuple[Span, ...]:
-        done = start.spans[-1].end if start.spans else 0
-        return (*start.spans, Span(start.version, done, done + self.random.randint(1, 9)))
+    def _stretches(self, start: Start) -> tuple[Stretch, ...]:
+        done = start.stretches[-1].end if start.stretches else 0
+        return (*start.stretches, Stretch(start.version, done, done + self.random.randint(1, 9)))
 
     def _crash(self, worker: str, slots: int) -> None:
         self.running = {key: start for key, start in self.running.items() if key[0] != worker}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.scheduling import SampleId, Span, Start
+from trainer.scheduling import SampleId, Start, Stretch
 from trainer.simulator.command import main
 from trainer.simulator.config import Engine as EngineConfig
 from trainer.simulator.config import Simulation
@@ -80,8 +80,8 @@ def test_a_response_that_lives_through_a_push_holds_both_versions() -> None:
     engine.push(4, 2.0, 4.05)  # in the middle of the 41st token
     assert engine.next_end() == pytest.approx(12.0)
     assert engine.stop(start.sample, 9.005) == 70
-    assert engine.spans(start, 70, pinned=False) == (Span(3, 0, 40), Span(4, 40, 70))
-    assert engine.spans(start, 70, pinned=True) == (Span(3, 0, 70),)
+    assert engine.stretches(start, 70, pinned=False) == (Stretch(3, 0, 40), Stretch(4, 40, 70))
+    assert engine.stretches(start, 70, pinned=True) == (Stretch(3, 0, 70),)
 
 
 def test_static_batching_hands_over_all_responses_with_the_longest() -> None:

@@ -187,7 +187,7 @@ function responseCard(row) {
   part("text").append(state.tint ? tinted(row, state.tint) : row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response);
   const ends = { stop: "", length: "cut at the length limit", error: "sampling failed" };
-  part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", sampledBy(row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
+  part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   part("criteria").append(...(row.criteria ?? []).map((each) => criterion(each, state.criterion === each.text)));
   const components = Object.entries(row.components ?? {});
   const listed = parts(row, told);
@@ -200,8 +200,8 @@ function responseCard(row) {
 }
 
 /** Which weights sampled it: "weights of step 3", or, where they were replaced half way, "… 3, from token 41 on 4". */
-function sampledBy(spans) {
-  const [first, ...rest] = spans;
+function sampledBy(stretches) {
+  const [first, ...rest] = stretches;
   return first ? [`weights of step ${first.version}`, ...rest.map(({ version, start }) => `from token ${start + 1} on ${version}`)].join(", ") : "";
 }
 
