@@ -70,6 +70,7 @@ def sampler_server(arguments: list[str]) -> int:
     """Start vLLM so that runs can sample from it and push their weights to it. Whoever reaches it can do both."""
     from trainer.inference.sampling import SamplerInvalid
     from trainer.inference.vllm import installed_version, module_for
+    from trainer.inference.vllm.memory import this_card
 
     parser = argparse.ArgumentParser(prog="python -m trainer sampler-server", description=sampler_server.__doc__)
     parser.add_argument("--model", type=Path, required=True, help="directory of a model")
@@ -83,12 +84,13 @@ def sampler_server(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     try:
         module = module_for(installed_version())
+        eager = not options.compile
+        wanted = module.arguments(
+            options.model, options.dtype, options.max_batch, options.kv_cache_gb, options.rank, eager, this_card()
+        )
     except SamplerInvalid as error:
         print(error, file=sys.stderr)
         return 1
-    wanted = module.arguments(
-        options.model, options.dtype, options.max_batch, options.kv_cache_gb, options.rank, not options.compile
-    )
     return int(module.serve(wanted, options.host, options.port))
 
 

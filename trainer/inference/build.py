@@ -32,10 +32,11 @@ def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> Samp
 
 def offline(config: PolicyConfig, model_dir: Path, rank: int | None) -> Any:
     from .vllm import installed_version, module_for
+    from .vllm.memory import this_card
 
     wanted, module = config.sampler, module_for(installed_version())
     arguments = module.arguments(
-        model_dir, config.model.dtype, wanted.max_batch, wanted.kv_cache_gb, rank, not wanted.compile
+        model_dir, config.model.dtype, wanted.max_batch, wanted.kv_cache_gb, rank, not wanted.compile, this_card()
     )
     return module.OfflineEngine(**arguments)
 

@@ -1,8 +1,8 @@
 """From a job to a finished run: make the stage, run the session, say how it ended."""
 
-import os
 import traceback
 
+from trainer.arithmetic import settle_arithmetic
 from trainer.config import RecipeConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.sampling import EngineLost
@@ -26,7 +26,7 @@ def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
     try:
         monitor.state("running")
         monitor.progress(0, "loading", 0, 1, None)
-        _settle_arithmetic()
+        settle_arithmetic()
         stage = make(job)
         session = Session(job, stage)
         if resume and session.resume():
@@ -60,18 +60,6 @@ def explain(error: BaseException, config: RecipeConfig) -> str:
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
     known = isinstance(error, RunFailed | ValueError | OSError)
     return text if known else f"{type(error).__name__}: {text}"
-
-
-def _settle_arithmetic() -> None:
-    """The same number of threads gives the same sums: `OMP_NUM_THREADS` or all cores, and no non-deterministic kernels."""
-    import torch
-
-    torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
-    # Some kernels of a GPU have no deterministic form (sums along a row, attention's gradient): there torch only warns.
-    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    torch.use_deterministic_algorithms(True, warn_only=torch.cuda.is_available())
-    # Filling fresh memory would only help to find reads of it; it costs a pass over every tensor.
-    torch.utils.deterministic.fill_uninitialized_memory = False
 
 
 def _last_lines(error: BaseException) -> str:

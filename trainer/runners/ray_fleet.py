@@ -11,6 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
+from trainer.arithmetic import settle_arithmetic
 from trainer.config import PolicyConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.checksum import Weights
@@ -34,14 +35,10 @@ class RolloutActor:
     """Samples in one thread and answers heartbeats in another."""
 
     def __init__(self, model_dir: str, config: PolicyConfig, threads: int) -> None:
-        import torch
-
         from trainer.inference.build import build_sampler
         from trainer.inference.models import load_tokenizer
 
-        torch.set_num_threads(threads)
-        torch.use_deterministic_algorithms(True)
-        torch.utils.deterministic.fill_uninitialized_memory = False
+        settle_arithmetic(threads)
         directory = Path(model_dir)
         self._worker = RolloutWorker(build_sampler(config, directory, load_tokenizer(directory)))
 

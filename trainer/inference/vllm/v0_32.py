@@ -23,6 +23,7 @@ import httpx
 
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
 
+from .memory import GIB, Card, longest_context, share_of_card
 from .sampler import Generated
 
 EXTENSION = "trainer.inference.vllm.v0_32_worker.Worker"
@@ -36,20 +37,25 @@ _TIMEOUT = httpx.Timeout(3600.0, connect=5.0)
 
 
 def arguments(
-    model_dir: Path, dtype: str, max_batch: int, kv_cache_gb: float, rank: int | None, eager: bool
+    model_dir: Path, dtype: str, max_batch: int, kv_cache_gb: float, rank: int | None, eager: bool, card: Card | None
 ) -> dict[str, Any]:
-    """Of `LLM`, and with dashes of the server. `rank`: of adapters to come, None where whole weights are pushed."""
+    """Of `LLM`, and with dashes of the server. `rank`: of adapters to come, None where whole weights are pushed. `card`:
+    the GPU, None for an engine on the CPU. Raises SamplerInvalid where the memory is too small."""
+    cache_bytes = int(kv_cache_gb * GIB)
     wanted: dict[str, Any] = {
         "model": str(model_dir),
         "dtype": dtype,
         "max_num_seqs": max_batch,
-        "kv_cache_memory_bytes": int(kv_cache_gb * 2**30),
+        "kv_cache_memory_bytes": cache_bytes,
+        "max_model_len": longest_context(model_dir, dtype, cache_bytes),
         "enforce_eager": eager,
         "generation_config": "vllm",  # no temperatures or penalties that the model's folder recommends
         "logprobs_mode": "processed_logprobs",  # of the distribution that was drawn from
         "worker_extension_cls": EXTENSION,
         "weight_transfer_config": {"backend": TRANSFER},
     }
+    if card is not None:
+        wanted["gpu_memory_utilization"] = share_of_card(card, model_dir, dtype, cache_bytes)
     if rank is not None:
         wanted |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": min(r for r in _RANKS if r >= rank)}
     return wanted
@@ -89,6 +95,7 @@ class OfflineEngine:
         self._call(self._llm.init_weight_transfer_engine, {"init_info": {}})
         self._lora = LoRARequest
         self._adapter: Any = None
+        self._longest: int = wanted["max_model_len"]
 
     def generate(
         self, requests: Sequence[SampleRequest], stop_ids: Sequence[int], progress: SamplingProgress | None
@@ -96,6 +103,7 @@ class OfflineEngine:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
+        check_lengths(requests, self._longest)
         engine, found = self._llm.llm_engine, {}
         for place, request in enumerate(requests):
             drawn = SamplingParams(**drawing(request, stop_ids), output_kind=RequestOutputKind.FINAL_ONLY)
@@ -179,6 +187,7 @@ class ServerEngine:
         self._client = httpx.Client(base_url=url, timeout=_TIMEOUT, trust_env=False)
         self._threads, self._rank, self._adapter = max_batch, rank, ""
         facts = self._facts()
+        self._longest: int = facts["max_model_len"]
         for name, wanted in (("logprobs_mode", "processed_logprobs"), ("dtype", dtype), ("workers", 1)):
             if facts[name] != wanted:
                 raise SamplerInvalid(f"the vLLM server at {url} has {name} {facts[name]!r}, this run needs {wanted!r}")
@@ -196,6 +205,7 @@ class ServerEngine:
     def generate(
         self, requests: Sequence[SampleRequest], stop_ids: Sequence[int], progress: SamplingProgress | None
     ) -> list[Generated]:
+        check_lengths(requests, self._longest)
         found: dict[int, Generated] = {}
         pool = ThreadPoolExecutor(min(self._threads, len(requests) or 1))
         try:
@@ -262,6 +272,17 @@ class ServerEngine:
                 f"the vLLM server at {self._client.base_url} answers {path} with {response.status_code}: {response.text[:300]}"
             )
         return response.json() if response.content and "json" in response.headers.get("content-type", "") else None
+
+
+def check_lengths(requests: Sequence[SampleRequest], longest: int) -> None:
+    """Raises SamplerInvalid where a response could not be as long as it may: vLLM would cut it without a word."""
+    for request in requests:
+        if len(request.prompt_tokens) + request.max_new_tokens > longest:
+            raise SamplerInvalid(
+                f"a prompt of {len(request.prompt_tokens)} tokens and rollout.max_new_tokens {request.max_new_tokens} do not "
+                f"fit the {longest} tokens that the model and vLLM's cache hold; raise sampler.kv_cache_gb (--kv-cache-gb of "
+                "a server), or lower rollout.max_new_tokens"
+            )
 
 
 def drawing(request: SampleRequest, stop_ids: Sequence[int]) -> dict[str, Any]:

@@ -92,6 +92,7 @@ class Worker:
             {
                 "dtype": str(config.model_config.dtype).removeprefix("torch."),
                 "logprobs_mode": config.model_config.logprobs_mode,
+                "max_model_len": config.model_config.max_model_len,
                 "workers": config.parallel_config.world_size,
                 "max_lora_rank": lora.max_lora_rank if lora else 0,
             }

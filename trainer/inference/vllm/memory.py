@@ -1,0 +1,96 @@
+"""What an engine of vLLM asks of memory, as numbers: they can be checked where there is no card.
+
+vLLM 0.32 takes neither from the size of its cache. It wants room in the cache for one response as long as the model's
+longest context, and `gpu_memory_utilization` of the card free when it starts, 92 % by default. Both are more than a run
+needs, and an engine beside a learner then does not start.
+"""
+
+import json
+import struct
+from dataclasses import dataclass
+from math import ceil, prod
+from pathlib import Path
+from typing import Any
+
+from trainer.inference.sampling import SamplerInvalid
+
+GIB = 2**30
+BYTES = {"float32": 4, "bfloat16": 2}
+BLOCK = 256
+"""Tokens. vLLM's cache consists of blocks of 16 to 256 tokens, all of which divide this; one of them it keeps for itself."""
+WORKSPACE = 2 * GIB
+"""Activations, kernels and graphs of an engine. A guess that was never measured on a card."""
+_MOST = 0.92
+
+
+@dataclass(frozen=True)
+class Card:
+    """Memory of a GPU in bytes."""
+
+    total: int
+    free: int
+
+
+def this_card() -> Card | None:
+    """Of the GPU that an engine started here would take; None where there is none."""
+    import torch
+
+    if not torch.cuda.is_available():
+        return None
+    free, total = torch.cuda.mem_get_info()
+    return Card(total, free)
+
+
+def longest_context(model_dir: Path, dtype: str, cache_bytes: int) -> int:
+    """Tokens of prompt and response that fit the model and, alone, the cache.
+
+    One token's keys and values take 2 x layers x key heads x width of a head numbers. Raises SamplerInvalid where not one
+    block fits."""
+    config = json.loads((model_dir / "config.json").read_text())
+    one = 2 * config["num_hidden_layers"] * _key_numbers(config) * BYTES[dtype]
+    held = (cache_bytes // one // BLOCK - 1) * BLOCK
+    if held < BLOCK:
+        raise SamplerInvalid(
+            f"sampler.kv_cache_gb: {cache_bytes / GIB:g} GiB do not hold the keys and values of {2 * BLOCK} tokens of this "
+            f"model; set it to {2 * BLOCK * one / GIB:.2g} or more"
+        )
+    return min(held, int(config.get("max_position_embeddings", held)))
+
+
+def share_of_card(card: Card, model_dir: Path, dtype: str, cache_bytes: int) -> float:
+    """`gpu_memory_utilization` that covers weights, cache and workspace and no more. Raises SamplerInvalid where that is
+    not free."""
+    weights = weight_bytes(model_dir, dtype)
+    needed = weights + cache_bytes + WORKSPACE
+    if needed > card.free:
+        raise SamplerInvalid(
+            f"sampler.kv_cache_gb: vLLM needs about {needed / GIB:.1f} GiB of the GPU ({weights / GIB:.1f} for weights, "
+            f"{cache_bytes / GIB:g} for keys and values, {WORKSPACE / GIB:g} to work in), and {card.free / GIB:.1f} of "
+            f"{card.total / GIB:.1f} GiB are free. Lower sampler.kv_cache_gb, set model.dtype to bfloat16, or take a smaller model"
+        )
+    return min(_MOST, ceil(needed / card.total * 1000) / 1000)
+
+
+def weight_bytes(model_dir: Path, dtype: str) -> int:
+    """Of the model's tensors in `dtype`, from the headers of its files."""
+    shapes = [
+        tensor["shape"]
+        for file in sorted(model_dir.glob("*.safetensors"))
+        for name, tensor in _header(file).items()
+        if name != "__metadata__"
+    ]
+    return sum(map(prod, shapes)) * BYTES[dtype]
+
+
+def _key_numbers(config: dict[str, Any]) -> int:
+    """Numbers of the keys of one token in one layer."""
+    heads = config["num_attention_heads"]
+    width = config.get("head_dim") or config["hidden_size"] // heads
+    return int((config.get("num_key_value_heads") or heads) * width)
+
+
+def _header(file: Path) -> dict[str, Any]:
+    """Of a file of safetensors: eight bytes of length, then JSON."""
+    with file.open("rb") as opened:
+        (length,) = struct.unpack("<Q", opened.read(8))
+        return dict(json.loads(opened.read(length)))
