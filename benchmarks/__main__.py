@@ -62,6 +62,11 @@ MODULES = {
         6,
         "--responses 20 --pairs 50 --graded 5",
     ),
+    "judged_runs": Module(
+        "rewards through a judge: verdicts stored per second, and the part of a step that waits for them",
+        8,
+        "--groups 10 --steps 2 --tokens 8",
+    ),
     "local_judges": Module("the judge in the box, against one generation per criterion", 5, "--rounds 1"),
 }
 

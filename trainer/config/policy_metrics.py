@@ -297,6 +297,17 @@ _PACKING = (
 SPEED = (
     Metric("perf/rollout_tokens_per_s", "sampling", _THROUGHPUT, "speed", chart="Throughput", unit="tokens/s"),
     Metric("perf/train_tokens_per_s", "training", "", "speed", chart="Throughput", unit="tokens/s"),
+    Metric(
+        "perf/reward_wait_s",
+        "waiting",
+        "The part of a step in which every response is there and only rewards are waited for. Much of it: give the judge's "
+        "endpoint more calls at a time, or run asynchronously.",
+        "speed",
+        chart="Waiting for rewards",
+        unit="s",
+        better="lower",
+        optional=True,
+    ),
     Metric("perf/pack_waste", "waste", _PACKING, "speed", chart="Packing", share=True),
     Metric("perf/shared_share", "shared", "", "speed", chart="Packing", share=True),
 )

@@ -2,7 +2,6 @@
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,7 +14,7 @@ from .chat import response_text
 from .checksum import Checksum
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
-from .sampling import FinishReason, SampleRequest, SampleResult, SamplingProgress
+from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
 
 _PREFIX_NODES = 512
 
@@ -50,20 +49,22 @@ class LocalSampler:
         """Nothing to do: all of it is in this process."""
 
     @torch.inference_mode()
-    def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
-        results: list[SampleResult | None] = [None] * len(requests)
-        finished = 0
-
-        def report(count: int) -> None:
-            if progress:
-                progress(finished + count, len(requests))
-
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        progress: SamplingProgress | None = None,
+        finished: SampleFinished | None = None,
+    ) -> list[SampleResult]:
+        results: dict[int, SampleResult] = {}
         for places in _alike(requests):
-            stream = _Stream(self, [requests[i] for i in places])
-            for place, result in zip(places, stream.run(report), strict=True):
-                results[place] = result
-            finished += len(places)
-        return [result for result in results if result is not None]
+            for i, result in _Stream(self, [requests[i] for i in places]).run():
+                if result is not None:
+                    results[places[i]] = result
+                    if finished:
+                        finished(places[i], result)
+                elif progress:
+                    progress(len(results), len(requests))
+        return [results[place] for place in range(len(requests))]
 
     @torch.inference_mode()
     def _advance(self, steps: Iterator[None]) -> bool:
@@ -108,10 +109,14 @@ class _Stream:
         self._places_B = self._lengths_B
         self._uniforms_BT = torch.empty(0, self._new_tokens, device=self._device)
 
-    def run(self, report: Any) -> list[SampleResult]:
+    def run(self) -> Iterator[tuple[int, SampleResult | None]]:
+        """Each response as it ends, with its place; (-1, None) after every token."""
+        told = 0
         for _ in self.steps():
-            report(len(self._results))
-        return [self._results[i] for i in range(len(self._requests))]
+            ended = list(self._results)[told:]
+            told += len(ended)
+            yield from ((i, self._results[i]) for i in ended)
+            yield -1, None
 
     def steps(self) -> Iterator[None]:
         """One token more for each row; between two steps others may use the model."""

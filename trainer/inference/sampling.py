@@ -51,11 +51,18 @@ class SampleResult:
     version: int
 
 
+SampleFinished = Callable[[int, SampleResult], None]
+"""Called as `finished(place of the request, its response)` as soon as that response has ended, in the thread that samples."""
+
+
 class Sampler(Protocol):
     """An engine that samples. Results keep the order of the requests and do not depend on what else is sampled."""
 
     def sample(
-        self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None
+        self,
+        requests: Sequence[SampleRequest],
+        progress: SamplingProgress | None = None,
+        finished: SampleFinished | None = None,
     ) -> list[SampleResult]: ...
 
     def load_weights(self, weights: Iterable[tuple[str, "Tensor"]], version: int) -> str:

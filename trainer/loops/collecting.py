@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from trainer.rollouts import (
+    Groups,
     PromptPlan,
     RewardScorer,
+    Scored,
     Trajectory,
     flat_groups,
     greedy_samples,
     group_rewards,
-    sample_plans,
-    score_samples,
+    sample_and_score,
 )
 
 from .lagging import SamplerWeights
@@ -89,14 +90,14 @@ def responses_of(
     where: str,
     sampling: Progress,
     scoring: ScoringWatch,
-) -> list[Trajectory]:
+) -> Scored:
     """Samples and scores one response for each plan; `where` in the run that happens."""
     rollout = parts.config.rollout
-    results = sample_plans(parts.sampler, plans, rollout, sampling)
     baselines = None
     if scorer.needs_greedy:
         baselines = {plan.group: result.text for plan, result in greedy_samples(parts.sampler, plans, rollout)}
-    return score_samples(plans, results, parts.tasks, scorer, where, scoring, baselines)
+    groups = Groups(plans, parts.tasks, scorer, where, baselines)
+    return sample_and_score(parts.sampler, plans, rollout, groups, scorer, sampling, scoring)
 
 
 class SyncCollector:
@@ -106,20 +107,23 @@ class SyncCollector:
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer) -> None:
         self._parts, self._planner, self._scorer = parts, planner, scorer
         self._weights = SamplerWeights(parts, self._version_at)
+        self._waited_s = 0.0  # of this step, for rewards alone
         self._buffer = ReplayBuffer(parts.config)
 
     def open(self, step: int) -> None:
         self.updated(step)
 
     def collect(self, step: int, tell: Tell) -> Collected:
-        started = time.monotonic()
+        started, self._waited_s = time.monotonic(), 0.0
         rollout = self._parts.config.rollout
         found = self._sampled(step, self._planner.plan(step), tell)
         if rollout.replace_flat:
             return self._without_flat(step, found, started, tell)
         replayed = self._buffer.draw(step, rollout.prompts_per_step)
         self._buffer.sampled(found)
-        metrics = {"rollout/replayed": float(len(replayed))} if self._parts.config.runner.replay else {}
+        metrics = {"perf/reward_wait_s": self._waited_s}
+        if self._parts.config.runner.replay:
+            metrics["rollout/replayed"] = float(len(replayed))
         return Collected(found, time.monotonic() - started, None, metrics, replayed)
 
     def _without_flat(self, step: int, found: list[Trajectory], started: float, tell: Tell) -> Collected:
@@ -133,13 +137,18 @@ class SyncCollector:
             found += self._sampled(step, self._planner.plan(step, range(len(groups), len(groups) + missing)), tell)
         dull = flat(found)
         rows = [place for place, t in enumerate(found) if t.plan.group not in dull]
-        metrics = {"rollout/replaced_groups": float(len(dull) if rows else 0)}
+        metrics = {
+            "rollout/replaced_groups": float(len(dull) if rows else 0),
+            "perf/reward_wait_s": self._waited_s,
+        }
         # Where no group teaches anything, the step keeps them all: they change no weights.
         return Collected(found, time.monotonic() - started, rows or None, metrics)
 
     def _sampled(self, step: int, plans: Sequence[PromptPlan], tell: Tell) -> list[Trajectory]:
         watch = ScoringWatch(tell, len(plans))
-        return responses_of(self._parts, self._scorer, plans, f"train/{step}", tell.watch("sampling"), watch)
+        found = responses_of(self._parts, self._scorer, plans, f"train/{step}", tell.watch("sampling"), watch)
+        self._waited_s += found.waiting_s
+        return found.trajectories
 
     def phase(self, step: int, name: str) -> str:
         return name

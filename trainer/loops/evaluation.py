@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from trainer.rollouts import PromptPlan, Scoring, Trajectory, Watch, sample_plans, score_samples
+from trainer.rollouts import Groups, PromptPlan, Scoring, Trajectory, Watch, sample_and_score
 from trainer.seeding import derive_seed
 
 from .parts import Parts
@@ -45,8 +45,8 @@ def evaluate(
         for sample in range(config.evaluation.samples)
     ]
     rollout = config.rollout.model_copy(update={"temperature": config.evaluation.temperature, "top_p": 1.0})
-    results = sample_plans(parts.sampler, plans, rollout, progress)
-    trajectories = score_samples(plans, results, parts.tasks, scorer, where, watch)
+    groups = Groups(plans, parts.tasks, scorer, where)
+    trajectories = sample_and_score(parts.sampler, plans, rollout, groups, scorer, progress, watch).trajectories
     return Evaluation(_values(trajectories), trajectories)
 
 

@@ -103,7 +103,7 @@ class OfflineCollector:
             responses.done = sum(map(len, found))
             where = f"round/{number}/{len(found)}"
             scoring = ScoringWatch(tell, len(lot), responses.phase("scoring"))
-            found.append(responses_of(self._parts, self._scorer, lot, where, responses, scoring))
+            found.append(responses_of(self._parts, self._scorer, lot, where, responses, scoring).trajectories)
             file.add(found[-1])
         tokens = sum(len(t.tokens) for lot in found[before:] for t in lot)
         groups = _by_group([trajectory for lot in found for trajectory in lot])

@@ -2,7 +2,6 @@
 
 import math
 import statistics
-import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +10,7 @@ from typing import Any
 from trainer.config.iterative_dpo import IterativeDpoConfig, compares
 from trainer.contracts import PartResult, RolloutRecord
 from trainer.rewards import Item
-from trainer.rollouts import RewardScorer, RewardSetup, Trajectory, reward_folders, sample_plans, score_samples
+from trainer.rollouts import Groups, RewardScorer, RewardSetup, Trajectory, reward_folders, sample_and_score
 
 from .evaluation import evaluate
 from .labelling import Label, Two, by_judge, by_reward, draw, equal, label_metrics
@@ -120,20 +119,19 @@ class Rounds:
 
     def _sampled(self, number: int, step: int, tell: Tell) -> tuple[list[Trajectory], dict[str, float]]:
         self._push(step - 1)
-        parts, started = self._parts, time.monotonic()
-        plans = self.planner.plan(number + 1)
+        parts, plans = self._parts, self.planner.plan(number + 1)
         progress = tell.watch(f"sampling, {self.name(number)}")
-        results = sample_plans(parts.sampler, plans, parts.config.rollout, progress)
-        seconds = time.monotonic() - started
-        lengths = [len(result.tokens) for result in results]
+        watch = ScoringWatch(tell, len(plans), f"scoring, {self.name(number)}")
+        groups = Groups(plans, parts.tasks, self._single, f"train/{number + 1}")
+        found = sample_and_score(parts.sampler, plans, parts.config.rollout, groups, self._single, progress, watch)
+        lengths = [len(trajectory.tokens) for trajectory in found.trajectories]
+        cut = (trajectory.finish_reason == "length" for trajectory in found.trajectories)
         metrics = {
             "rollout/length": statistics.fmean(lengths),
-            "rollout/truncated_share": statistics.fmean(result.finish_reason == "length" for result in results),
-            "perf/rollout_tokens_per_s": sum(lengths) / seconds,
+            "rollout/truncated_share": statistics.fmean(cut),
+            "perf/rollout_tokens_per_s": sum(lengths) / found.sampling_s,
         }
-        watch = ScoringWatch(tell, len(plans), f"scoring, {self.name(number)}")
-        where = f"train/{number + 1}"
-        return score_samples(plans, results, parts.tasks, self._single, where, watch), metrics
+        return found.trajectories, metrics
 
     def _labels(
         self, number: int, trajectories: Sequence[Trajectory], tell: Tell

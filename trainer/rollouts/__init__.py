@@ -1,6 +1,8 @@
 """Sampling responses and finding out what they are worth."""
 
 from .collect import (
+    Groups,
+    Scored,
     Scoring,
     Task,
     flat_groups,
@@ -8,6 +10,7 @@ from .collect import (
     greedy_samples,
     group_rewards,
     item_of,
+    sample_and_score,
     sample_plans,
     score_samples,
 )
@@ -16,10 +19,12 @@ from .setup import RewardSetup, reward_folders
 from .trajectory import PromptPlan, Reward, Trajectory
 
 __all__ = [
+    "Groups",
     "PromptPlan",
     "Reward",
     "RewardScorer",
     "RewardSetup",
+    "Scored",
     "Scoring",
     "Task",
     "Trajectory",
@@ -30,6 +35,7 @@ __all__ = [
     "group_rewards",
     "item_of",
     "reward_folders",
+    "sample_and_score",
     "sample_plans",
     "score_samples",
 ]

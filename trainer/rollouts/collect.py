@@ -1,17 +1,18 @@
 """From planned prompts to scored trajectories."""
 
 import math
+import time
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from trainer.config.policy import Rollout
 from trainer.contracts import Example, Rubric
-from trainer.inference.sampling import Sampler, SampleRequest, SampleResult, SamplingProgress
+from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, SampleResult, SamplingProgress
 from trainer.rewards import Item
 
-from .scoring import Watch
+from .scoring import Begun, Watch
 from .trajectory import PromptPlan, Reward, Trajectory
 
 
@@ -29,12 +30,33 @@ class Scoring(Protocol):
     """A `RewardScorer`, or a test's."""
 
     longest: int
+    asks: bool
+    """Whether rewards need somebody besides this process, who takes his time."""
 
-    def score(self, items: Sequence[Item], watch: Watch | None = None) -> list[Reward]: ...
+    def begin(self, items: Sequence[Item]) -> Begun:
+        """Their rewards are computed from here on; `finish` waits for them."""
+        ...
+
+    def finish(self, begun: Sequence[Begun], watch: Watch | None = None) -> list[Reward]:
+        """The rewards of everything that was begun, in order."""
+        ...
+
+
+class Scored(NamedTuple):
+    """Responses with their rewards, in the order of their plans."""
+
+    trajectories: list[Trajectory]
+    sampling_s: float
+    waiting_s: float
+    """So long nothing but rewards was waited for."""
 
 
 def sample_plans(
-    sampler: Sampler, plans: Sequence[PromptPlan], rollout: Rollout, progress: SamplingProgress | None = None
+    sampler: Sampler,
+    plans: Sequence[PromptPlan],
+    rollout: Rollout,
+    progress: SamplingProgress | None = None,
+    finished: SampleFinished | None = None,
 ) -> list[SampleResult]:
     """One response for each plan, in order."""
     requests = [
@@ -48,7 +70,90 @@ def sample_plans(
         )
         for plan in plans
     ]
-    return sampler.sample(requests, progress)
+    return sampler.sample(requests, progress, finished)
+
+
+class Groups:
+    """The responses to `plans` on their way to rewards: a group can be scored as soon as its last one has ended, while others
+    are still sampled. Neither responses nor rewards depend on when that is.
+
+    `tasks` by the key of the example; `where` in the run they are sampled (phase and step), `baselines` the policy's
+    likeliest response to the prompt of each group, where a part of the reward compares with it.
+    """
+
+    def __init__(
+        self,
+        plans: Sequence[PromptPlan],
+        tasks: Mapping[str, Task],
+        scorer: Scoring,
+        where: str,
+        baselines: Mapping[int, str] | None = None,
+    ) -> None:
+        self._plans, self._tasks, self._scorer, self._where = plans, tasks, scorer, where
+        self._baselines = baselines
+        self._results: dict[int, SampleResult] = {}
+        self._begun: dict[int, Begun] = {}
+        self._places: dict[int, list[int]] = defaultdict(list)
+        for place, plan in enumerate(plans):
+            self._places[plan.group].append(place)
+
+    def ended(self, place: int, result: SampleResult) -> None:
+        self._results[place] = result
+        group = self._plans[place].group
+        if all(each in self._results for each in self._places[group]):
+            self._begun[group] = self._scorer.begin([self._item(each) for each in self._places[group]])
+
+    def trajectories(self, results: Sequence[SampleResult], watch: Watch | None = None) -> list[Trajectory]:
+        """With their rewards; those without one stay in the list, marked, so that they can be counted."""
+        for place, result in enumerate(results):
+            if place not in self._results:
+                self.ended(place, result)
+        found = self._scorer.finish([self._begun[group] for group in self._places], watch)
+        places = [place for group in self._places.values() for place in group]
+        rewards = dict(zip(places, found, strict=True))
+        return [
+            Trajectory(
+                plan=plan,
+                tokens=result.tokens,
+                logprobs=result.logprobs,
+                text=result.text,
+                finish_reason=result.finish_reason,
+                version=result.version,
+                reward=rewards[place],
+            )
+            for place, (plan, result) in enumerate(zip(self._plans, results, strict=True))
+        ]
+
+    def cancel(self) -> None:
+        for begun in self._begun.values():
+            begun.cancel()
+
+    def _item(self, place: int) -> Item:
+        plan = self._plans[place]
+        where = f"{self._where}/{plan.group}/{plan.index}"
+        task, result = self._tasks[plan.example_key], self._results[place]
+        return item_of(where, task, result, self._scorer.longest, self._baselines, plan.group)
+
+
+def sample_and_score(
+    sampler: Sampler,
+    plans: Sequence[PromptPlan],
+    rollout: Rollout,
+    groups: Groups,
+    scorer: Scoring,
+    progress: SamplingProgress | None = None,
+    watch: Watch | None = None,
+) -> Scored:
+    """One response for each plan, with its reward. Where somebody is asked for rewards, groups are scored as they end."""
+    started = time.monotonic()
+    try:
+        results = sample_plans(sampler, plans, rollout, progress, groups.ended if scorer.asks else None)
+        sampled = time.monotonic()
+        trajectories = groups.trajectories(results, watch)
+    except BaseException:
+        groups.cancel()
+        raise
+    return Scored(trajectories, sampled - started, time.monotonic() - sampled)
 
 
 def score_samples(
@@ -58,31 +163,9 @@ def score_samples(
     scorer: Scoring,
     where: str,
     watch: Watch | None = None,
-    baselines: Mapping[int, str] | None = None,
 ) -> list[Trajectory]:
-    """Trajectories with their rewards; those without one stay in the list, marked, so that they can be counted.
-
-    `tasks` by the key of the example; `where` in the run they were sampled (phase and step), `baselines` the policy's
-    likeliest response to the prompt of each group, where a part of the reward compares with it.
-    """
-    items = [
-        item_of(
-            f"{where}/{plan.group}/{plan.index}", tasks[plan.example_key], result, scorer.longest, baselines, plan.group
-        )
-        for plan, result in zip(plans, results, strict=True)
-    ]
-    return [
-        Trajectory(
-            plan=plan,
-            tokens=result.tokens,
-            logprobs=result.logprobs,
-            text=result.text,
-            finish_reason=result.finish_reason,
-            version=result.version,
-            reward=reward,
-        )
-        for plan, result, reward in zip(plans, results, scorer.score(items, watch), strict=True)
-    ]
+    """Responses that are there already, with their rewards."""
+    return Groups(plans, tasks, scorer, where).trajectories(results, watch)
 
 
 def item_of(

@@ -3,7 +3,8 @@
 import asyncio
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import FIRST_EXCEPTION, Future, wait
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -51,6 +52,17 @@ class Unwatched:
         pass
 
 
+@dataclass(frozen=True)
+class Begun:
+    """Responses whose rewards are on their way."""
+
+    items: Sequence[Item]
+    scoring: "Future[list[Composed]]"
+
+    def cancel(self) -> None:
+        self.scoring.cancel()
+
+
 class RewardScorer:
     """Rewards as configured. A response that a part cannot value is excluded with the reason, never scored zero.
 
@@ -73,12 +85,27 @@ class RewardScorer:
         """Whether a part compares with the policy's likeliest answer."""
         return any(getattr(part, "against", "") == "greedy" for part in self.parts)
 
+    @property
+    def asks(self) -> bool:
+        """Whether a part asks a judge, a service or a package: it is worth to begin while others are sampled."""
+        return any(part.asks_judge or part.kind in ("http", "python") for part in self.parts)
+
     def score(self, items: Sequence[Item], watch: Watch | None = None) -> list[Reward]:
         """The reward of each item, in order; places tell groups apart. Raises what `watch` raises."""
-        if not items:
-            return []
-        scored = self._wait(self._submit(self._score(items)), watch or Unwatched())
-        return [_reward(self.parts, item, composed) for item, composed in zip(items, scored, strict=True)]
+        return self.finish([self.begin(items)], watch) if items else []
+
+    def begin(self, items: Sequence[Item]) -> Begun:
+        """Their rewards are computed from here on, in the background; `finish` waits for them."""
+        return Begun(items, self._submit(self._score(items)))
+
+    def finish(self, begun: Sequence[Begun], watch: Watch | None = None) -> list[Reward]:
+        """The rewards of all that was begun, in order. Raises what `watch` raises, and then gives up on all of them."""
+        self._wait([each.scoring for each in begun], watch or Unwatched())
+        return [
+            _reward(self.parts, item, composed)
+            for each in begun
+            for item, composed in zip(each.items, each.scoring.result(), strict=True)
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """What judges with a budget have spent; taken with a checkpoint, from where on the journal begins anew."""
@@ -135,23 +162,28 @@ class RewardScorer:
         wait, self._again = self._again, min(2 * self._again, LONGEST_WAIT_S)
         await asyncio.sleep(wait)
 
-    def _wait(self, scoring: "Future[list[Composed]]", watch: Watch) -> list[Composed]:
-        paused, done = False, threading.Event()
-        scoring.add_done_callback(lambda _: done.set())
+    def _wait(self, begun: Sequence["Future[list[Composed]]"], watch: Watch) -> None:
+        """Until all are there. Raises what the first that failed raised."""
+        paused, left = False, set(begun)
         try:
-            while not done.wait(POLL_S):
+            while left:
+                done, left = wait(left, POLL_S, FIRST_EXCEPTION)
+                for each in done:
+                    each.result()
                 watch.check()
-                if (reason := self._reason()) and not paused:
+                if left and (reason := self._reason()) and not paused:
                     watch.paused(reason)
                     paused = True
         except BaseException:
-            scoring.cancel()
+            for each in begun:
+                each.cancel()
             raise
         finally:
             self._again = FIRST_WAIT_S
+            while self._reason():
+                pass  # told while others were sampled, and over since
         if paused:
             watch.resumed()
-        return scoring.result()
 
     def _reason(self) -> str:
         try:

@@ -78,7 +78,8 @@ class AsyncCollector:
         waited.look("")
         now = time.monotonic()
         elapsed, self._asked_at = now - self._asked_at, now
-        return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | {"perf/wait_s": now - asked})
+        waits = {"perf/wait_s": now - asked, "perf/reward_wait_s": batch.reward_wait_s}
+        return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | waits)
 
     def phase(self, step: int, name: str) -> str:
         return name

@@ -54,6 +54,8 @@ class Batch:
     dropped_groups: int
     utilisation: float | None
     """Share of the workers' time in which they had something to sample, since the batch before."""
+    reward_wait_s: float = 0.0
+    """So long the learner waited although every response of the batch was there: for rewards alone."""
 
 
 @dataclass
@@ -114,6 +116,9 @@ class Conductor:
         """Responses that are to be put off at the end of their segment."""
         self._workers: set[str] = set()
         self._count = 0
+        self._whole_at: dict[int, float] = {}
+        """When the last response of a group had ended, until the group is trained on."""
+        self._asked_at = 0.0
         self._tally = _Tally()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
@@ -135,6 +140,7 @@ class Conductor:
 
     def batch(self, check: Callable[[], None]) -> Batch:
         """The next batch; `check` is called meanwhile and may raise. Raises what went wrong in the thread."""
+        self._asked_at = time.monotonic()
         self._inbox.put(lambda: self._tell(LearnerReady()))
         while True:
             check()
@@ -268,6 +274,7 @@ class Conductor:
             self._config.rollout.max_new_tokens,
         )
         self._count += 1
+        self._whole_at[keys[0].sample.group] = time.monotonic()
         items = tuple(
             item_of(f"train/{key.sample.group}/{key.sample.index}", task, self._responses.result(key), longest)
             for key in keys
@@ -324,6 +331,7 @@ class Conductor:
         if drop.index is None:
             self._tally.dropped_groups += 1
             self._responses.forget(drop.group)
+            self._whole_at.pop(drop.group, None)
             self._log(f"group {drop.group} is not trained on: {drop.reason}", "warning")
         else:
             self._tally.dropped += 1
@@ -337,6 +345,7 @@ class Conductor:
             trajectories += self._responses.taken(taken.number, list(places), group)
             rows += [places[place] for place in taken.rows]
         tally, self._tally = self._tally, _Tally()
+        whole_at = max((self._whole_at.pop(taken.number, 0.0) for taken in train.groups), default=0.0)
         return Batch(
             trajectories,
             rows,
@@ -344,6 +353,7 @@ class Conductor:
             tally.dropped,
             tally.dropped_groups,
             tally.busy_s / tally.present_s if tally.present_s else None,
+            time.monotonic() - max(self._asked_at, whole_at),
         )
 
     def _publish(self, version: int, weights: Weights) -> None:

@@ -8,7 +8,7 @@ import torch
 
 from trainer.inference.local import LocalSampler, filled_holes
 from trainer.inference.models import load_model, load_tokenizer
-from trainer.inference.sampling import SampleRequest
+from trainer.inference.sampling import SampleRequest, SampleResult
 
 PROMPTS = ("A short one", "A prompt that starts like the next", "A prompt that starts like the next, and goes on")
 
@@ -188,3 +188,17 @@ def test_streams_take_turns_without_disturbing_each_other(sampler: LocalSampler)
             results[i] = next(stream, (None, results[i]))[1]
             assert not torch.is_inference_mode_enabled()
     assert [result.tokens for result in results] == [result.tokens for result in sampler.sample(requests)]
+
+
+def test_each_response_is_told_once_as_soon_as_it_has_ended(sampler: LocalSampler) -> None:
+    requests = [request_for(sampler, text, seed=seed) for seed, text in enumerate(PROMPTS)]
+    told: list[tuple[int, SampleResult, int]] = []
+    counts: list[int] = [0]
+    results = sampler.sample(
+        requests,
+        progress=lambda done, total: counts.append(done),
+        finished=lambda place, result: told.append((place, result, counts[-1])),
+    )
+    assert sorted(place for place, _, _ in told) == list(range(len(requests)))
+    assert all(results[place] is result for place, result, _ in told)
+    assert all(before < len(requests) for _, _, before in told)

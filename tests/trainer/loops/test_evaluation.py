@@ -23,11 +23,15 @@ def evaluated(make_loop: Callable[..., Any], samples: int, scores: dict[tuple[in
 
     class Scripted:
         longest = 8
+        asks = False
 
-        def score(self, items: Sequence[Item], watch: Watch | None = None) -> list[Reward]:
+        def begin(self, items: Sequence[Item]) -> Any:
+            return len(items)
+
+        def finish(self, begun: Sequence[Any], watch: Watch | None = None) -> list[Reward]:
             return [
                 Reward(total=score, score=score, clipped=score, excluded="" if score is not None else "no verdict")
-                for score, _ in zip(order, items, strict=True)
+                for score, _ in zip(order, range(sum(begun)), strict=True)
             ]
 
     return evaluate(parts, Scripted(), "eval/0")

@@ -33,8 +33,8 @@ def watched(make_loop: Callable[..., Any]) -> Callable[..., tuple[Any, list[tupl
         asked: list[tuple[str, int, str]] = []
         sample = loop.stage.parts.sampler.sample
 
-        def note(requests: Any, progress: Any = None) -> Any:
-            results = sample(requests, progress)
+        def note(requests: Any, progress: Any = None, finished: Any = None) -> Any:
+            results = sample(requests, progress, finished)
             purpose = "evaluation" if requests[0].temperature == 0 else "training"
             asked.append((purpose, results[0].version, weights_of(loop.stage.parts.sampler)))
             return results

@@ -136,9 +136,9 @@ def test_remax_subtracts_what_the_greedy_response_is_worth(make_loop: Callable[.
     asked: list[Any] = []
     sample = loop.stage.parts.sampler.sample
 
-    def remember(requests: Any, progress: Any = None) -> Any:
+    def remember(requests: Any, progress: Any = None, finished: Any = None) -> Any:
         asked.append(requests)
-        return sample(requests, progress)
+        return sample(requests, progress, finished)
 
     loop.stage.parts.sampler.sample = remember
     trajectories = sampled(loop)

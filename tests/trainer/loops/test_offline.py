@@ -37,8 +37,8 @@ def counting(loop: Any) -> list[tuple[str, int, int]]:
     asked: list[tuple[str, int, int]] = []
     sample = loop.stage.parts.sampler.sample
 
-    def note(requests: Any, progress: Any = None) -> Any:
-        results = sample(requests, progress)
+    def note(requests: Any, progress: Any = None, finished: Any = None) -> Any:
+        results = sample(requests, progress, finished)
         purpose = "evaluation" if requests[0].temperature == 0 else "training"
         asked.append((purpose, results[0].version, len(requests)))
         return results
@@ -110,7 +110,12 @@ def rewarded(monkeypatch: pytest.MonkeyPatch, worth: Callable[[int], float | Non
     plain = module.responses_of
 
     def made(*arguments: Any) -> Any:
-        return [replace(t, reward=replace(t.reward, total=worth(t.plan.group), excluded="")) for t in plain(*arguments)]
+        found = plain(*arguments)
+        return found._replace(
+            trajectories=[
+                replace(t, reward=replace(t.reward, total=worth(t.plan.group), excluded="")) for t in found.trajectories
+            ]
+        )
 
     monkeypatch.setattr(module, "responses_of", made)
 
@@ -151,19 +156,19 @@ PLACES = ["sampling lot 2", "sampling lot 5", "scoring", "after step 2", "after 
 def killed_at(place: str, loop: Any) -> None:
     """Raises Killed there, as SIGKILL would: nothing is saved any more."""
     stage, count = loop.stage, {"sampling": 0, "updates": 0}
-    sample, score = stage.parts.sampler.sample, stage.scorer.score
+    sample, begin = stage.parts.sampler.sample, stage.scorer.begin
     advance, update = loop.advance, stage.updater.run
 
-    def sampling(requests: Any, progress: Any = None) -> Any:
+    def sampling(requests: Any, progress: Any = None, finished: Any = None) -> Any:
         count["sampling"] += requests[0].temperature > 0
         if place == f"sampling lot {count['sampling']}":
             raise Killed
-        return sample(requests, progress)
+        return sample(requests, progress, finished)
 
-    def scoring(items: Any, watch: Any = None) -> Any:
+    def scoring(items: Any) -> Any:
         if place == "scoring" and items[0].place.startswith("round/2/"):
             raise Killed
-        return score(items, watch)
+        return begin(items)
 
     def advancing() -> None:
         if place == f"after step {loop.step}" and loop.step:
@@ -177,7 +182,7 @@ def killed_at(place: str, loop: Any) -> None:
             raise Killed  # the weights have changed and nobody has written them down
         return update(*arguments)
 
-    stage.parts.sampler.sample, stage.scorer.score = sampling, scoring
+    stage.parts.sampler.sample, stage.scorer.begin = sampling, scoring
     loop.advance, stage.updater.run = advancing, updating
 
 
@@ -246,11 +251,11 @@ def test_a_stop_in_the_middle_of_sampling_leaves_the_run_before_the_round(
     loop = offline(make_loop)
     sample, lots = loop.stage.parts.sampler.sample, []
 
-    def sampling(requests: Any, progress: Any = None) -> Any:
+    def sampling(requests: Any, progress: Any = None, finished: Any = None) -> Any:
         lots.append(requests[0].temperature > 0)
         if sum(lots) == 5:
             raise StopRequested
-        return sample(requests, progress)
+        return sample(requests, progress, finished)
 
     loop.stage.parts.sampler.sample = sampling
     with pytest.raises(StopRequested):

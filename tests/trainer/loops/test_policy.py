@@ -132,10 +132,10 @@ def test_a_stop_during_sampling_repeats_that_step_later(make_loop: Callable[...,
     loop = make_loop(small_config(steps=3))
     sample = loop.stage.parts.sampler.sample
 
-    def stop_in_the_second_step(requests: Any, progress: Any = None) -> Any:
+    def stop_in_the_second_step(requests: Any, progress: Any = None, finished: Any = None) -> Any:
         if loop.step == 1:
             loop.job.monitor.request_stop()
-        return sample(requests, progress)
+        return sample(requests, progress, finished)
 
     loop.stage.parts.sampler.sample = stop_in_the_second_step
     with pytest.raises(StopRequested):
@@ -174,10 +174,10 @@ def test_an_evaluation_that_was_stopped_is_made_up_for(make_loop: Callable[..., 
     loop = make_loop(small_config(steps=3))
     sample = loop.stage.parts.sampler.sample
 
-    def stop_in_the_evaluation(requests: Any, progress: Any = None) -> Any:
+    def stop_in_the_evaluation(requests: Any, progress: Any = None, finished: Any = None) -> Any:
         if loop.step == 2 and requests[0].temperature == 0:
             loop.job.monitor.request_stop()
-        return sample(requests, progress)
+        return sample(requests, progress, finished)
 
     loop.stage.parts.sampler.sample = stop_in_the_evaluation
     with pytest.raises(StopRequested):

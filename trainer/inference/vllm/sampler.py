@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -12,7 +12,14 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from trainer.inference.chat import response_text
-from trainer.inference.sampling import EngineLost, FinishReason, SampleRequest, SampleResult, SamplingProgress
+from trainer.inference.sampling import (
+    EngineLost,
+    FinishReason,
+    SampleFinished,
+    SampleRequest,
+    SampleResult,
+    SamplingProgress,
+)
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
 _ADAPTERS = ("lora_A", "lora_B")
@@ -28,11 +35,19 @@ class Generated:
     versions: tuple[str, ...]
 
 
+GeneratedOne = Callable[[int, Generated], None]
+"""Called with the place of a request and its response, once that has ended."""
+
+
 class Engine(Protocol):
     """What a version's module offers. Each method raises EngineLost when the process behind it is gone."""
 
     def generate(
-        self, requests: Sequence[SampleRequest], stop_ids: Sequence[int], progress: SamplingProgress | None
+        self,
+        requests: Sequence[SampleRequest],
+        stop_ids: Sequence[int],
+        progress: SamplingProgress | None,
+        finished: GeneratedOne | None,
     ) -> list[Generated]: ...
 
     def update(self, path: Path, kind: Literal["weights", "adapters"], version: int) -> None:
@@ -58,8 +73,17 @@ class VllmSampler:
         self._folder = folder or (str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None)
         self.version = 0
 
-    def sample(self, requests: Sequence[SampleRequest], progress: SamplingProgress | None = None) -> list[SampleResult]:
-        found = self._engine.generate(requests, self._stop_ids, progress)
+    def sample(
+        self,
+        requests: Sequence[SampleRequest],
+        progress: SamplingProgress | None = None,
+        finished: SampleFinished | None = None,
+    ) -> list[SampleResult]:
+        def ended(place: int, one: Generated) -> None:
+            if finished:
+                finished(place, self._result(requests[place], one))
+
+        found = self._engine.generate(requests, self._stop_ids, progress, ended if finished else None)
         return [self._result(request, one) for request, one in zip(requests, found, strict=True)]
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:

@@ -24,7 +24,7 @@ import httpx
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
 
 from .memory import GIB, Card, longest_context, share_of_card
-from .sampler import Generated
+from .sampler import Generated, GeneratedOne
 
 EXTENSION = "trainer.inference.vllm.v0_32_worker.Worker"
 TRANSFER = "touchstone_file"
@@ -98,7 +98,11 @@ class OfflineEngine:
         self._longest: int = wanted["max_model_len"]
 
     def generate(
-        self, requests: Sequence[SampleRequest], stop_ids: Sequence[int], progress: SamplingProgress | None
+        self,
+        requests: Sequence[SampleRequest],
+        stop_ids: Sequence[int],
+        progress: SamplingProgress | None,
+        finished: GeneratedOne | None,
     ) -> list[Generated]:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
@@ -112,9 +116,10 @@ class OfflineEngine:
         try:
             while engine.has_unfinished_requests():
                 outputs = self._call(engine.step)
-                found |= {
-                    int(output.request_id): _generated(output.outputs[0]) for output in outputs if output.finished
-                }
+                ended = {int(output.request_id): _generated(output.outputs[0]) for output in outputs if output.finished}
+                found |= ended
+                for place, one in ended.items() if finished else ():
+                    finished(place, one)
                 if progress:
                     progress(len(found), len(requests))
         except EngineLost:
@@ -203,7 +208,11 @@ class ServerEngine:
         self._post("/init_weight_transfer_engine", {"init_info": {}})
 
     def generate(
-        self, requests: Sequence[SampleRequest], stop_ids: Sequence[int], progress: SamplingProgress | None
+        self,
+        requests: Sequence[SampleRequest],
+        stop_ids: Sequence[int],
+        progress: SamplingProgress | None,
+        finished: GeneratedOne | None,
     ) -> list[Generated]:
         check_lengths(requests, self._longest)
         found: dict[int, Generated] = {}
@@ -212,6 +221,8 @@ class ServerEngine:
             waiting = {pool.submit(self._one, request, stop_ids): i for i, request in enumerate(requests)}
             for done in as_completed(waiting):
                 found[waiting[done]] = done.result()
+                if finished:
+                    finished(waiting[done], found[waiting[done]])
                 if progress:
                     progress(len(found), len(requests))
         finally:
