@@ -20,6 +20,7 @@ from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
 from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import UNNAMED, Problem, told
+from webapp.core.strict_query import known_query
 from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
@@ -171,5 +172,6 @@ _catch(_unstorable, DataError)
 _catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, UnreadablePostError)
 _catch(_away, *DATABASE_AWAY)
 ROUTERS = (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest)
+api.add_decorator(known_query, mode="view")
 for router in (*ROUTERS, playground, weights, weights_ingest, installation):
     api.add_router("", router)

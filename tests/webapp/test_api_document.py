@@ -64,7 +64,7 @@ def test_what_is_there_is_shown_as_described(cast, kind):
         if "get" not in methods or "/ingest/" in path:
             continue
         address = filled(cast, project, re.sub(r"{(\w+)}", r"<\1>", path).removeprefix("/"))
-        response = client.client.get(address, {"base": 1})
+        response = client.client.get(address, {"base": 1} if path.endswith("/diff") else {})
         problems = list(_problems(response, methods["get"]["responses"]))
         assert not problems, (address, response.status_code, problems)
         if response.status_code == 200:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from ninja import NinjaAPI, Schema
+from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
 
@@ -59,6 +60,25 @@ class DescribedAPI(NinjaAPI):
         self, *, path_prefix: str | None = None, path_params: dict[str, Any] | None = None
     ) -> OpenAPISchema:
         return Document(self, self.get_root_path(path_params or {}) if path_prefix is None else path_prefix)
+
+    def validation_error_from_error_contexts(
+        self, error_contexts: list[ValidationErrorContext[Any]]
+    ) -> ValidationError:
+        """Ninja's own, but what is wrong within a parameter (an item of a list, a choice of a union) is told at its name."""
+        error = super().validation_error_from_error_contexts(error_contexts)
+        places = [(each.model, found["loc"]) for each in error_contexts for found in _found(each)]
+        for told, (model, loc) in zip(error.errors, places, strict=True):
+            if model.__ninja_param_source__ == "query":
+                names = model.__ninja_flatten_map_reverse__
+                told["loc"] = (
+                    "query",
+                    *next((names[loc[:n]] for n in range(len(loc), 0, -1) if loc[:n] in names), loc),
+                )
+        return error
+
+
+def _found(context: ValidationErrorContext[Any]) -> list[Any]:
+    return context.pydantic_validation_error.errors(include_url=False)
 
 
 def sends(*types: str, ranges: bool = False) -> dict[str, Any]:

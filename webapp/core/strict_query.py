@@ -1,39 +1,48 @@
 """Query parameters that an operation of the API does not have are an error: a misspelt filter must not show everything."""
 
-import inspect
 from collections.abc import Callable
-from functools import wraps
-from typing import Annotated, Any, get_args, get_origin
+from dataclasses import dataclass
+from typing import Any
 
-from django.http import HttpRequest
-from ninja import Schema
+from django.http import HttpRequest, HttpResponse
+from ninja.operation import Operation
+from pydantic import GetCoreSchemaHandler
+from pydantic_core import CoreSchema, core_schema
 
 from .problems import Invalid
 
-View = Callable[..., Any]
-NEVER = frozenset({"request", "payload"})  # of a view, what never stands in an address
+Run = Callable[..., Any]
 
 
-def known_query(view: View) -> View:
-    """Decorator of an operation (`router.add_decorator(known_query)`): 422 with the names that it does not take."""
-    names = {each for name, parameter in inspect.signature(view).parameters.items() for each in _names(name, parameter)}
+def known_query(run: Run) -> Run:
+    """Decorator of every operation (`api.add_decorator(known_query, mode="view")`): 422 with the names that it does not take.
 
-    @wraps(view)
-    def checked(request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
-        in_path = request.resolver_match.kwargs if request.resolver_match else {}
-        unknown = sorted(set(request.GET) - names.difference(in_path, NEVER))
+    It looks after the caller is known and before anything else is read, so the answer is the same whatever else is wrong.
+    """
+    operation: Operation = run.__self__  # type: ignore[attr-defined]  # a bound method: what ninja hands to decorators
+    names = {name for model in operation.models if _of_the_address(model) for name in model.__ninja_flatten_map__}
+    read = operation._get_values
+
+    def checked(request: HttpRequest, path_params: Any, temporal_response: HttpResponse) -> dict[str, Any]:
+        unknown = sorted(set(request.GET) - names)
         if unknown:
             reason = {name[:80]: "is no parameter of this address; see /api/v1/docs" for name in unknown[:20]}
             raise Invalid("The address has parameters that are not known here.", reason)
-        return view(request, *args, **kwargs)
+        return read(request, path_params, temporal_response)
 
-    return checked
+    operation._get_values = checked  # type: ignore[method-assign]
+    return run
 
 
-def _names(name: str, parameter: inspect.Parameter) -> set[str]:
-    """What the parameter is called in the address; of a schema, the names of its fields."""
-    annotated = get_origin(parameter.annotation) is Annotated
-    kind, *notes = get_args(parameter.annotation) if annotated else (parameter.annotation,)
-    if inspect.isclass(kind) and issubclass(kind, Schema):
-        return set(kind.model_fields)
-    return {next((str(note.alias) for note in notes if getattr(note, "alias", None)), name)}
+def _of_the_address(model: Any) -> bool:
+    return bool(model.__ninja_param_source__ == "query")
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """`Annotated[str, OneOf(State.values)]`: a parameter that takes these values alone, and says so in the document."""
+
+    values: tuple[str, ...]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.literal_schema(list(self.values))

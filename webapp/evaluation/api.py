@@ -9,10 +9,11 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core import audit, once
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 from webapp.judging import access as judging
 
@@ -24,7 +25,16 @@ from .recipes import RECIPES
 router = Router(tags=["evaluations"])
 EvaluationId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Number = Path[Annotated[int, Field(ge=1, lt=2**31)]]
-Key = Annotated[str | None, Header(max_length=64, description="Sent again, it answers with the same evaluation")]
+State = Annotated[str, OneOf(tuple(Evaluation.State.values))]
+RecipeName = Annotated[str, OneOf(tuple(RECIPES))]
+Key = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        max_length=64,
+        description="Sent again with the same body, it answers with the same evaluation; else 422",
+    ),
+]
 
 
 @router.get(
@@ -74,8 +84,8 @@ def evaluations(
     request: HttpRequest,
     cursor: str | None = None,
     limit: Limit = 50,
-    state: str | None = None,
-    recipe: str | None = None,
+    state: State | None = None,
+    recipe: RecipeName | None = None,
 ) -> dict[str, Any]:
     membership = access.may_read(require(request))
     found = page(queries.filtered(membership.workspace_id, state=state or "", recipe=recipe or ""), cursor, limit)
@@ -95,7 +105,7 @@ def create(request: HttpRequest, payload: s.EvaluationIn, idempotency_key: Key =
         dataset=_version(membership, payload.dataset),
         recording=_recording(membership, payload.recording),
         name=payload.name,
-        key=idempotency_key,
+        key=once.key(idempotency_key, payload.model_dump()),
     )
     return Status(201, shapes.evaluation(row))
 

@@ -7,9 +7,10 @@ from uuid import uuid4
 
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.models import Membership
+from webapp.core import once
 from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
@@ -124,19 +125,35 @@ class EvaluationForm:
         if not self.check():
             return None
         try:
-            return services.create(
-                self.membership,
-                recipe=self.recipe.name,
-                config=self.raw,
-                dataset=self._version(),
-                recording=self._recording(),
-                name=self.name,
-                rerun_of=self.rerun_of,
-                key=self.key,
-            )
+            return self._create()
+        except once.KeyReused:  # the browser went back to a form that has started one, and it was changed
+            self.key = uuid4().hex
+            return self._create()
         except Invalid as error:
             self.problems = dict(error.fields) or {"": error.message}
+        except Conflict as error:
+            self.problems = {"": error.message}
         return None
+
+    def _create(self) -> Evaluation:
+        asked = (
+            self.recipe.name,
+            self.raw,
+            self.dataset,
+            self.recording,
+            self.name,
+            self.rerun_of and self.rerun_of.pk,
+        )
+        return services.create(
+            self.membership,
+            recipe=self.recipe.name,
+            config=self.raw,
+            dataset=self._version(),
+            recording=self._recording(),
+            name=self.name,
+            rerun_of=self.rerun_of,
+            key=once.key(self.key, asked),
+        )
 
     def _version(self) -> DatasetVersion | None:
         dataset, _, number = self.dataset.partition(":")

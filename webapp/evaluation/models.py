@@ -67,6 +67,7 @@ class Evaluation(models.Model):
     results = models.JSONField(null=True)
     rerun_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="reruns")
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  unique where there is one
+    launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)

@@ -8,11 +8,12 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast
+from webapp.core import audit, broadcast, once
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
@@ -44,13 +45,13 @@ def create(
     recording: Recording | None = None,
     name: str = "",
     rerun_of: Evaluation | None = None,
-    key: str | None = None,
+    key: once.Key | None = None,
 ) -> Evaluation:
     """A queued evaluation; the version it looks at is frozen with it. The same `key` makes one, however often it is sent.
 
-    Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`.
+    Raises ConfigInvalid with every field of config, data and judges that is wrong, Invalid at `name`, KeyReused.
     """
-    if key and (earlier := _made(membership, key)):
+    if earlier := once.earlier(_mine(membership), key):
         return earlier
     resolved = plan(membership, recipe, config, dataset, recording)
     stored = resolved.model_dump(mode="json")
@@ -66,22 +67,22 @@ def create(
                 recording=recording,
                 benchmark=benchmark(recipe, resolved, dataset, recording),
                 rerun_of=rerun_of,
-                launch_key=key or None,
+                launch_key=key and key.text,
+                launch_digest=key.digest if key else "",
                 created_by=membership.user,
             )
             audit.record(membership, membership.user, "evaluation.created", row, recipe=recipe, name=title)
             tell(row)
             enqueue("workers.evaluation.run", row.pk)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if key and (earlier := _made(membership, key)):
+        if earlier := once.made_meanwhile(Evaluation, membership.user, _mine(membership), key):
             return earlier
         raise
     return row
 
 
-def _made(membership: Membership, key: str) -> Evaluation | None:
-    rows = queries.evaluations(membership.workspace_id)
-    return rows.filter(created_by=membership.user, launch_key=key).first()
+def _mine(membership: Membership) -> QuerySet[Evaluation]:
+    return queries.evaluations(membership.workspace_id).filter(created_by=membership.user)
 
 
 def plan(
@@ -166,6 +167,7 @@ def rerun(
     """The same again from its stored config. What judges have said is not asked again.
 
     With `resample` it is: with samples that no evaluation of the same benchmark has used. The earlier ones are kept.
+    Raises KeyReused where the key came with another request.
     """
     return create(
         membership,
@@ -175,7 +177,7 @@ def rerun(
         recording=evaluation.recording,
         name=evaluation.name,
         rerun_of=evaluation,
-        key=key,
+        key=once.key(key, "rerun", evaluation.pk, resample),
     )
 
 

@@ -11,6 +11,7 @@ from webapp.accounts.models import Membership
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.queries.raters import raters
 from webapp.annotation.services import projects
+from webapp.core import once
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import services as datasets
 from webapp.judging.queries import examples_by_key
@@ -98,7 +99,7 @@ def read(membership: Membership, project: Project, key: str | None = None) -> Ev
         config={"project": project.pk},
         dataset=project.version,
         name=project.name,
-        key=key,
+        key=once.key(key, "study", project.pk),
     )
 
 

@@ -18,7 +18,7 @@ from webapp.core.numbers import whole
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
-from webapp.core.strict_query import known_query
+from webapp.core.strict_query import OneOf
 from webapp.weights.api import WeightsJobOut
 from webapp.weights.models import WeightsJob
 
@@ -40,14 +40,17 @@ from . import schemas as s
 from .models import Artifact, Run
 
 router = Router(tags=["runs"])
-router.add_decorator(known_query)
 RunId = Path[Annotated[int, Field(ge=1, lt=2**63)]]
 Step = Annotated[int, Field(ge=0, lt=2**31)]
 Key = Annotated[str, Field(min_length=1, max_length=80)]
 MAX_COMPARED = 8
 LaunchKey = Annotated[
     str | None,
-    Header(max_length=64, description="Sent again with the same body, it answers with the same run; else 422"),
+    Header(
+        alias="Idempotency-Key",
+        max_length=64,
+        description="Sent again with the same body, it answers with the same run; else 422",
+    ),
 ]
 
 
@@ -120,7 +123,7 @@ def runs(
     limit: Limit = 50,
     experiment: Annotated[int | None, Query(lt=2**63)] = None,
     state: Literal["active"] | RunState | None = None,
-    recipe: Annotated[str | None, Query(max_length=40)] = None,
+    recipe: Annotated[str, OneOf(tuple(RECIPES))] | None = None,
 ) -> dict[str, Any]:
     membership = access.may_read(require(request))
     wanted = queries.filtered_runs(membership.workspace_id, experiment=experiment, state=state, recipe=recipe)

@@ -10,6 +10,7 @@ from uuid import uuid4
 from trainer.config import RECIPES, ConfigInvalid, Recipe
 from trainer.config.expression import ExpressionInvalid, parse
 from webapp.accounts.models import Membership
+from webapp.core import once
 from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid
@@ -183,7 +184,7 @@ class RunForm:
             return None
         try:
             return self._launch()
-        except services.KeyReused:  # the browser went back to a form that has launched, and it was changed
+        except once.KeyReused:  # the browser went back to a form that has launched, and it was changed
             self.key = uuid4().hex
             return self._launch()
         except ConfigInvalid as error:  # something else changed it between the check and the launch

@@ -1,16 +1,14 @@
 """All that people do to runs. Each function checks, changes rows, audits, and tells pages and workers after commit."""
 
-import hashlib
-import json
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, FieldProblem, resolve
 from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.inference import services as registry
@@ -52,8 +50,9 @@ def launch(
     the second click, tab or delivery gets the run of the first. `start_step`: the checkpoint of `forked_from` to go on
     from. Raises Invalid with every field that is wrong, KeyReused where the key came with another request before.
     """
-    digest = _digest(recipe, config, dataset, model, experiment, name, forked_from, start_step)
-    if key and (earlier := _launched(membership, key, digest)):
+    rest = [str(each) for each in (dataset, model, experiment, name, forked_from and forked_from.pk, start_step)]
+    asked = once.key(key, recipe, config, rest)
+    if earlier := once.earlier(_mine(membership), asked):
         return earlier
     plan = checks.plan(membership, recipe, config, dataset, model)
     start = starting_points.checkpoint(forked_from, start_step) if forked_from and start_step else None
@@ -63,51 +62,18 @@ def launch(
     title = checks.name(experiment or plan.recipe.title, "experiment")
     try:
         with transaction.atomic():
-            run = _create(membership, plan, title, name, forked_from, Key(key, digest), start_step)
+            run = _create(membership, plan, title, name, forked_from, asked, start_step)
             if start:
                 starting_points.adopt(start, run)
     except IntegrityError:  # two requests with one key at the same moment: the other one made it
-        if key and (earlier := _launched(membership, key, digest)):
+        if earlier := once.made_meanwhile(Run, membership.user, _mine(membership), asked):
             return earlier
-        if key and Run.objects.filter(created_by=membership.user, launch_key=key).exists():
-            raise Conflict(
-                "You used this key for a run of another workspace. Send another key.", "key_in_use"
-            ) from None
         raise
     return run
 
 
-class KeyReused(Invalid):
-    """The key of a launch came back with another request: a retry must be the same request, a new one needs a new key."""
-
-    def __init__(self) -> None:
-        super().__init__(
-            "This key was used for another launch.",
-            {"Idempotency-Key": "came with another request before; send the same request again, or another key"},
-            code="key_reused",
-        )
-
-
-class Key(NamedTuple):
-    """What makes a launch happen once: the key, and the digest of what was asked for with it."""
-
-    text: str | None
-    digest: str
-
-
-def _digest(recipe: str, config: dict[str, Any], *rest: object) -> str:
-    """SHA-256 of a launch as it was asked for."""
-    parts = [each.pk if isinstance(each, Run) else str(each) for each in rest]
-    return hashlib.sha256(json.dumps([recipe, config, parts], sort_keys=True, default=str).encode()).hexdigest()
-
-
-def _launched(membership: Membership, key: str, digest: str) -> Run | None:
-    """The run that this key has launched. Raises KeyReused where it was asked for in other words."""
-    mine = Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
-    run = mine.filter(launch_key=key).first()
-    if run is not None and run.launch_digest not in ("", digest):  # of the first releases' runs it is not known
-        raise KeyReused
-    return run
+def _mine(membership: Membership) -> QuerySet[Run]:
+    return Run.objects.with_names().filter(created_by=membership.user, experiment__workspace=membership.workspace)
 
 
 def _create(
@@ -116,7 +82,7 @@ def _create(
     title: str,
     name: str,
     forked_from: Run | None,
-    key: Key,
+    key: once.Key | None,
     start_step: int,
 ) -> Run:
     version = checks.frozen(membership, plan.version)
@@ -136,8 +102,8 @@ def _create(
         start_step=start_step,
         step=start_step,
         created_by=membership.user,
-        launch_key=key.text or None,
-        launch_digest=key.digest if key.text else "",
+        launch_key=key and key.text,
+        launch_digest=key.digest if key else "",
         next_try_at=timezone.now(),
     )
     Run.objects.filter(id=run.id).update(token_digest=tokens.digest(run))

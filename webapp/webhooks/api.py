@@ -1,6 +1,7 @@
 """Webhooks over the API: for owners, like the page."""
 
 from datetime import datetime
+from typing import Annotated
 from uuid import UUID
 
 from django.db import transaction
@@ -9,6 +10,7 @@ from ninja import Router, Schema, Status
 
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
+from webapp.core.strict_query import OneOf
 
 from . import access, queries, services
 from .models import Delivery, Webhook
@@ -128,7 +130,11 @@ def test(request: HttpRequest, hook_id: int) -> Status[Delivery]:
 
 @router.get("/webhooks/{int:hook_id}/deliveries", response=DeliveryList, summary="What was sent, newest first")
 def deliveries(
-    request: HttpRequest, hook_id: int, state: str | None = None, cursor: str | None = None, limit: Limit = 50
+    request: HttpRequest,
+    hook_id: int,
+    state: Annotated[str, OneOf(tuple(Delivery.State.values))] | None = None,
+    cursor: str | None = None,
+    limit: Limit = 50,
 ) -> object:
     hook = access.hook_write(require(request), hook_id)
     return page(queries.deliveries(hook, state), cursor, limit, "-id")

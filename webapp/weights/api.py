@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from webapp.accounts.access import require
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import RegisteredModel
 
@@ -86,8 +87,8 @@ def list_jobs(
     request: HttpRequest,
     cursor: str | None = None,
     limit: Limit = 50,
-    kind: str | None = None,
-    state: str | None = None,
+    kind: Annotated[str, OneOf(tuple(WeightsJob.Kind.values))] | None = None,
+    state: Annotated[str, OneOf(tuple(WeightsJob.State.values))] | None = None,
 ) -> object:
     rows = WeightsJob.objects.filter(workspace_id=access.may_read(require(request)).workspace_id)
     rows = rows.filter(kind=kind) if kind else rows

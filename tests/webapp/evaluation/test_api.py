@@ -6,7 +6,8 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from tests.cast import ApiClient
-from webapp.evaluation import running
+from webapp.accounts.models import Membership
+from webapp.evaluation import running, services
 from webapp.evaluation.models import Evaluation
 
 from .conftest import as_file, lines
@@ -42,6 +43,35 @@ def test_wrong_input_is_named_at_its_field(api, recording):
     assert api.post("/evaluations", {"recipe": "none"}).json()["error"]["fields"][0]["path"] == "recipe"
     unknown = api.post("/evaluations", {"recipe": "judge_audit", "recording": recording.pk + 9})
     assert unknown.json()["error"]["fields"][0]["path"] == "recording"
+
+
+def test_a_key_that_comes_back_with_another_request_is_refused(cast, api, recording):
+    def post(address, payload, client=api.client):
+        answer = client.post(f"/api/v1{address}", payload, "application/json", headers={"Idempotency-Key": "nightly"})
+        return answer.status_code, answer.json()
+
+    body = {"recipe": "judge_audit", "recording": recording.pk, "name": "Nightly"}
+    status, first = post("/evaluations", body)
+    assert status == 201 and post("/evaluations", body) == (201, first)
+    again = f"/evaluations/{first['id']}/rerun"
+    for address, other in (("/evaluations", body | {"name": "Other"}), (again, {}), (f"{again}?resample=true", {})):
+        status, refused = post(address, other)
+        assert (status, refused["error"]["code"]) == (422, "key_reused")
+        assert refused["error"]["fields"][0]["path"] == "Idempotency-Key"
+    assert Evaluation.objects.count() == 1
+    elsewhere = Membership.objects.create(user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner")
+    copy = services.store_recording(elsewhere, "v.jsonl", as_file(lines()))
+    status, refused = post("/evaluations", body | {"recording": copy.pk}, ApiClient(elsewhere).client)
+    assert (status, refused["error"]["code"]) == (409, "key_in_use")
+
+
+def test_new_samples_are_drawn_once_for_a_key(api, finished):
+    def post(query):
+        address = f"/api/v1/evaluations/{finished.pk}/rerun{query}"
+        return api.client.post(address, headers={"Idempotency-Key": "again"}).json()
+
+    assert post("?resample=true")["id"] == post("?resample=true")["id"]
+    assert post("")["error"]["code"] == "key_reused"
 
 
 def test_states_move_as_asked(api, audit):

@@ -16,10 +16,11 @@ from webapp.core.numbers import whole
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit
 from webapp.core.problems import Invalid
+from webapp.core.strict_query import OneOf
 from webapp.datasets.services import safe_name
 
 from .. import access
-from ..models import Project
+from ..models import Project, PublishedCase
 from ..queries import answers as queries
 from ..queries import publications
 from ..queries.faces import Faces, faces
@@ -139,7 +140,7 @@ class PublishedCaseList(Schema):
 
 class CaseFilter(Schema):
     fate: Literal["", "kept", "replaced", "imported", "dropped"] = ""
-    reason: str = Field("", max_length=10)
+    reason: Annotated[str, OneOf(("", *PublishedCase.Reason.values))] = ""
     cursor: int = Field(0, ge=0, lt=2**63)
     limit: int = Field(50, ge=1, le=200)
 

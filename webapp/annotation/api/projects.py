@@ -11,6 +11,7 @@ from webapp.accounts.access import require
 from webapp.accounts.models import Membership
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
+from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 
 from .. import access, advice, shapes
@@ -67,12 +68,13 @@ def _schema(kind: str) -> dict[str, Any]:
 
 @router.get("/projects", response=s.ProjectList, summary="The projects of this workspace, newest first")
 def list_projects(
-    request: HttpRequest, cursor: str | None = None, limit: Limit = 50, state: str | None = None
+    request: HttpRequest,
+    cursor: str | None = None,
+    limit: Limit = 50,
+    state: Annotated[str, OneOf(tuple(Project.State.values))] | None = None,
 ) -> dict[str, Any]:
     found = queries.projects(access.may_read(require(request)).workspace_id)
     if state is not None:
-        if state not in Project.State.values:
-            raise Invalid("Unknown state.", {"state": f"must be one of {', '.join(Project.State.values)}"})
         found = found.filter(state=state)
     listed = page(found, cursor, limit, "-id")
     return {"items": [shapes.project(row) for row in queries.rows(listed.items)], "next": listed.next}
