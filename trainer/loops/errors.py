@@ -11,3 +11,7 @@ class AttemptAbandoned(Exception):
 
 class RunFailed(RuntimeError):
     """The run cannot go on; the message says what happened and what to do."""
+
+
+class Unrewarded(RunFailed):
+    """No response has a reward. The weights are those after the last completed step, which is saved before the run ends."""

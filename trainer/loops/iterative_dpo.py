@@ -18,7 +18,7 @@ from trainer.seeding import derive_seed
 
 from .data import Prompt, prepare_prompts, read_examples
 from .dpo import AnsweredPair, PairLoss, texts_of, update_metrics
-from .errors import StopRequested
+from .errors import StopRequested, Unrewarded
 from .export import write_model
 from .fitting import Fitter
 from .labelling import Label
@@ -138,8 +138,10 @@ class IterativeDpoStage:
             found = self._rounds.labelled(number, step, tell)
             pairs = [self._pair(label) for label in found.kept]
             reference = self._referred(pairs, step, f"measuring, {self._rounds.name(number)}", tell)
-        except StopRequested:
+        except (StopRequested, Unrewarded) as error:
             order.load_state_dict(before)
+            # what was measured wrongly is asked again once it is mended
+            self._half_begun = isinstance(error, StopRequested)
             raise
         self._half_begun = False
         self._tell_round(number, found, pairs, tell)

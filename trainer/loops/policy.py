@@ -12,9 +12,10 @@ from trainer.rollouts import RewardSetup, Trajectory, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
 from .engine_check import check_engine
-from .errors import RunFailed, StopRequested
+from .errors import RunFailed, StopRequested, Unrewarded
 from .evaluation import evaluate
 from .export import write_model
+from .missing_rewards import MissingRewards
 from .offending import save_offending
 from .parts import Parts
 from .planner import Planner
@@ -44,6 +45,7 @@ class PolicyStage:
         self.collector = collector(parts, self.planner, self.scorer)
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
         self.evaluates = bool(parts.prompts.heldout)
+        self._missing = MissingRewards(config.rewards, config.runner.kind == "async")
         self._engine_checked = False
 
     def open(self, step: int) -> None:
@@ -54,11 +56,12 @@ class PolicyStage:
         try:
             collected = self.collector.collect(number, tell)
             self._note(collected, tell)
+            self._look_at_rewards(number, collected, tell)
             rewarded = collected.trajectories + collected.replayed
             advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
-        except StopRequested:
+        except (StopRequested, Unrewarded):
             # The step has not happened: its prompts are drawn again by the run that resumes.
             self.planner.order.load_state_dict(order_before)
             raise
@@ -76,12 +79,17 @@ class PolicyStage:
     def state(self) -> State:
         collector = self.collector.state()
         tensors = self.parts.learner.state_tensors() | collector.tensors
-        own = {"order": self.planner.order.state_dict(), "rewards": self.scorer.state_dict()}
+        own = {
+            "order": self.planner.order.state_dict(),
+            "rewards": self.scorer.state_dict(),
+            "missing": self._missing.state_dict(),
+        }
         return State(own | collector.values, tensors)
 
     def restore(self, step: int, state: State) -> None:
         self.planner.order.load_state_dict(state.values["order"])
         self.scorer.load_state_dict(state.values.get("rewards", {}))
+        self._missing.load_state_dict(state.values.get("missing", {}))
         self.parts.learner.load_state_tensors(state.tensors)
         self.collector.restore(step, state)
 
@@ -130,6 +138,14 @@ class PolicyStage:
         if collected.elapsed_s is not None:
             values["perf/rollout_tokens_per_s"] = sum(len(t.tokens) for t in trajectories) / collected.elapsed_s
         tell.metrics(values | collected.metrics)
+
+    def _look_at_rewards(self, step: int, collected: Collected, tell: Tell) -> None:
+        """Raises Unrewarded; the responses are told before, for they show what happened."""
+        try:
+            self._missing.look(step, [t.reward for t in collected.trajectories])
+        except Unrewarded:
+            tell.rollouts(rollout_records(collected.trajectories, self.parts.tokenizer, "train"))
+            raise
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
         if self._engine_checked or not (fresh := self.collector.comparable(step, trajectories)):

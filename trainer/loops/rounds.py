@@ -10,10 +10,11 @@ from typing import Any
 from trainer.config.iterative_dpo import IterativeDpoConfig, compares
 from trainer.contracts import PartResult, RolloutRecord
 from trainer.rewards import Item
-from trainer.rollouts import Groups, RewardScorer, RewardSetup, Trajectory, reward_folders, sample_and_score
+from trainer.rollouts import Groups, Reward, RewardScorer, RewardSetup, Trajectory, reward_folders, sample_and_score
 
 from .evaluation import evaluate
 from .labelling import Label, Two, by_judge, by_reward, draw, equal, label_metrics
+from .missing_rewards import MissingRewards
 from .parts import Parts
 from .planner import Planner
 from .pushing import Pusher
@@ -60,15 +61,20 @@ class Rounds:
         return f"round {number + 1} of {-(-self._config.steps // self._config.round_steps)}"
 
     def labelled(self, number: int, step: int, tell: Tell) -> Labelled:
-        """Round `number`, from 0, whose first step is `step`. Raises StopRequested with the order of prompts as it was."""
+        """Round `number`, from 0, whose first step is `step`. Raises StopRequested, and Unrewarded where nothing was valued,
+        with the order of prompts as it was."""
         before = self.planner.order.state_dict()
         try:
             trajectories, metrics = self._sampled(number, step, tell)
-            labels, asked = self._labels(number, trajectories, tell)
+            labels, answers = self._labels(number, trajectories, tell)
+            if all(label.outcome in ("missing", "equal") for label in labels):
+                valued = answers if self._comparing else [t.reward for t in trajectories]
+                MissingRewards(self._config.rewards).look(step, valued)
         except BaseException:
             self.planner.order.load_state_dict(before)
             raise
         parts = [part for trajectory in trajectories for part in trajectory.reward.parts]
+        asked = [answer.parts[0] for answer in answers]
         metrics |= part_metrics([*parts, *asked]) | label_metrics(labels, self._config.pairs)
         if asked:  # the mean over first samples of how often they won says nothing
             del metrics[f"reward/{asked[0].name}"]
@@ -133,9 +139,7 @@ class Rounds:
         }
         return found.trajectories, metrics
 
-    def _labels(
-        self, number: int, trajectories: Sequence[Trajectory], tell: Tell
-    ) -> tuple[list[Label], list[PartResult]]:
+    def _labels(self, number: int, trajectories: Sequence[Trajectory], tell: Tell) -> tuple[list[Label], list[Reward]]:
         """The label of each pair; and what the judge said, of the pairs that it was asked about."""
         choice = self._config.pairs
         drawn = draw(trajectories, choice.choose)
@@ -144,17 +148,17 @@ class Rounds:
         places = [place for place, pair in enumerate(drawn) if not equal(pair)]
         watch = ScoringWatch(tell, len(places), f"labelling, {self.name(number)}")
         asked = self._asked(self._comparing, [drawn[place] for place in places], f"label/{number + 1}", watch)
-        said = dict(zip(places, asked, strict=True))
+        said = {place: answer.parts[0] for place, answer in zip(places, asked, strict=True)}
         return [by_judge(pair, said.get(place), choice.labels) for place, pair in enumerate(drawn)], asked
 
-    def _asked(self, scorer: RewardScorer, pairs: Sequence[Two], where: str, watch: ScoringWatch) -> list[PartResult]:
+    def _asked(self, scorer: RewardScorer, pairs: Sequence[Two], where: str, watch: ScoringWatch) -> list[Reward]:
         """What the judge said of each pair, about its first answer."""
         items = [
             self._item(f"{where}/{first.plan.group}/{first.plan.index}-{second.plan.index}", first, second.text)
             for first, second in pairs
         ]
         watch.check()  # however fast the judge is, the phase is told
-        return [reward.parts[0] for reward in scorer.score(items, watch)]
+        return scorer.score(items, watch)
 
     def _item(self, place: str, answer: Trajectory, other: str) -> Item:
         task, longest = self._parts.tasks[answer.plan.example_key], self._config.rollout.max_new_tokens

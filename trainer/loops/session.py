@@ -9,7 +9,7 @@ from trainer import checkpoints
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
 
 from .clock import Clock
-from .errors import AttemptAbandoned, StopRequested
+from .errors import AttemptAbandoned, StopRequested, Unrewarded
 from .fingerprint import changes, differences, fingerprint
 from .outgoing import write_model_output
 from .stage import Job, ModelOutput, Progress, Stage, State
@@ -93,14 +93,14 @@ class Session:
         return True
 
     def run(self) -> dict[str, float]:
-        """All remaining steps; the summary. Raises StopRequested after saving, AttemptAbandoned without."""
+        """All remaining steps; the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without."""
         self.stage.open(self.step)
         try:
             # Before the first step, or where a stop came in the middle of an evaluation.
             self._evaluate_if_due()
             while self.step < self._config.steps:
                 self.advance()
-        except StopRequested:
+        except (StopRequested, Unrewarded):
             self.save()
             raise
         self._write_outputs()

@@ -18,7 +18,7 @@ from trainer.contracts.events import EventData
 
 from .console import Console
 from .sink import Command, HttpSink
-from .spool import FULL_DISK, Spool
+from .spool import Spool, disk_is_full
 
 _PROGRESS_EVERY_S = 1.0
 _ROLLOUT_EVENT_BYTES = 1_000_000
@@ -87,8 +87,8 @@ class RunMonitor:
         while True:
             try:
                 result = write()
-            except OSError as error:
-                if error.errno not in FULL_DISK or self.command != "continue":
+            except Exception as error:  # libraries that write have errors of their own
+                if not disk_is_full(error) or self.command != "continue":
                     raise
                 if not paused:
                     self._spool.pause(step)

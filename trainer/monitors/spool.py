@@ -17,6 +17,13 @@ _BLOCK = 1 << 16
 FULL_DISK = {errno.ENOSPC, errno.EDQUOT}
 
 
+def disk_is_full(error: BaseException) -> bool:
+    """safetensors has an error of its own, whose text names the number."""
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno in FULL_DISK
+    return any(f"(os error {number})" in str(error) for number in FULL_DISK)
+
+
 class Spool:
     """Appends events to `events.jsonl`, one JSON object a line, each with the next number.
 
@@ -64,7 +71,7 @@ class Spool:
         self._queue(
             StateData(
                 state="paused",
-                reason=f"No space left on the disk of {self._path.parent}. Free some and it goes on by itself",
+                reason=f"Step {step} waits. No space left on the disk of {self._path.parent}. Free some and it goes on by itself",
             ),
             step,
         )

@@ -213,6 +213,7 @@ def _reward(parts: Sequence[RewardPart], item: Item, composed: Composed) -> Rewa
         score.clipped if score else None,
         composed.excluded,
         tuple(_result(part, composed, shown) for part in parts),
+        composed.total is None and any(composed.parts[part.name].away for part in parts if not part.shadow),
     )
 
 

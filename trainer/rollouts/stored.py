@@ -26,6 +26,7 @@ def written(trajectory: Trajectory) -> dict[str, Any]:
             "clipped": reward.clipped,
             "excluded": reward.excluded,
             "parts": [part.model_dump(mode="json") for part in reward.parts],
+            "away": reward.away,
         },
     }
 

@@ -36,6 +36,8 @@ class Reward:
     excluded: str = ""
     parts: tuple[PartResult, ...] = ()
     """Every part as it was measured, those without a value and those that are not trained on too."""
+    away: bool = False
+    """Whether it is excluded because somebody could not be asked and their part says to go on without them."""
 
 
 @dataclass(frozen=True)

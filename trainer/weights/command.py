@@ -3,7 +3,6 @@
 The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_WEIGHTS_JOB and TOUCHSTONE_RUN_TOKEN.
 """
 
-import errno
 import importlib
 import os
 import signal
@@ -13,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from trainer.config.memory import is_shortage
+from trainer.monitors.spool import disk_is_full
 
 from .client import Abandoned, JobClient, ServerAway, Stopped
 
@@ -25,7 +25,6 @@ WORK = {
     "export": "trainer.weights.export:work",
 }
 _TRACEBACK_LINES = 12
-_FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 def main(arguments: list[str]) -> int:
@@ -69,16 +68,9 @@ def explain(error: BaseException) -> str:
     text = str(error) or type(error).__name__
     if isinstance(error, MemoryError) or is_shortage(text):
         return "Out of memory. What helps: fewer responses side by side (sampler.max_batch), shorter responses, or a machine with more memory."
-    if _disk_is_full(error):
+    if disk_is_full(error):
         return f"The disk is full: what was there before is as it was. Free some space, then retry. ({text})"
     return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
-
-
-def _disk_is_full(error: BaseException) -> bool:
-    """safetensors has an error of its own, whose text names the number."""
-    if isinstance(error, OSError) and error.errno is not None:
-        return error.errno in _FULL
-    return any(f"(os error {number})" in str(error) for number in _FULL)
 
 
 def _work(kind: str) -> Work:

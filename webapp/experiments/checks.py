@@ -92,8 +92,7 @@ def _slot(membership: Membership, config: RecipeConfig, slot: ResolvedSlot, prob
     if slot.kind == "judge":
         judge = judging.version_named(membership.workspace_id, slot.name)
         if judge is None:
-            reason = f"no judge version is called {slot.name!r}; name it with its version, such as 'Grader v2'"
-            problems.append(FieldProblem(slot.path, reason))
+            problems.append(FieldProblem(slot.path, judging.why_not_named(membership.workspace_id, slot.name)))
         elif why := _unfit(config, slot.path, judge):
             problems.append(FieldProblem(slot.path, f"{slot.name!r} {why}"))
         return FilledSlot(slot.role, slot.path, judge=judge)

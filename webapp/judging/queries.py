@@ -50,6 +50,18 @@ def version_named(workspace_id: int, text: str) -> JudgeVersion | None:
     return rows.select_related("judge", "endpoint").first()
 
 
+def why_not_named(workspace_id: int, text: str) -> str:
+    """Why `version_named` finds nothing under `text`, and what helps."""
+    name, _, number = text.rpartition(" v")
+    rows = JudgeVersion.objects.filter(judge__workspace_id=workspace_id, judge__name=name, number=whole(number, 9) or 0)
+    version = rows.select_related("judge", "endpoint").first()
+    if version is None:
+        return f"no judge version is called {text!r}; name it with its version, such as 'Grader v2'"
+    if version.judge.archived_at:
+        return f"{text!r} is archived; restore it on its page, or name another judge"
+    return f"{text!r} has no endpoint that can be asked: {version.endpoint.name!r} is archived. Restore it, or name another judge"
+
+
 def states(version: JudgeVersion) -> dict[str, int]:
     """How many stored verdicts are in each state; states without any are 0."""
     rows = Verdict.objects.filter(version=version).values_list("state").annotate(n=Count("id"))

@@ -256,3 +256,22 @@ def test_what_cannot_work_is_said_at_its_field(changes: dict[str, Any], field: s
 def test_other_recipes_pair_no_samples() -> None:
     with pytest.raises(ConfigInvalid, match="pairs no samples"):
         resolve("policy", {"rewards": [JUDGED]})
+
+
+def test_a_judge_that_cannot_be_read_ends_the_run_which_goes_on_once_it_can(
+    server: ChatServer, examples_file: Path, tiny_dir: Path, tmp_path: Path
+) -> None:
+    config = configured(steps=2, evaluation={"every": 0, "max_examples": 0})
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    assert run(config, examples_file, tiny_dir, whole, access=access(server))
+    readable = server.answer
+    server.answer = lambda body: "The first one, I think."
+    assert not run(config, examples_file, tiny_dir, out, access=access(server))
+    state, reason = states(out)[-1]
+    assert state == "failed" and reason.startswith(
+        "No response of step 1 has a reward, so there is nothing to learn. judge: "
+    )
+    assert "read what 'Comparer v1' answered" in reason
+    server.answer = readable
+    assert run(config, examples_file, tiny_dir, out, resume=True, access=access(server))
+    assert learned(out) == learned(whole)

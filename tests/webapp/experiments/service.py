@@ -13,12 +13,14 @@ SECRET = "whsec_" + "c2VjcmV0IG9mIHRoZSB0ZXN0IGFuZCBvZiBub2JvZHk="  # noqa: S105
 
 
 class RewardService(ThreadingHTTPServer):
-    """Values a response by its length over 100. `asked` holds what came, `status` is what it answers with."""
+    """Values a response by its length over 100. `asked` holds what came, `status` is what it answers with, `body`, if
+    given, in the place of values."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.asked: list[Any] = []
         self.status, self.signed = 200, 0
+        self.body: bytes | None = None
         self.inside = self.most_inside = 0
         self.lock, self.gate = threading.Lock(), threading.Event()
         self.gate.set()
@@ -45,7 +47,7 @@ class _Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.inside -= 1
         values = [{"value": len(each["response"]) / 100, "why": "its length"} for each in responses]
-        answer = json.dumps({"values": values}).encode()
+        answer = self.server.body or json.dumps({"values": values}).encode()
         self.send_response(self.server.status)
         self.send_header("Content-Length", str(len(answer)))
         self.end_headers()

@@ -57,22 +57,6 @@ def test_a_draft_is_frozen_with_the_launch(launch, cast):
     assert run.dataset_version.state == "frozen"
 
 
-@pytest.mark.parametrize(
-    ("make", "field"),
-    [
-        ({"train": 0}, "dataset"),
-        ({"rubrics": False}, "dataset"),
-        ({"heldout": 0}, "evaluation.max_examples"),
-    ],
-)
-def test_a_dataset_that_cannot_serve_is_refused_at_its_field(launch, cast, make, field):
-    unfit = make_version(cast.owner, name="unfit", **make)
-    with pytest.raises(ConfigInvalid) as refused:
-        launch(dataset=checks.DatasetChoice(id=unfit.dataset_id))
-    assert [p.path for p in refused.value.problems] == [field]
-    assert not Run.objects.exists()
-
-
 def test_without_evaluation_no_heldout_examples_are_needed(launch, cast):
     unfit = make_version(cast.owner, name="unfit", heldout=0)
     config = {"steps": 2, "evaluation": {"max_examples": 0}}

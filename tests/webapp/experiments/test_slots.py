@@ -128,22 +128,3 @@ def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
     answer = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}")
     assert answer.status_code == 200 and "sk-of-the-endpoint" not in answer.content.decode()
     assert answer.json()["judges_url"].endswith(f"/api/v1/ingest/runs/{run.id}/questions")
-
-
-@pytest.mark.parametrize(
-    ("part", "path", "why"),
-    [
-        ({"kind": "rubric", "judge": "Nobody v1"}, "rewards.0.judge", "no judge version is called 'Nobody v1'"),
-        (
-            {"kind": "judge", "judge": "Grader v1 of us v2", "protocol": "pointwise"},
-            "rewards.0.judge",
-            "this needs 'pointwise'",
-        ),
-        ({"kind": "http", "endpoint": "mine"}, "rewards.0.endpoint", "no reward service is called 'mine'"),
-        ({"kind": "python", "entry": "mine"}, "rewards.0.entry", "not allowed here"),
-    ],
-)
-def test_whom_a_reward_cannot_ask_is_said_before_the_queue(launch, grader, part, path, why):
-    with pytest.raises(ConfigInvalid) as caught:
-        launch(config={"steps": 2, "scaffold": None, "rewards": [{"kind": "rubric", "name": "all"}, part][1:]})
-    assert [(p.path, why in p.message) for p in caught.value.problems if p.path == path] == [(path, True)]

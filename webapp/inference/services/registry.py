@@ -67,6 +67,9 @@ def inspect(folder: Path) -> dict[str, Any]:
         raise Invalid("The directory cannot be used.", {"path": "must be an absolute path"})
     if not folder.is_dir():
         raise Invalid("The directory cannot be used.", {"path": f"{folder} is not a directory the server can read"})
+    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
+        reason = "holds an adapter, which is nothing without its base model; give the directory of a whole model (peft merges)"
+        raise Invalid("The directory cannot be used.", {"path": reason})
     config = _json(folder, "config.json")
     weights = sorted(folder.glob("*.safetensors"))
     if not weights:
@@ -78,11 +81,25 @@ def inspect(folder: Path) -> dict[str, Any]:
     ):
         reason = "its tokenizer has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)"
         raise Invalid("The directory cannot be used.", {"path": reason})
+    _check_tokenizer(folder, config)
     facts = {key: config[key] for key in _OF_ARCHITECTURE if isinstance(config.get(key), int | str)}
     architectures = config.get("architectures")
     if isinstance(architectures, list) and architectures:
         facts["architecture"] = str(architectures[0])
     return {**facts, "weight_bytes": sum(file.stat().st_size for file in weights)}
+
+
+def _check_tokenizer(folder: Path, config: dict[str, Any]) -> None:
+    """Raises Invalid where the tokenizer has tokens that the weights do not know: it is another model's. One that is too
+    large to be read here is looked at when it is loaded."""
+    rows, file = config.get("vocab_size"), folder / "tokenizer.json"
+    if not isinstance(rows, int) or not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
+        return
+    model = _json(folder, "tokenizer.json").get("model")
+    tokens = model.get("vocab") if isinstance(model, dict) else None
+    if isinstance(tokens, dict | list) and len(tokens) > rows:
+        reason = f"its tokenizer is another model's: it has {len(tokens):,} tokens, and the weights know {rows:,}"
+        raise Invalid("The directory cannot be used.", {"path": reason})
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
