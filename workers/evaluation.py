@@ -1,13 +1,17 @@
 """The queue of evaluations."""
 
+from typing import Any
+
 from celery import shared_task
 
 from webapp.evaluation import running, services
 
 
-@shared_task(name="workers.evaluation.run")
-def run(evaluation_id: int) -> None:
-    running.run(evaluation_id)
+@shared_task(name="workers.evaluation.run", bind=True, max_retries=None)
+def run(self: Any, evaluation_id: int) -> None:
+    delay = running.run(evaluation_id)
+    if delay is not None:  # the cluster is at it
+        raise self.retry(countdown=delay)
 
 
 @shared_task(name="workers.evaluation.requeue_lost")

@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.weights import delivering, jobs
+from webapp.weights import jobs
 
 
 @shared_task(name="workers.weights.launch", bind=True, max_retries=None)
@@ -17,11 +17,6 @@ def launch(self: Any, pk: int) -> None:
 @shared_task(name="workers.weights.stop")
 def stop(pk: int) -> None:
     jobs.stop(pk)
-
-
-@shared_task(name="workers.weights.deliver")
-def deliver(pk: int) -> None:
-    delivering.deliver(pk)
 
 
 @shared_task(name="workers.weights.watch")

@@ -66,7 +66,7 @@ PAGES = (
     "/models/endpoints/{endpoint}/edit",
     "/try?run={run}",
     "/jobs",
-    "/jobs/generate",
+    "/evaluations/new?recipe=generate",
     "/evaluations",
     "/evaluations/new",
     "/leaderboards",

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from django.db import transaction
 
-from trainer.contracts import Example
+from trainer.contracts import Example, Response
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Project
 from webapp.annotation.services import projects
@@ -17,6 +17,7 @@ from .models import Case, Evaluation
 
 MAX_EXAMPLES = 5_000
 SIDES = ("a", "b", "response")
+Brought = dict[str, dict[str, Response]]
 COMPARISONS = (Project.Kind.PAIRWISE, Project.Kind.RANKING)
 
 
@@ -32,8 +33,8 @@ def make_tasks(
     version = evaluation.dataset_version
     if version is None:
         raise Conflict("This evaluation has no dataset, so there are no texts to ask people about.", code="no_dataset")
-    wanted = _wanted(evaluation, tags)
-    found = examples_by_key(version, list(wanted))
+    wanted, brought = _wanted(evaluation, tags)
+    found = {key: _with(each, brought.get(key, {})) for key, each in examples_by_key(version, list(wanted)).items()}
     if not found:
         raise Invalid(
             "There is nothing to ask about.", {"tag": "no case with these tags names an example of the dataset"}
@@ -47,17 +48,30 @@ def make_tasks(
     return projects.set_state(membership, project, Project.State.OPEN)
 
 
-def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> dict[str, set[str]]:
-    """example key -> ids of the responses its cases name; all of them where a case names none."""
+def _wanted(evaluation: Evaluation, tags: Sequence[str]) -> tuple[dict[str, set[str]], Brought]:
+    """example key -> ids of the responses its cases name, all of them where a case names none; and the responses that the
+    cases bring with them, because the dataset does not have them."""
     rows = Case.objects.filter(evaluation=evaluation, tags__contains=list(tags)).order_by("number")
     found: dict[str, set[str]] = defaultdict(set)
-    for subject in rows.values_list("subject", flat=True).iterator(chunk_size=1000):
+    brought: Brought = defaultdict(dict)
+    for subject, values in rows.values_list("subject", "values").iterator(chunk_size=1000):
         if key := subject.get("example"):
             found[key] |= {subject[side] for side in SIDES if subject.get(side)}
+            if subject.get("response") and "text" in values:
+                made = Response(id=subject["response"], text=values["text"], origin=subject.get("model", ""))
+                brought[key][made.id] = made
     if len(found) > MAX_EXAMPLES:
         reason = f"they name {len(found):,} examples; at most {MAX_EXAMPLES:,} become tasks at once"
         raise Invalid("Too many cases are chosen.", {"tag": reason})
-    return found
+    return found, brought
+
+
+def _with(example: Example, brought: dict[str, Response]) -> Example:
+    """The example with the responses that cases bring; one of its own with the same id gives way."""
+    if not brought:
+        return example
+    kept = tuple(response for response in example.responses if response.id not in brought)
+    return example.model_copy(update={"responses": (*kept, *brought.values())})
 
 
 def _trimmed(found: dict[str, Example], wanted: dict[str, set[str]], kind: str) -> Iterator[Example]:

@@ -8,7 +8,7 @@ from uuid import uuid4
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core import once
-from webapp.core.formtree import Group, Tree
+from webapp.core.formtree import Group, Tree, put
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
@@ -20,6 +20,7 @@ from .recipes import RECIPES
 from .recipes.base import Recipe
 
 MAX_CHOICES = 200
+MAX_PATH, MAX_GIVEN = 100, 200  # characters of what a link fills in
 
 
 @dataclass
@@ -41,6 +42,10 @@ class EvaluationForm:
         form = cls(membership, RECIPES[recipe])
         form.raw = form.tree.defaults()
         form.recording = query.get("recording", "")
+        for path, text in query.items():
+            if path.startswith("at.") and len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
+                number = whole(text)
+                put(form.raw, path[3:].split("."), text if number is None else number)
         choices = form.dataset_choices
         wanted = query.get("dataset", "")
         if any(value == wanted for value, _ in choices):

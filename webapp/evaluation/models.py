@@ -65,6 +65,7 @@ class Evaluation(models.Model):
     problem = models.TextField(blank=True)
     progress = models.JSONField(default=dict)  # {"phase", "done", "total", and what became of the calls}
     results = models.JSONField(null=True)
+    jobs = models.ManyToManyField("weights.WeightsJob", related_name="evaluations")  # of the models that answer
     rerun_of = models.ForeignKey("self", null=True, blank=True, on_delete=models.SET_NULL, related_name="reruns")
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001  unique where there is one
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key
@@ -105,3 +106,32 @@ class Case(models.Model):
 
     def __str__(self) -> str:
         return f"case {self.number} of evaluation {self.evaluation_id}"
+
+
+class EndpointAnswer(models.Model):
+    """What a model behind an endpoint answered to a prompt as it was sampled: asked once, whatever ends its worker.
+
+    `key` is the content's address: messages, sampling, seed and number of the sample. `cost` is None where no price is known.
+    """
+
+    class State(models.TextChoices):
+        DONE = "done", "Done"
+        FAILED = "failed", "Failed"
+
+    endpoint = models.ForeignKey("inference.Endpoint", on_delete=models.CASCADE, related_name="answers", db_index=False)
+    key = models.CharField(max_length=64)
+    state = models.CharField(max_length=6, choices=State.choices)
+    text = models.TextField(blank=True)
+    finish_reason = models.CharField(max_length=20, blank=True)
+    problem = models.TextField(blank=True)
+    prompt_tokens = models.PositiveIntegerField(null=True)
+    completion_tokens = models.PositiveIntegerField(null=True)
+    cost = models.DecimalField(max_digits=14, decimal_places=8, null=True)
+    latency_ms = models.PositiveIntegerField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["endpoint", "key"], name="one_answer_per_question")]
+
+    def __str__(self) -> str:
+        return f"{self.state} {self.key[:12]}"

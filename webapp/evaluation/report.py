@@ -104,13 +104,15 @@ def measured_on(items: Iterable[object]) -> dict[str, Any]:
 
 @dataclass
 class Report:
-    """`headline`: {"label", "cell"}. `coverage` counts what the numbers rest on, and what they do not."""
+    """`headline`: {"label", "cell"}. `coverage` counts what the numbers rest on, and what they do not. `made`: the dataset
+    that was made on the way, {"dataset", "name", "version"}, or {"problem"}; None where none was asked for."""
 
     headline: dict[str, Any]
     coverage: list[tuple[str, Cell]]
     blocks: list[Table | Curve | Scatter]
     entries: list[Entry] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    made: dict[str, Any] | None = None
 
     def json(self, tags: dict[str, int]) -> dict[str, Any]:
         """As stored; `tags` are those of the cases with their numbers."""

@@ -24,18 +24,33 @@ from trainer.judges.inputs import JudgeInput
 from webapp.core import audit, locks
 from webapp.core.problems import Problem
 from webapp.core.views import DATABASE_AWAY
+from webapp.inference.models import Endpoint
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 
-from . import judges, measuring, queries, services, sources, studies
+from . import answering, delivering, judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
 from .outcomes import Questions
 from .recipes import RECIPES, resolve
-from .recipes.base import Found, Judged, JudgeFacts, Judgement, NothingToScore, Outcome, Rollout, Spent, Stopped
+from .recipes.base import (
+    Found,
+    Judged,
+    JudgeFacts,
+    Judgement,
+    NothingToScore,
+    Outcome,
+    Rollout,
+    Spent,
+    Stopped,
+    Waiting,
+    Writer,
+    Written,
+)
 
 logger = logging.getLogger(__name__)
 State = Evaluation.State
 TELL_EVERY_S = 1.0
+LOOK_AGAIN_S = 3.0  # at the jobs of the cluster that an evaluation waits for
 BATCH = 1_000
 
 
@@ -48,25 +63,33 @@ def claimed(evaluation_id: int) -> Iterator[Evaluation | None]:
         yield rows.first() if ours else None
 
 
-def run(evaluation_id: int) -> None:
-    """Raises what is no fault of the evaluation (database away): it stays running and is taken up again."""
+def run(evaluation_id: int) -> float | None:
+    """The seconds after which to look again where the cluster is at it, and no thread is held meanwhile; else None.
+
+    Raises what is no fault of the evaluation (database away): it stays running and is taken up again.
+    """
     while True:
         with claimed(evaluation_id) as evaluation:
             if evaluation is None:
-                return
-            _carry_out(evaluation)
+                return None
+            if _carry_out(evaluation):
+                return LOOK_AGAIN_S
         # paused and resumed while we were leaving: the resumed one's worker found us at it and went away
         if not Evaluation.objects.filter(id=evaluation_id, state=State.QUEUED).exists():
-            return
+            return None
 
 
-def _carry_out(evaluation: Evaluation) -> None:
+def _carry_out(evaluation: Evaluation) -> bool:
+    """Whether it waits for the cluster."""
     work = Work(evaluation)
     try:
         work.begin()
         outcome = RECIPES[evaluation.recipe].run(work)
         work.questions.note(outcome.report, outcome.cases)
+        delivering.deliver(evaluation, outcome)
         _finish(evaluation, outcome)
+    except Waiting:
+        return not work.stopped()
     except Stopped:  # how far it came, with what was on its way, is what there is to show
         stopped = Evaluation.objects.filter(pk=evaluation.pk, state__in=(State.PAUSED, State.CANCELLED))
         stopped.update(progress=evaluation.progress)
@@ -80,6 +103,7 @@ def _carry_out(evaluation: Evaluation) -> None:
         # a mistake of ours would otherwise be taken up again and again, for ever
         logger.exception("evaluation %s failed", evaluation.pk)
         _fail(evaluation, "Something broke on our side while it was scored; the server's log says what.")
+    return False
 
 
 @transaction.atomic
@@ -148,11 +172,13 @@ class Work:
         spent = evaluation.progress.get("spent", {})  # before a pause or a kill: the budget does not begin anew
         self._spent_tokens, self._spent_money = spent.get("tokens", 0), Decimal(spent.get("money", "0"))
         self._told = 0.0
+        self._again = evaluation.state == State.QUEUED  # begun or resumed by a person, not looked at again
 
     def begin(self) -> None:
         now = timezone.now()
         rows = Evaluation.objects.filter(pk=self.evaluation.pk, state__in=(State.QUEUED, State.RUNNING))
-        started, progress = self.evaluation.started_at or now, self._spent(None)
+        progress = self._spent(None) if self._again else self.evaluation.progress
+        started = self.evaluation.started_at or now
         if not rows.update(state=State.RUNNING, seen_at=now, progress=progress, started_at=started):
             raise Stopped
         self.evaluation.state, self.evaluation.progress = State.RUNNING, progress
@@ -193,13 +219,55 @@ class Work:
                 raise Stopped from halted
             raise
         finally:
-            if budget:
-                self._spent_tokens += budget.spent_tokens
-                self._spent_money += budget.spent_money
+            self._settle(budget)
         href = f"/judges/{row.judge_id}/versions/{row.number}"
         self.questions.asked(str(row), href, inputs, found, phase)
         self.questions.could_not(str(row), unusable, unasked)
         return found
+
+    def writer_name(self, writer: Writer) -> str:
+        return answering.name(self.evaluation.workspace_id, writer)
+
+    def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[Written]]:
+        """Jobs are started first, so that the cluster works while endpoints are asked. A worker that looks again asks no
+        endpoint before the jobs are done: who is behind an endpoint was asked when it began."""
+        jobs = answering.jobs(self.evaluation, writers, self.config, self._again)
+        if not self._again:
+            answering.wait_for(jobs.values(), self._show)
+        asked = [self._of_endpoint(each, examples) if each.endpoint is not None else None for each in writers]
+        answering.wait_for(jobs.values(), self._show)
+        return [
+            answering.of_job(jobs[writer.model]) if found is None and writer.model is not None else found or []
+            for writer, found in zip(writers, asked, strict=True)
+        ]
+
+    def _show(self, phase: str, done: int, total: int) -> None:
+        self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}
+        services.tell(self.evaluation)
+
+    def _of_endpoint(self, writer: Writer, examples: Sequence[Example]) -> list[Written]:
+        rows = Endpoint.objects.filter(workspace_id=self.evaluation.workspace_id)
+        endpoint, budget = rows.get(pk=writer.endpoint), self._budget()
+        try:
+            return answering.of_endpoint(
+                endpoint,
+                examples,
+                self.config,
+                budget=budget,
+                stop=self._stop,
+                tell=lambda done, total: self._note(f"asking {endpoint}", done, total, "", budget),
+            )
+        except judges.Halted as halted:
+            if not str(halted):
+                raise Stopped from halted
+            raise
+        finally:
+            self._settle(budget)
+
+    def _settle(self, budget: Budget | None) -> None:
+        if budget:
+            self._spent_tokens += budget.spent_tokens
+            self._spent_money += budget.spent_money
 
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         for provide in sources.ROLLOUTS:

@@ -19,7 +19,7 @@ from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 
-from . import queries, recordings, sources
+from . import answering, delivering, queries, recordings, sources
 from .models import MAX_NAME, Evaluation, Recording
 from .recipes import RECIPES, resolve
 from .recipes.base import RecipeConfig
@@ -107,6 +107,7 @@ def plan(
     if chosen.recording == "no" and recording is not None:
         found.append(FieldProblem("recording", f"{chosen.title!r} does not use recorded verdicts"))
     found += chosen.check(config, dataset is not None, recording is not None)
+    found += delivering.problems(membership, recipe, config)
     if found:
         raise ConfigInvalid(found)
     return config
@@ -138,6 +139,8 @@ def move(membership: Membership, evaluation: Evaluation, to: str) -> Evaluation:
             tell(evaluation)
             if to == State.QUEUED:
                 enqueue("workers.evaluation.run", evaluation.pk)
+            else:
+                answering.stop_jobs(evaluation)
         elif evaluation.state != to and not (to == State.QUEUED and evaluation.state == State.RUNNING):
             raise Conflict(f"An evaluation that is {evaluation.state} cannot become {to}.", code="no_such_move")
     return evaluation

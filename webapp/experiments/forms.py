@@ -11,7 +11,7 @@ from trainer.config import RECIPES, ConfigInvalid, Recipe
 from trainer.config.expression import ExpressionInvalid, parse
 from webapp.accounts.models import Membership
 from webapp.core import once
-from webapp.core.formtree import Group, Tree
+from webapp.core.formtree import Group, Tree, put
 from webapp.core.numbers import whole
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import training
@@ -153,7 +153,7 @@ class RunForm:
         """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out."""
         for path, text in given.items():
             if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
-                _put(self.raw, path.split("."), text)
+                put(self.raw, path.split("."), text)
 
     def check(self) -> bool:
         """Fills `problems`; True if a run could be launched as it stands."""
@@ -267,26 +267,6 @@ def _list_at(raw: Any, path: str) -> list[Any] | None:
     for part in path.split("."):
         node = node.get(part) if isinstance(node, dict) else None
     return node if isinstance(node, list) else None
-
-
-def _put(raw: dict[str, Any], path: list[str], text: str) -> None:
-    """Sets the text at its place; a number in the path is an item of a list, which is made where there is none."""
-    node: Any = raw
-    for part, following in zip(path, [*path[1:], ""], strict=True):
-        value: Any = text if not following else ([] if following.isdigit() else {})
-        if isinstance(node, dict):
-            found = node.get(part)
-            keep = following and isinstance(found, type(value))
-            node[part] = found if keep else value
-            node = node[part]
-        elif isinstance(node, list) and part == "0":
-            if not node:
-                node.append(value)
-            elif not isinstance(node[0], type(value)):
-                node[0] = value
-            node = node[0]
-        else:
-            return
 
 
 def _paths(group: Group) -> set[str]:

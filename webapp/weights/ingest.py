@@ -16,9 +16,8 @@ from trainer.contracts.weights import WeightsAssignment, WeightsBatch, WeightsRe
 from webapp.core.nul import visible
 from webapp.core.openapi import sends
 from webapp.core.problems import Conflict, Invalid, Problem
-from webapp.core.tasks import enqueue
 
-from . import delivering, tokens
+from . import tokens
 from .kinds import KINDS
 from .models import WeightsJob, WeightsLogLine, WeightsResult
 from .states import OVER, State, move, refresh, tell
@@ -150,7 +149,5 @@ def _end(job: WeightsJob, batch: WeightsBatch) -> None:
     try:
         with transaction.atomic():
             move(job, State.FINISHED, outcome=KINDS[job.kind].finish(job, batch.outcome))
-            if delivering.is_wanted(job):
-                enqueue("workers.weights.deliver", job.pk)
     except Invalid as problem:
         move(job, State.FAILED, problem="; ".join([problem.message, *problem.fields.values()]))

@@ -13,7 +13,7 @@ from webapp.core.addresses import internal_url
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import enqueue
 
-from . import delivering, tokens
+from . import tokens
 from .models import WeightsJob, WeightsLogLine
 from .states import ALIVE, State, move, refresh, tell
 
@@ -112,8 +112,6 @@ def watch() -> None:
         with transaction.atomic():
             if lost.filter(pk=pk).update(next_try_at=now):
                 enqueue("workers.weights.launch", pk)
-    for pk in delivering.undelivered(now - LOST):
-        enqueue("workers.weights.deliver", pk)
     for job in WeightsJob.objects.select_related("workspace").filter(state__in=ALIVE):
         try:
             _inspect(job, now)

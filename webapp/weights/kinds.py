@@ -28,10 +28,6 @@ class Generation(Section):
     seed: int = knob(0, "Decides what is drawn", ge=0, lt=2**31)
     split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
-    dataset: str = knob(
-        "", "A dataset, known or new, that gets the responses as a version; empty: none", max_length=120
-    )
-    keep: bool = knob(False, "With a dataset: keep the responses and preferences that the prompts have already")
     sampler: Sampler = Sampler()
 
 

@@ -18,7 +18,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel
 
-from . import delivering, tokens
+from . import tokens
 from .kinds import Generation, Scoring
 from .models import WeightsJob, WeightsResult
 from .states import OVER, State, move, tell
@@ -36,9 +36,7 @@ def generate(
     if model.head != RegisteredModel.Head.LM:
         raise Invalid("This model cannot answer.", {"model": f"{model.name} scores texts and cannot write any"})
     title = f"{model.name} answers {version}"
-    checked = _checked(Generation, params)
-    delivering.check(workspace, user, checked["dataset"])
-    return _start(workspace, user, Kind.GENERATE, title, checked, model, version)
+    return _start(workspace, user, Kind.GENERATE, title, _checked(Generation, params), model, version)
 
 
 def score(

@@ -4,7 +4,6 @@ from . import views
 
 urlpatterns = [
     path("jobs", views.jobs, name="weights_jobs"),
-    path("jobs/generate", views.generate, name="weights_generate"),
     path("jobs/<int:job_id>", views.job, name="weights_job"),
     path("jobs/<int:job_id>/act", views.job_act, name="weights_job_act"),
 ]

@@ -1,24 +1,22 @@
-"""Pages of jobs that need weights: all of them, one of them, and the form that lets a model answer a dataset."""
+"""Pages of jobs that need weights: all of them, and one of them."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_GET, require_POST
 
-from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid
-from webapp.datasets.models import Dataset
 from webapp.inference.models import RegisteredModel
 
 from . import access, services
-from .forms import GenerateForm
 from .models import WeightsJob, WeightsLogLine
 
 LINES = 200
+RELATED = 20
 
 
 @member(Role.REVIEWER)
@@ -50,7 +48,7 @@ def job(request: HttpRequest, job_id: int) -> HttpResponseBase:
         "job": row,
         "lines": lines,
         "models": RegisteredModel.objects.filter(workspace=row.workspace, id__in=made),
-        "dataset": Dataset.objects.filter(workspace=row.workspace, id=row.outcome.get("dataset", 0)).first(),
+        "evaluations": row.evaluations.order_by("-id")[:RELATED],
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "weights/_job.html" if request.headers.get("HX-Request") else "weights/job.html", context)
@@ -70,24 +68,3 @@ def job_act(request: HttpRequest, job_id: int) -> HttpResponseBase:
     except Conflict as problem:
         messages.error(request, problem.message)
     return redirect("weights_job", job_id)
-
-
-@member(Role.RESEARCHER)
-@require_http_methods(["GET", "POST"])
-def generate(request: HttpRequest) -> HttpResponseBase:
-    membership = require(request)
-    initial = {name: request.GET[name] for name in ("model", "dataset_version", "split") if name in request.GET}
-    form = GenerateForm(membership, request.POST or None, initial=initial)
-    if request.method == "POST" and form.is_valid():
-        model, version = form.cleaned_data["model"], form.cleaned_data["dataset_version"]
-        try:
-            row = services.generate(membership.workspace, membership.user, model, version, form.params())
-        except ConfigInvalid as problem:
-            for each in problem.problems:
-                form.add_error(each.path if each.path in form.fields else None, each.message)
-        except Invalid as problem:
-            for field, reason in problem.fields.items():
-                form.add_error(field if field in form.fields else None, reason)
-        else:
-            return redirect("weights_job", row.pk)
-    return render(request, "weights/generate.html", {"form": form}, status=422 if form.is_bound else 200)

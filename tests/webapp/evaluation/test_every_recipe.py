@@ -96,6 +96,7 @@ def ran(cast, chat_server, endpoint, settings):  # noqa: F811
         "metajudge": {"judges": [{"version": made["pairwise"]}], "matcher": made["reason_matcher"]},
         "policy": {"responses": [{"origin": "a"}, {"origin": "b"}], "judge": made["checklist"]},
         "rubric_audit": {"judge": made["checklist"]},
+        "generate": {"writers": [{"endpoint": endpoint.pk}], "split": "", "samples": 2, "judge": made["checklist"]},
     }
 
     def carried_out(row: Evaluation) -> Evaluation:

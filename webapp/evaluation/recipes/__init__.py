@@ -6,7 +6,17 @@ from pydantic import ValidationError
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
 
-from . import criterion_audit, judge_audit, metajudge, policy, reward_benchmark, rubric_audit, rubricbench, study
+from . import (
+    criterion_audit,
+    generate,
+    judge_audit,
+    metajudge,
+    policy,
+    reward_benchmark,
+    rubric_audit,
+    rubricbench,
+    study,
+)
 from .base import Recipe, RecipeConfig
 
 RECIPES: dict[str, Recipe] = {
@@ -19,6 +29,7 @@ RECIPES: dict[str, Recipe] = {
         study,
         metajudge,
         policy,
+        generate,
         rubric_audit,
     )
 }

@@ -20,6 +20,10 @@ class Stopped(Exception):
     """The evaluation was paused or cancelled: everything found so far is kept in the verdict store."""
 
 
+class Waiting(Exception):
+    """The cluster is still at it: nothing is held meanwhile, and the recipe begins anew in a while."""
+
+
 class NotMeasured(Exception):
     """A measure could not be had; the message says why, and stands where the number would."""
 
@@ -68,8 +72,11 @@ class Found:
 
 @dataclass
 class Outcome:
+    """`records`: examples with what was generated for them, which become a version of the dataset that the config names."""
+
     report: Report
     cases: list[Found]
+    records: Sequence[Example] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +113,26 @@ class Rollout:
     text: str
     criteria: tuple[CriterionResult, ...]
     tokens: int | None
+
+
+class Writer(Section):
+    """Who answers: a model of the registry, whose weights the cluster loads, or a chat endpoint."""
+
+    name: str = knob("", "What to call it in the report; empty: its own name", max_length=60)
+    model: int | None = knob(None, "A model of the registry that writes text", source="models:lm")
+    endpoint: int | None = knob(None, "Or a model behind a chat endpoint", source="endpoints:chat")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a writer answered to a prompt. `problem` says why there is no text; `tokens` is None where nobody counted."""
+
+    example: str
+    sample: int
+    text: str
+    finish_reason: str = ""
+    tokens: int | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True)
@@ -154,6 +181,15 @@ class Context(Protocol):
         Another `draw` asks for other samples of the same questions.
         """
 
+    def writer_name(self, writer: Writer) -> str:
+        """What the registry or the list of endpoints calls it."""
+
+    def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[Written]]:
+        """What each writer answers to the prompts, as the config samples: what was answered before is not asked again.
+
+        Raises Stopped, and Waiting while the cluster is at it.
+        """
+
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
 
@@ -184,7 +220,7 @@ class Recipe:
     """`dataset` and `recording` say whether it needs them. `check` finds what is wrong with a config for a
     choice of data: (config, whether there is a dataset, whether there is a recording). `tasks`: the kind of annotation
     task that its cases are best asked about in. `recorded`: what a recording holds; scores are what is tried, verdicts are on
-    pairs that belong to the benchmark."""
+    pairs that belong to the benchmark. `makes`: the field of the config that names a dataset for what is generated."""
 
     name: str
     title: str
@@ -199,6 +235,7 @@ class Recipe:
     measure: str = "Accuracy"
     tasks: str = "pairwise"
     recorded: Recorded = "verdicts"
+    makes: str = ""
 
 
 def tag(kind: str, value: str) -> str:

@@ -90,6 +90,7 @@ class Answered:
     verdicts: list[Verdict]
     tokens: int | None = None
     response: str = ""
+    brought: bool = False  # the dataset does not have it under this id: the case holds its text
     place: int = 0  # among what the run sampled
     rho: float | None = None
     score: ReportScore | None = None
@@ -122,17 +123,37 @@ class Answered:
 
 def run(context: Context) -> Outcome:
     answered, trained = _collected(context)
+    learnt_from = [each for rows in trained.values() for each in rows]
+    names = [choice.title for choice in context.config.responses]
+    decide(context, answered, learnt_from)
+    reasons = variety.measure_novelty(context, {name: [e for e in answered if e.model == name] for name in names})
+    return Outcome(report(context, names, answered, trained, reasons), cases(answered, learnt_from))
+
+
+def decide(context: Context, answered: Sequence["Answered"], learnt_from: Sequence["Answered"] = ()) -> None:
+    """Asks the judge, where there is one, about what no verifier decides, and scores each response by its rubric."""
     if context.config.judge:
         _judge(context, answered)
-    learnt_from = [each for rows in trained.values() for each in rows]
     for each in [*answered, *learnt_from]:
         if each.rubric:
             each.score = report_score(each.rubric, each.verdicts)
-    names = [choice.title for choice in context.config.responses]
+
+
+def cases(answered: Sequence["Answered"], learnt_from: Sequence["Answered"] = ()) -> list[Found]:
+    return [*map(_case, answered), *map(_training_case, learnt_from)]
+
+
+def report(
+    context: Context,
+    names: Sequence[str],
+    answered: Sequence["Answered"],
+    trained: dict[str, list["Answered"]],
+    reasons: dict[str, str],
+) -> r.Report:
+    """Of decided responses. `trained`: what a run learnt from, by model; `reasons`: why a model's novelty is not known."""
     by_model = {name: [each for each in answered if each.model == name] for name in names}
-    reasons = variety.measure_novelty(context, by_model)
     scores = {name: blocks.scores(rows) for name, rows in by_model.items()}
-    found = r.Report(
+    return r.Report(
         headline=r.headline(
             f"Clipped score of {names[-1]}", r.estimate(scores[names[-1]]["clipped"], tag("model", names[-1]))
         ),
@@ -157,7 +178,6 @@ def run(context: Context) -> Outcome:
             for name in names
         ],
     )
-    return Outcome(found, [*map(_case, answered), *map(_training_case, learnt_from)])
 
 
 def _collected(context: Context) -> tuple[list[Answered], dict[str, list[Answered]]]:
@@ -319,7 +339,7 @@ def _case(each: Answered) -> Found:
     values |= {blocks.AGAINST[words]: ", ".join(others) for words, others in each.outcomes.items()}
     subject = {"model": each.model, "example": each.key}
     subject |= {"response": each.response} if each.response else {}
-    if not each.response:
+    if each.brought or not each.response:
         values |= {"prompt": each.prompt[-1].content, "text": each.text}
     return Found(subject, values, tags)
 

@@ -1,0 +1,218 @@
+"""Models answer a dataset's prompts: by jobs of the cluster or through endpoints, once, whoever dies on the way."""
+
+import pytest
+
+from tests.cast import ApiClient, browser
+from tests.webapp.experiments.conftest import make_version
+from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401  fixtures
+from tests.webapp.weights.conftest import Process
+from trainer.config.errors import ConfigInvalid
+from trainer.contracts import Example
+from webapp.annotation.services import tasks as making
+from webapp.datasets.models import Dataset, DatasetVersion
+from webapp.evaluation import answering, asking, running, services
+from webapp.evaluation.models import EndpointAnswer, Evaluation
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.weights.models import WeightsJob
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def version(cast):
+    return make_version(cast.owner)
+
+
+@pytest.fixture
+def model(cast):
+    return RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="o/m")
+
+
+def begun(cast, version, *writers, **config) -> Evaluation:
+    config = {"writers": list(writers), "split": "", "max_new_tokens": 16, **config}
+    return services.create(cast.researcher, recipe="generate", config=config, dataset=version)
+
+
+def carried_on(row: Evaluation) -> float | None:
+    delay = running.run(row.pk)
+    row.refresh_from_db()
+    return delay
+
+
+def answer(job: WeightsJob, *texts: str) -> None:
+    """The cluster's process answers all five prompts, alike, and ends."""
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
+    job.refresh_from_db()
+    process = Process(job)
+    said = [{"text": text, "finish_reason": "stop", "tokens": 2} for text in texts]
+    rows = [{"key": f"e{number}", "responses": said} for number in range(4)]
+    assert process.post(1, *rows, {"key": "e4", "problem": "needs 9 tokens and the model sees 8"}).status_code == 200
+    assert process.post(1, state="finished").status_code == 200
+
+
+def test_a_model_behind_an_endpoint_answers_once_is_scored_and_runs_again_by_config(
+    cast, version, chat_server, endpoint
+):  # noqa: F811
+    chat_server.answer = lambda body: "red" if "Prompt 0" in body["messages"][-1]["content"] else "blue"
+    row = begun(cast, version, {"endpoint": endpoint.pk}, samples=2, into="answers")
+    assert carried_on(row) is None and row.state == "finished", row.problem
+    assert chat_server.requests == 10 and row.results["headline"]["cell"]["value"] == pytest.approx(0.2)
+    sent = list(chat_server.bodies)
+    assert {body["max_tokens"] for body in sent} == {16} and {body["temperature"] for body in sent} == {0.7}
+    assert {body["seed"] for body in sent} == {0, 1}, "two samples of a prompt are two draws"
+    assert row.cases.count() == 10 and row.cases.filter(values__text="red").count() == 2
+    again = services.rerun(cast.researcher, row)
+    carried_on(again)
+    assert chat_server.requests == 10 and again.results == row.results
+    made = DatasetVersion.objects.get(dataset__name="answers")
+    assert row.results["made"] == {"dataset": made.dataset_id, "name": "answers", "version": 1}
+    first = Example.model_validate(made.members.order_by("position")[0].example.content)
+    assert [(each.text, each.origin) for each in first.responses] == [("red", "judge")] * 2
+    assert first.meta["generated"][first.responses[1].id]["sample"] == 1 and first.rubric is not None
+    assert made.lineage["from"] == "generated" and made.lineage["sampling"]["temperature"] == 0.7
+
+
+def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint, monkeypatch):  # noqa: F811
+    row = begun(cast, version, {"endpoint": endpoint.pk})
+    store = answering._store
+
+    def killed(*given) -> None:
+        store(*given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(answering, "_store", killed)
+    with pytest.raises(KeyboardInterrupt):
+        running.run(row.pk)
+    stored = EndpointAnswer.objects.filter(state="done").count()
+    asked = chat_server.requests
+    assert stored
+    monkeypatch.setattr(answering, "_store", store)
+    carried_on(row)
+    assert row.state == "finished" and EndpointAnswer.objects.count() == 5
+    assert chat_server.requests - asked == 5 - stored
+
+
+def test_a_budget_and_an_endpoint_that_is_gone_pause_it_and_resuming_goes_on(cast, version, chat_server, endpoint):  # noqa: F811
+    chat_server.answer = lambda body: "red and blue " * 20
+    row = begun(cast, version, {"endpoint": endpoint.pk}, budget={"tokens": 100})
+    carried_on(row)
+    assert row.state == "paused" and "The budget is used up" in row.problem
+    assert 0 < EndpointAnswer.objects.count() < 5
+    Endpoint.objects.update(archived_at="2026-01-01T00:00Z")
+    other = begun_unchecked(cast, version, endpoint)
+    carried_on(other)
+    assert other.state == "paused" and "archived" in other.problem
+    Endpoint.objects.update(archived_at=None)
+    services.move(cast.researcher, other, "queued")
+    carried_on(other)
+    assert other.state == "finished"
+
+
+def begun_unchecked(cast, version, endpoint) -> Evaluation:  # noqa: F811
+    """The endpoint was archived after it was chosen."""
+    Endpoint.objects.update(archived_at=None)
+    row = begun(cast, version, {"endpoint": endpoint.pk}, seed=4)
+    Endpoint.objects.update(archived_at="2026-01-01T00:00Z")
+    return row
+
+
+def test_prompts_that_got_no_answer_are_missing_with_their_reason(cast, version, chat_server, endpoint):  # noqa: F811
+    chat_server.faults.extend(["context_overflow"] * 2)
+    row = begun(cast, version, {"endpoint": endpoint.pk}, into="answers")
+    carried_on(row)
+    lost = row.cases.filter(tags__contains=["no response"])
+    assert row.state == "finished" and lost.count() == 2 and all(case.values["problem"] for case in lost)
+    assert DatasetVersion.objects.get(dataset__name="answers").counts["examples"] == 3
+    asked = chat_server.requests
+    carried_on(services.rerun(cast.researcher, row))
+    assert chat_server.requests - asked == 2
+
+
+def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(cast, version, model):
+    row = begun(cast, version, {"model": model.pk}, samples=2, into="answers", sampler={"max_batch": 8})
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == "running"
+    job = row.jobs.get()
+    assert (job.kind, job.params["samples"], job.params["sampler"]["max_batch"]) == ("generate", 2, 8)
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.progress["phase"] == "generating on the cluster"
+    answer(job, "red", "blue")
+    assert carried_on(row) is None and row.state == "finished", row.problem
+    assert row.results["headline"]["cell"]["value"] == 0.5 and row.cases.count() == 9
+    assert DatasetVersion.objects.get(dataset__name="answers").counts["examples"] == 4
+    again = services.rerun(cast.researcher, row)
+    assert carried_on(again) is None and again.jobs.get() == job, "what was generated once is not generated again"
+    page = browser(cast.researcher).get(f"/jobs/{job.pk}").content.decode()
+    assert f"/evaluations/{row.pk}" in page
+
+
+def test_its_cases_become_pairs_for_people(cast, version, model):
+    row = begun(cast, version, {"model": model.pk}, samples=2)
+    carried_on(row)
+    answer(row.jobs.get(), "red", "blue")
+    carried_on(row)
+    project = asking.make_tasks(cast.researcher, row, [], name="Which is better", kind="pairwise")
+    making.make(project.pk)
+    task = project.tasks.first()
+    assert [each["text"] for each in task.example.content["responses"]] == ["red", "blue"]
+
+
+def test_pausing_stops_the_job_a_failure_pauses_and_resuming_retries(cast, version, model):
+    row = begun(cast, version, {"model": model.pk})
+    carried_on(row)
+    services.move(cast.researcher, row, "paused")
+    job = row.jobs.get()
+    assert job.state == "stopped" and carried_on(row) is None and row.state == "paused"
+    services.move(cast.researcher, row, "queued")
+    assert carried_on(row) == running.LOOK_AGAIN_S
+    job.refresh_from_db()
+    assert (job.state, job.attempt) == ("queued", 2)
+    WeightsJob.objects.filter(pk=job.pk).update(state="failed", problem="out of memory")
+    assert carried_on(row) is None
+    assert row.state == "paused" and "The job of m has failed: out of memory" in row.problem
+
+
+def test_a_job_that_two_evaluations_wait_for_goes_on(cast, version, model):
+    one, two = (begun(cast, version, {"model": model.pk}) for _ in range(2))
+    carried_on(one), carried_on(two)
+    services.move(cast.researcher, one, "cancelled")
+    assert two.jobs.get().state == "queued"
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [
+        ({"writers": [{}]}, "writers.0.model"),
+        ({"writers": [{"model": 10**6}]}, "writers.0.model"),
+        ({"writers": [{"endpoint": 10**6}]}, "writers.0.endpoint"),
+        ({"writers": [{"model": "M"}, {"model": "M"}]}, "writers.1.model"),
+        ({"writers": [{"model": "SCALAR"}]}, "writers.0.model"),
+        ({"samples": 0}, "samples"),
+        ({"into": "old"}, "into"),
+        ({"into": "x" * 200}, "into"),
+        ({"sampler": {"kind": "vllm", "push": "adapters"}}, "sampler.push"),
+    ],
+)
+def test_what_cannot_work_is_refused_at_its_field(cast, version, model, config, field):
+    Dataset.objects.create(workspace=cast.workspace, name="old", archived_at="2026-01-01T00:00Z")
+    scalar = RegisteredModel.objects.create(workspace=cast.workspace, name="s", source="hub", path="o/s", head="scalar")
+    known = {"M": model.pk, "SCALAR": scalar.pk}
+    for writer in config.get("writers", []):
+        writer |= {key: known.get(value, value) for key, value in writer.items()}
+    with pytest.raises(ConfigInvalid) as caught:
+        begun(cast, version, *config.pop("writers", [{"model": model.pk}]), **config)
+    assert field in {problem.path for problem in caught.value.problems}
+    assert not Evaluation.objects.exists() and not WeightsJob.objects.exists()
+
+
+def test_another_workspace_names_no_model_of_ours_and_the_api_starts_one(cast, api, version, model):
+    config = {"writers": [{"model": model.pk}], "split": ""}
+    asked = {"recipe": "generate", "config": config, "dataset": {"id": version.dataset_id}}
+    assert ApiClient(cast.outsider).post("/evaluations", asked).status_code in (404, 422)
+    assert ApiClient(cast.reviewer).post("/evaluations", asked).status_code == 403
+    assert api.post("/evaluations", asked).status_code == 201
+
+
+def test_the_form_is_filled_in_by_a_link(cast, version, model):
+    page = (
+        browser(cast.researcher).get(f"/evaluations/new?recipe=generate&at.writers.0.model={model.pk}").content.decode()
+    )
+    assert f'<option value="{model.pk}" selected' in page

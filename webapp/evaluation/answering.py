@@ -1,0 +1,266 @@
+"""Where evaluations meet models that answer: those of the registry through jobs of the cluster, those behind endpoints at once.
+
+Nothing is asked twice: a job is known by what it was asked, an endpoint's answer by its prompt and sampling.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor
+from itertools import islice
+from typing import Any
+
+from trainer.contracts import Example
+from trainer.judges.answers import Reading
+from trainer.judges.beside import run_beside
+from trainer.judges.budget import Budget
+from trainer.judges.calls import Call
+from trainer.judges.chat import ChatReply, ChatRequest, EndpointProblem
+from trainer.judges.client import ChatClient
+from trainer.judges.engine import Counts, Outcome, run
+from trainer.judges.sampling import Sampling
+from trainer.judges.templates import canonical
+from webapp.core.problems import Problem
+from webapp.inference import queries as registry
+from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.services import EndpointShare, endpoint_target, mark_used, note_troubles
+from webapp.weights import services as weights
+from webapp.weights.models import WeightsJob
+
+from .judges import Halted
+from .models import EndpointAnswer, Evaluation
+from .recipes.base import Waiting, Writer, Written
+from .sources import SOURCES, Options, Source
+
+MAX_CHOICES = 200
+LOOKED_UP = 400  # keys at a time
+MOST_INTEGER = 2**31 - 1
+JOB_OVER = (WeightsJob.State.STOPPED, WeightsJob.State.FAILED)
+
+
+def _models(workspace_id: int, head: str) -> Options:
+    rows = registry.usable(workspace_id, head).select_related("base")[:MAX_CHOICES]
+    return [(str(row.pk), f"{row.name}{f' · from {row.base.name}' if row.base else ''}") for row in rows]
+
+
+def _model_problem(workspace_id: int, head: str, model_id: int) -> str:
+    row = RegisteredModel.objects.filter(workspace_id=workspace_id, pk=model_id).select_related("base").first()
+    if row is None:
+        return "this workspace has no such model"
+    if row.head != head:
+        return f"{row.name} scores texts and cannot write any"
+    gone = registry.missing_folder(row)
+    return f"the files of {row.name} are gone: there is no folder {gone}" if gone else ""
+
+
+def _endpoints(workspace_id: int, kind: str) -> Options:
+    rows = registry.endpoints(workspace_id).filter(kind=kind).order_by("name")[:MAX_CHOICES]
+    return [(str(row.pk), f"{row.name} · {row.model}") for row in rows]
+
+
+def _endpoint_problem(workspace_id: int, kind: str, endpoint_id: int) -> str:
+    row = Endpoint.objects.filter(workspace_id=workspace_id, pk=endpoint_id).first()
+    if row is None:
+        return "this workspace has no such endpoint"
+    if row.kind != kind:
+        return f"{row.name} is no chat API but of kind {row.kind}"
+    return f"{row.name} is archived; restore it, or choose another" if row.archived_at else ""
+
+
+SOURCES["models"] = Source(_models, _model_problem)
+SOURCES["endpoints"] = Source(_endpoints, _endpoint_problem)
+
+
+def name(workspace_id: int, writer: Writer) -> str:
+    if writer.endpoint is not None:
+        return Endpoint.objects.get(workspace_id=workspace_id, pk=writer.endpoint).name
+    return RegisteredModel.objects.get(workspace_id=workspace_id, pk=writer.model or 0).name
+
+
+def jobs(evaluation: Evaluation, writers: Sequence[Writer], config: Any, again: bool) -> dict[int, WeightsJob]:
+    """The job of each writer that is a model, started where there is none. `again`: one that stopped or failed goes on.
+
+    Raises Halted where one has ended otherwise than finished.
+    """
+    found = {job.model_id: job for job in evaluation.jobs.select_related("model")}
+    for writer in writers:
+        if writer.model is not None and (
+            writer.model not in found or (again and found[writer.model].state in JOB_OVER)
+        ):
+            found[writer.model] = _start(evaluation, writer.model, config)
+    for job in found.values():
+        if job.state in JOB_OVER:
+            raise Halted(f"The job of {job.model} has {job.state}{f': {job.problem}' if job.problem else ''}.")
+    return {job.model_id: job for job in found.values() if job.model_id is not None}
+
+
+def _start(evaluation: Evaluation, model_id: int, config: Any) -> WeightsJob:
+    model = (
+        RegisteredModel.objects.filter(workspace_id=evaluation.workspace_id, pk=model_id).select_related("base").first()
+    )
+    version = evaluation.dataset_version
+    if model is None or version is None:
+        raise Halted("A model that the config names, or the dataset, is gone.")
+    names = ("samples", "max_new_tokens", "temperature", "top_p", "stop", "seed", "split", "max_prompts")
+    params = {each: getattr(config, each) for each in names} | {"sampler": config.sampler.model_dump(mode="json")}
+    try:
+        job = weights.generate(evaluation.workspace, evaluation.created_by, model, version, params)
+    except Problem as problem:
+        raise Halted("; ".join([problem.message, *problem.fields.values()])) from problem
+    evaluation.jobs.add(job)
+    return job
+
+
+def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None]) -> None:
+    """Raises Waiting unless all have finished."""
+    listed = list(found)
+    if any(job.state != WeightsJob.State.FINISHED for job in listed):
+        tell("generating on the cluster", sum(job.done for job in listed), sum(job.total for job in listed))
+        raise Waiting
+
+
+def of_job(job: WeightsJob) -> list[Written]:
+    """In the order of the prompts, as many of each as were asked for."""
+    found: list[Written] = []
+    for content in job.results.order_by("place").values_list("content", flat=True).iterator(chunk_size=500):
+        if "problem" in content:
+            found.append(Written(content["key"], 0, "", problem=content["problem"]))
+        for sample, one in enumerate(content.get("responses", [])):
+            found.append(Written(content["key"], sample, one["text"], one["finish_reason"], one["tokens"]))
+    return found
+
+
+def stop_jobs(evaluation: Evaluation) -> None:
+    """Those that no other evaluation waits for. What they have found is kept."""
+    waiting = Evaluation.objects.filter(state__in=(Evaluation.State.QUEUED, Evaluation.State.RUNNING))
+    for job in evaluation.jobs.exclude(state__in=(*JOB_OVER, WeightsJob.State.FINISHED)):
+        if not waiting.exclude(pk=evaluation.pk).filter(jobs=job).exists():
+            weights.stop(job, evaluation.created_by)
+
+
+def of_endpoint(
+    endpoint: Endpoint,
+    examples: Sequence[Example],
+    config: Any,
+    *,
+    budget: Budget | None,
+    stop: Callable[[], bool],
+    tell: Callable[[int, int], None],
+) -> list[Written]:
+    """Asks what has no answer yet and returns every answer, prompt by prompt. Limits, retries and keys are the endpoint's.
+
+    Raises Halted where calls are left to make.
+    """
+    sampling = Sampling(temperature=config.temperature, top_p=config.top_p, max_tokens=config.max_new_tokens)
+    calls = [call for example in examples for call in _calls(example, sampling, config.samples, config.seed)]
+    mark_used(endpoint)
+
+    known = _known(endpoint, [call.key for call in calls])
+    missing = [call for call in calls if call.key not in known]
+    done = len(calls) - len(missing)
+
+    def keep(outcomes: list[Outcome]) -> None:
+        nonlocal done
+        _store(endpoint, outcomes)
+        note_troubles(endpoint, [outcome.trouble for outcome in outcomes if outcome.trouble])
+        done += len(outcomes)
+        tell(done, len(calls))
+
+    if missing and (halted := _called(endpoint, missing, keep, stop, budget)):
+        raise Halted("" if halted == "stopped" else halted)
+    answers = {row.key: row for row in _answers(endpoint, [call.key for call in calls])}
+    return [_written(call, answers.get(call.key)) for call in calls]
+
+
+def _called(
+    endpoint: Endpoint,
+    calls: list[Call],
+    keep: Callable[[list[Outcome]], None],
+    stop: Callable[[], bool],
+    budget: Budget | None,
+) -> str:
+    """Why it ended early; empty where it did not."""
+
+    def read(call: Call, reply: ChatReply) -> Reading:
+        return Reading({"finish_reason": reply.finish_reason or "stop"})
+
+    try:
+        target = endpoint_target(endpoint)
+    except (EndpointProblem, Problem) as problem:
+        raise Halted(problem.message) from problem
+
+    async def main(here: Executor) -> Counts:
+        async with ChatClient(target, budget, EndpointShare(endpoint.pk, here)) as client:
+            return await run(
+                calls,
+                client,
+                read,
+                on_outcome=keep,
+                stop=stop,
+                concurrency=target.concurrency,
+                retries=0,
+                prices=target.prices,
+                executor=here,
+            )
+
+    return run_beside(main).halted
+
+
+def _calls(example: Example, sampling: Sampling, samples: int, seed: int) -> Iterator[Call]:
+    messages = tuple({"role": message.role, "content": message.content} for message in example.prompt)
+    for sample in range(samples):
+        request = ChatRequest(messages, sampling, seed=(seed + sample) % MOST_INTEGER)
+        asked = {"messages": messages, "sampling": sampling.model_dump(mode="json"), "seed": seed, "sample": sample}
+        record = canonical(asked)
+        key = hashlib.sha256(record.encode()).hexdigest()
+        yield Call(key, request, {"example": example.key, "sample": sample}, record)
+
+
+def _known(endpoint: Endpoint, keys: list[str]) -> set[str]:
+    """Those that need no call: failed ones do."""
+    return {row.key for row in _answers(endpoint, keys) if row.state == EndpointAnswer.State.DONE}
+
+
+def _answers(endpoint: Endpoint, keys: list[str]) -> Iterator[EndpointAnswer]:
+    remaining = iter(keys)
+    while batch := list(islice(remaining, LOOKED_UP)):
+        yield from EndpointAnswer.objects.filter(endpoint=endpoint, key__in=batch)
+
+
+def _written(call: Call, row: EndpointAnswer | None) -> Written:
+    example, sample = call.subject["example"], call.subject["sample"]
+    if row is None or row.state == EndpointAnswer.State.FAILED:
+        return Written(example, sample, "", problem=row.problem if row else "it was not asked")
+    return Written(example, sample, row.text, row.finish_reason, row.completion_tokens)
+
+
+def _store(endpoint: Endpoint, outcomes: list[Outcome]) -> None:
+    """One row per key, whoever comes first; a failed call gives way to an answer."""
+    rows = {outcome.call.key: _row(endpoint, outcome) for outcome in outcomes}
+    done = [rows[key] for key in sorted(rows) if rows[key].state == EndpointAnswer.State.DONE]
+    failed = [rows[key] for key in sorted(rows) if rows[key].state == EndpointAnswer.State.FAILED]
+    EndpointAnswer.objects.bulk_create(failed, ignore_conflicts=True)
+    EndpointAnswer.objects.filter(
+        endpoint=endpoint, key__in=[row.key for row in done], state=EndpointAnswer.State.FAILED
+    ).delete()
+    EndpointAnswer.objects.bulk_create(done, ignore_conflicts=True)
+
+
+def _row(endpoint: Endpoint, outcome: Outcome) -> EndpointAnswer:
+    reply = outcome.reply
+    return EndpointAnswer(
+        endpoint=endpoint,
+        key=outcome.call.key,
+        state=EndpointAnswer.State.DONE if outcome.state == "done" else EndpointAnswer.State.FAILED,
+        text=outcome.raw,
+        finish_reason=(outcome.parsed or {}).get("finish_reason", "")[:20],
+        problem=outcome.problem,
+        prompt_tokens=_bounded(reply.prompt_tokens) if reply else None,
+        completion_tokens=_bounded(reply.completion_tokens) if reply else None,
+        cost=outcome.cost,
+        latency_ms=_bounded(round(1000 * reply.latency_s)) if reply else None,
+    )
+
+
+def _bounded(count: int | None) -> int | None:
+    """Endpoints report what they like; an absurd count must not cost a batch of answers."""
+    return None if count is None or not 0 <= count <= MOST_INTEGER else count
