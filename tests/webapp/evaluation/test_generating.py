@@ -50,9 +50,7 @@ def answer(job: WeightsJob, *texts: str) -> None:
     assert process.post(1, state="finished").status_code == 200
 
 
-def test_a_model_behind_an_endpoint_answers_once_is_scored_and_runs_again_by_config(
-    cast, version, chat_server, endpoint
-):  # noqa: F811
+def test_a_model_behind_an_endpoint_answers_once_and_is_scored(cast, version, chat_server, endpoint):  # noqa: F811
     chat_server.answer = lambda body: "red" if "Prompt 0" in body["messages"][-1]["content"] else "blue"
     row = begun(cast, version, {"endpoint": endpoint.pk}, samples=2, into="answers")
     assert carried_on(row) is None and row.state == "finished", row.problem
@@ -92,7 +90,7 @@ def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint
     assert chat_server.requests - asked == 5 - stored
 
 
-def test_a_budget_and_an_endpoint_that_is_gone_pause_it_and_resuming_goes_on(cast, version, chat_server, endpoint):  # noqa: F811
+def test_a_budget_and_a_gone_endpoint_pause_it(cast, version, chat_server, endpoint):  # noqa: F811
     chat_server.answer = lambda body: "red and blue " * 20
     row = begun(cast, version, {"endpoint": endpoint.pk}, budget={"tokens": 100})
     carried_on(row)
@@ -116,7 +114,7 @@ def begun_unchecked(cast, version, endpoint) -> Evaluation:  # noqa: F811
     return row
 
 
-def test_prompts_that_got_no_answer_are_missing_with_their_reason(cast, version, chat_server, endpoint):  # noqa: F811
+def test_prompts_without_an_answer_say_why(cast, version, chat_server, endpoint):  # noqa: F811
     chat_server.faults.extend(["context_overflow"] * 2)
     row = begun(cast, version, {"endpoint": endpoint.pk}, into="answers")
     carried_on(row)
