@@ -1,9 +1,10 @@
 """What services raise when a request cannot be carried out; pages and the API each show it in their own way."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from django.http import HttpRequest
+if TYPE_CHECKING:  # confined children raise problems as well, and load no Django for it
+    from django.http import HttpRequest
 
 UNNAMED = {  # code and message of an error that has none of its own, by status
     400: ("bad_request", "The request cannot be read."),
@@ -15,7 +16,7 @@ UNNAMED = {  # code and message of an error that has none of its own, by status
 }
 
 
-def told(request: HttpRequest, code: str, message: str, fields: list[dict[str, str]] | None = None) -> dict[str, Any]:
+def told(request: "HttpRequest", code: str, message: str, fields: list[dict[str, str]] | None = None) -> dict[str, Any]:
     """The one shape of every error of the API: a code for programs, a message for people, the fields at fault, and an id
     to quote."""
     return {"error": {"code": code, "message": message, "fields": fields or [], "id": getattr(request, "id", "")}}

@@ -22,10 +22,15 @@ from pathlib import Path
 from struct import Struct
 from typing import IO, Any
 
+from webapp.core.confined import confine
+
 from .importers import REGISTRY
 from .reading import Reader, Ready, Sides
 
 READERS = 2
+MEMORY = 3_000_000_000  # bytes that reading may take beside what the process has before it begins
+PASSED_PER_S = 1_000  # rows, at the very least
+BATCH_S = 180.0  # without a batch for so long, the file is made to keep us busy
 AHEAD = 2  # pickles read before they are wanted; not less, lest each waits for the other while an answer is written
 COLLECT = 16  # batches after which cycles are looked for: left to itself, the collector takes a seventh of the time
 # of the GNU C library, others ignore it: what a batch frees is kept for the next one. Given back, it would be zeroed page
@@ -44,10 +49,21 @@ class Died(RuntimeError):
         super().__init__(f"The process that reads the file {self.how} before it was done; {kept}.")
 
 
-def ready(reader: Reader, before: Callable[[list[str]], Sides] | None) -> Generator[Ready, None, None]:
-    """What `reader.ready` gives, made by other processes. Raises what they raise, and Died where one ended early."""
+class Endless(RuntimeError):
+    """The process that reads the file is at it for longer than any file takes."""
+
+
+class TooLarge(RuntimeError):
+    """The process that reads the file needed more memory than it may have."""
+
+
+def ready(
+    reader: Reader, before: Callable[[list[str]], Sides] | None, alone: bool = False
+) -> Generator[Ready, None, None]:
+    """What `reader.ready` gives, made by other processes; `alone`: by one. Raises what they raise, Died where one ended
+    early, Endless and TooLarge where one goes beyond its limits."""
     # a converter that is bound to its file reads all of it, and two would both
-    turns = 1 if REGISTRY[reader.format].bind else READERS
+    turns = 1 if alone or REGISTRY[reader.format].bind else READERS
     with ExitStack() as stack:
         processes = [stack.enter_context(_process()) for _ in range(turns)]
         readers = [replace(reader, turn=turn, turns=turns) for turn in range(turns)]
@@ -65,9 +81,13 @@ def _part(
     with ThreadPoolExecutor(1, thread_name_prefix="import") as thread:
         try:
             assert process.stdin and process.stdout  # noqa: S101  pipes
-            _send(process.stdin, (reader, before is not None))
+            _send(process.stdin, (reader, before is not None, MEMORY))
             coming = deque(thread.submit(_received, process.stdout) for _ in range(AHEAD))
-            while (said := coming.popleft().result()) is not None:
+            patience = (
+                BATCH_S + reader.taken.rows / PASSED_PER_S
+            )  # what is taken already is read again, and passed over
+            while (said := coming.popleft().result(patience)) is not None:
+                patience = BATCH_S
                 coming.append(thread.submit(_received, process.stdout))
                 if isinstance(said, Ready):
                     yield said
@@ -77,6 +97,8 @@ def _part(
                     raise said
         except (EOFError, BrokenPipeError) as error:
             raise Died(process.wait()) from error
+        except TimeoutError as error:
+            raise Endless(f"Nothing came of the file for {BATCH_S:g} s.") from error
         finally:
             process.kill()  # a thread that still reads comes to the end then
             thread.shutdown(cancel_futures=True)
@@ -125,13 +147,17 @@ def main() -> None:
         return lambda: _received(source)
 
     try:
-        reader, asks = _received(source)
+        reader, asks, memory = _received(source)
+        confine(memory)
+        end: Exception | None
         try:
             for number, each in enumerate(reader.ready(before if asks else None), 1):
                 _send(to, each)
                 if number % COLLECT == 0:
                     gc.collect()
             end = None
+        except MemoryError:
+            end = TooLarge(f"Its rows need more than {memory // 10**6:,} MB of memory to be read.")
         except Exception as error:  # whatever it is, the parent raises it
             error.add_note("".join(traceback.format_exception(error)))
             end = error

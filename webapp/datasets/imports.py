@@ -21,10 +21,11 @@ from webapp.core.problems import Invalid
 from webapp.core.views import DATABASE_AWAY
 from webapp.webhooks.services import announce
 
-from . import earlier_sides, elsewhere, leaks, loading, queries, versions
-from .importers import REGISTRY, Bundle, RowProblem, files_for
+from . import earlier_sides, elsewhere, leaks, loading, outside, queries, versions
+from .importers import RowProblem
 from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
+from .outside import Given
 from .reading import Reader, Ready, Sides
 from .split_rule import Settled
 from .taken import Taken, source
@@ -83,6 +84,8 @@ def run(job: ImportJob) -> None:
             _fail(job, "The file is no longer there; start the import again.")
         except _Refused as refused:
             _fail(job, str(refused))
+        except (elsewhere.Endless, elsewhere.TooLarge) as error:
+            _fail(job, f"{error} Nothing was imported. Import it in smaller parts, or with shorter rows.")
         except DATABASE_AWAY:
             raise
         except Exception as error:  # whatever it is, a job that never ends could not be removed either
@@ -110,7 +113,7 @@ def _given_up(job: ImportJob, error: Exception) -> bool:
 def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
     if taken is None:
         return f"The import could not begin: {_said(error)}. Nothing was imported; start it again."
-    name = files_for(Bundle(Path(job.file_path), job.file_name), REGISTRY[job.format])[taken.file]
+    name = _name(job, taken)
     where = f"{DEATHS} times at the same place, soon behind row {taken.rows:,} of {name}. Nothing was imported."
     if isinstance(error, elsewhere.Died):
         return (
@@ -121,6 +124,13 @@ def _broken_off(job: ImportJob, taken: Taken | None, error: Exception) -> str:
     return f"The import broke off, {where} The error was: {_said(error)}. The server's log has more of it."
 
 
+def _name(job: ImportJob, taken: Taken) -> str:
+    try:
+        return _given(job).names[taken.file]
+    except (_Refused, OSError):
+        return job.file_name
+
+
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}, {error}".rstrip(". ")
 
@@ -128,14 +138,12 @@ def _said(error: Exception) -> str:
 def _carry(job: ImportJob) -> None:
     """Reads the file, and reads it again where it puts a prompt on both sides: the side is settled then."""
     _unless_cancelled(job)
-    bundle = Bundle(Path(job.file_path), job.file_name)
-    importer = REGISTRY[job.format]
-    names = files_for(bundle, importer)
+    given = _given(job)
     settled: dict[int, Settled] = {}
     for _ in range(PASSES):
-        taken = _left_by_an_earlier_worker(job, bundle) or _begin(job, bundle, names)
-        loader = _filled(job, bundle, names, taken, settled)
-        found = loader.contradictions(names) if job.keep_good or not job.rejected_count else {}
+        taken = _left_by_an_earlier_worker(job, given) or _begin(job, given)
+        loader = _filled(job, given, taken, settled)
+        found = loader.contradictions(given.names) if job.keep_good or not job.rejected_count else {}
         if not found:
             return _conclude(job, loader)
         settled |= found
@@ -143,26 +151,35 @@ def _carry(job: ImportJob) -> None:
     raise RuntimeError(f"import {job.pk} puts prompts on both sides whatever is settled")
 
 
-def _filled(
-    job: ImportJob, bundle: Bundle, names: tuple[str, ...], taken: Taken, settled: dict[int, Settled]
-) -> Loader:
+def _given(job: ImportJob) -> Given:
+    """Raises FileNotFoundError, and _Refused where it cannot be read any more."""
+    path = Path(job.file_path)
+    path.stat()
+    try:
+        return outside.given(path, job.file_name, job.format)
+    except Invalid as problem:
+        why = problem.fields.get("file", problem.message).rstrip(". ")
+        raise _Refused(f"The import could not begin: {why}. Nothing was imported.") from problem
+
+
+def _filled(job: ImportJob, given: Given, taken: Taken, settled: dict[int, Settled]) -> Loader:
     """The loader with every row of the file in it."""
     version = DatasetVersion.every.select_related("dataset").get(pk=taken.version)
     known = version.dataset if version.dataset.ready else None
     target = earlier_sides.Target(job.workspace_id, job.dataset_name, job.heldout_share, job.group_by)
     rule = replace(earlier_sides.rule_of(job.format, known, target), settled=settled)
-    reader = Reader(bundle.path, job.file_name, names, job.format, job.mapping, rule, taken)
+    reader = Reader(given.path, job.file_name, given.names, job.format, job.mapping, rule, taken)
     loader = Loader(version, taken)
     before = partial(earlier_sides.of_keys, known) if known else None  # else no key has an earlier side
-    with closing(_read(reader, before, bundle.size)) as ready:
-        _take(job, taken, ready, names, loader)
+    with closing(_read(reader, before, given)) as ready:
+        _take(job, taken, ready, given.names, loader)
     return loader
 
 
-def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, size: int) -> Pieces:
-    """What there is to take. A small file is read here: it is done before another process had begun."""
-    if size > SMALL:
-        return elsewhere.ready(reader, before)
+def _read(reader: Reader, before: Callable[[list[str]], Sides] | None, given: Given) -> Pieces:
+    """What there is to take. A small file of text is read here: it is done before another process had begun."""
+    if given.packed or given.size > SMALL:
+        return elsewhere.ready(reader, before, alone=given.size <= SMALL)
     return reader.ready(before and (lambda keys: partial(before, keys)))
 
 
@@ -173,13 +190,13 @@ def _unless_cancelled(job: ImportJob, *, lock: bool = False) -> None:
         raise _Cancelled
 
 
-def _left_by_an_earlier_worker(job: ImportJob, bundle: Bundle) -> Taken | None:
+def _left_by_an_earlier_worker(job: ImportJob, given: Given) -> Taken | None:
     """What is committed of this import, unless the file or the dataset has changed since: then it starts over."""
     taken = Taken.of(job.taken)
     if taken is None:
         return None
     dataset = Dataset.every.get(versions=taken.version)
-    if taken.source == source(bundle) and taken.latest == _latest(dataset) and loading.intact(taken):
+    if taken.source == source(given) and taken.latest == _latest(dataset) and loading.intact(taken):
         return taken
     _start_over(job, taken)
     return None
@@ -198,13 +215,13 @@ def _discard(taken: Taken) -> None:
 
 
 @transaction.atomic
-def _begin(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> Taken:
+def _begin(job: ImportJob, given: Given) -> Taken:
     dataset, _ = Dataset.every.get_or_create(workspace=job.workspace, name=job.dataset_name, defaults={"ready": False})
-    version = loading.begin(dataset, _lineage(job, bundle, names), job.pk)
-    taken = Taken(version.pk, source(bundle), _latest(dataset))
+    version = loading.begin(dataset, _lineage(job, given), job.pk)
+    taken = Taken(version.pk, source(given), _latest(dataset))
     _unless_cancelled(job, lock=True)  # from here on there is something that its worker must take away
     job.rejected, job.rejected_count, job.rows_done, job.bytes_done = [], 0, 0, 0
-    job.bytes_total = bundle.size
+    job.bytes_total = given.size
     job.taken = taken.as_json()
     job.save(update_fields=[*PROGRESS, "rejected", "bytes_total"])
     return taken
@@ -333,10 +350,10 @@ def _leaked(version: DatasetVersion) -> dict[str, int]:
     return {"leaked": count} if (count := leaks.within(version).count) else {}
 
 
-def _lineage(job: ImportJob, bundle: Bundle, names: tuple[str, ...]) -> dict[str, object]:
+def _lineage(job: ImportJob, given: Given) -> dict[str, object]:
     """Where the version came from: the file by its content, and of several files those that were read."""
     lineage: dict[str, object] = {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format}
-    if bundle.path.is_file():
-        with bundle.path.open("rb") as file:
+    if given.path.is_file():
+        with given.path.open("rb") as file:
             lineage["sha256"] = hashlib.file_digest(file, "sha256").hexdigest()
-    return lineage if bundle.is_single else lineage | {"files": list(names)}
+    return lineage if given.single else lineage | {"files": list(given.names)}

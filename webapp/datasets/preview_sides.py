@@ -7,25 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from trainer.contracts import Example
-
 from . import contradictions, earlier_sides, leaks
 from .contradictions import Claim, InMemory
 from .earlier_sides import Target, rule_of
 from .importers import RowProblem
 from .models import Dataset
-from .prompt_hashes import Hashes, hashes
+from .outside import Row
 from .split_rule import Decision, Ground, Rule
-
-
-@dataclass(frozen=True)
-class Row:
-    """A good row of the file number `file`, named `name`."""
-
-    file: int
-    name: str
-    line: int
-    example: Example
 
 
 @dataclass(frozen=True)
@@ -46,56 +34,56 @@ class Sided:
         return {name: getattr(self, name) for name in named} | {"overlaps": self.overlaps.json()}
 
 
-def sided(rows: Sequence[Row], format: str, target: Target) -> Sided:
-    dataset = Dataset.objects.filter(workspace_id=target.workspace_id, name=target.name).first()
+def known(target: Target) -> Dataset | None:
+    """The dataset that is there already."""
+    return Dataset.objects.filter(workspace_id=target.workspace_id, name=target.name).first()
+
+
+def sided(rows: Sequence[Row], names: Sequence[str], format: str, target: Target, dataset: Dataset | None) -> Sided:
+    """`names` are those of the files; `dataset` is the one of the target's name, if it is there."""
     rule = rule_of(format, dataset, target)
-    found = [hashes(_grouped(row.example, rule)) for row in rows]
-    before = earlier_sides.of_keys(dataset, [row.example.key for row in rows]) if dataset else {}
-    decided = [_decide(rule, row, each, before) for row, each in zip(rows, found, strict=True)]
+    before = earlier_sides.of_keys(dataset, [row.key for row in rows]) if dataset else {}
+    decided = [_decide(rule, row, before) for row in rows]
     claims = [
-        Claim(*each, decision.split or "", decision.ground, (row.file, row.line))
-        for row, each, decision in zip(rows, found, decided, strict=True)
+        Claim(*row.hashes, decision.split or "", decision.ground, (row.file, row.line))
+        for row, decision in zip(rows, decided, strict=True)
         if isinstance(decision, Decision)
     ]
-    names = list(dict.fromkeys(row.name for row in rows))
     if settled := contradictions.settled(InMemory(claims), names):
         rule = replace(rule, settled=settled)
-        decided = [_decide(rule, row, each, before) for row, each in zip(rows, found, strict=True)]
-    return _told(rows, found, decided, target, dataset)
+        decided = [_decide(rule, row, before) for row in rows]
+    return _told(rows, names, decided, target, dataset)
 
 
-def _grouped(example: Example, rule: Rule) -> Example:
-    return example.model_copy(update={"group": rule.group_of(example)})
-
-
-def _decide(rule: Rule, row: Row, found: Hashes, before: dict[str, str]) -> Decision | RowProblem:
-    return rule.decide(row.line, row.example, found, before)
+def _decide(rule: Rule, row: Row, before: dict[str, str]) -> Decision | RowProblem:
+    return rule.decide(row.line, row, row.hashes, before)
 
 
 def _told(
     rows: Sequence[Row],
-    found: Sequence[Hashes],
+    names: Sequence[str],
     decided: Sequence[Decision | RowProblem],
     target: Target,
     dataset: Dataset | None,
 ) -> Sided:
-    stand = [(each, said) for each, said in zip(found, decided, strict=True) if isinstance(said, Decision)]
+    stand = [(row.hashes, said) for row, said in zip(rows, decided, strict=True) if isinstance(said, Decision)]
     prompts = Counter(each.prompt for each, _ in stand)
     sides = {
         side: np.array([each.prompt for each, said in stand if said.split == side], np.int64)
         for side in ("train", "heldout")
     }
-    known = dataset.pk if dataset else None
     return Sided(
         counts={side: len(each) for side, each in sides.items()},
         grounds={ground.name.lower(): sum(said.ground == ground for _, said in stand) for ground in Ground},
         repeated_prompts=sum(count > 1 for count in prompts.values()),
         groups=len({each.group for each, _ in stand} - {0}),
         problems=[
-            replace(said, file=row.name)
+            replace(said, file=names[row.file])
             for row, said in zip(rows, decided, strict=True)
             if isinstance(said, RowProblem)
         ],
-        overlaps=leaks.with_others(target.workspace_id, known, sides["train"], sides["heldout"]),
+        overlaps=leaks.with_others(
+            target.workspace_id, dataset.pk if dataset else None, sides["train"], sides["heldout"]
+        ),
         splits={place: said.split for place, said in enumerate(decided) if isinstance(said, Decision) and said.split},
     )

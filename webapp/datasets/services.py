@@ -22,18 +22,17 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
 
-from . import curation, imports, queries, split_rule, staging, versions
+from . import curation, imports, outside, queries, split_rule, staging, versions
 from .curation import runner
 from .earlier_sides import Settler, Target
 from .filters import Filters, query
-from .importers import REGISTRY, Bundle, Mapping, RowProblem, recognise
+from .importers import REGISTRY, Mapping, RowProblem
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
-from .preview import readable
+from .outside import AUTO, Given
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
 TAG = re.compile(r"[\w.-]{1,40}")
-AUTO = "auto"
 BATCH = 2_000  # records read and staged at a time
 QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
 
@@ -111,8 +110,7 @@ def start_import(
     `group_by`: the field whose value names the group that stands on one side of the split, see `split_rule`; a dataset
     that is there keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`.
     """
-    bundle = _bundle(path, file_name or path.name)
-    importer = _importer(bundle, format)
+    given = _given(path, file_name or path.name, format)
     if heldout_share is not None and not 0 <= heldout_share <= 1:
         raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
@@ -122,12 +120,12 @@ def start_import(
             dataset_name=imports.dataset_name(name),
             file_name=(file_name or path.name)[:255],
             file_path=str(path.resolve()),
-            format=importer,
-            mapping=_mapping(importer, mapping or {}),
+            format=given.format,
+            mapping=_mapping(given.format, mapping or {}),
             heldout_share=heldout_share,
             group_by=group_field(membership.workspace_id, imports.dataset_name(name), group_by),
             keep_good=keep_good,
-            bytes_total=bundle.size,
+            bytes_total=given.size,
             created_by=membership.user,
         )
         audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
@@ -136,17 +134,11 @@ def start_import(
     return job
 
 
-def _bundle(path: Path, file_name: str) -> Bundle:
-    bundle = readable(path, file_name)
-    if bundle.size == 0:
+def _given(path: Path, file_name: str, format: str) -> Given:
+    given = outside.given(path, file_name, format)
+    if given.size == 0:
         raise Invalid("The file is empty.", {"file": "holds no bytes"})
-    return bundle
-
-
-def _importer(bundle: Bundle, format: str) -> str:
-    if format not in (AUTO, *REGISTRY):
-        raise Invalid("The format is not known.", {"format": f"must be one of {', '.join((AUTO, *REGISTRY))}"})
-    return recognise(bundle).name if format == AUTO else format
+    return given
 
 
 def _open(workspace_id: int, name: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import NamedTuple, cast
+from typing import NamedTuple, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,16 @@ class Ground(IntEnum):
     EARLIER = 1
     GIVEN = 2
     DRAWN = 3
+
+
+class Keyed(Protocol):
+    """An example, or as much of one as decides its side."""
+
+    @property
+    def key(self) -> str: ...
+
+    @property
+    def split(self) -> Split | None: ...
 
 
 class Decision(NamedTuple):
@@ -104,7 +114,7 @@ class Rule:
             return "" if value is None else str(value)
         return str(getattr(example, self.group_by))
 
-    def decide(self, line: int, example: Example, hashes: Hashes, before: Mapping[str, str]) -> Decision | RowProblem:
+    def decide(self, line: int, example: Keyed, hashes: Hashes, before: Mapping[str, str]) -> Decision | RowProblem:
         """The side of an example with these hashes, or why its own split cannot stand."""
         had = cast(Split | None, before.get(example.key))
         if had and example.split and example.split != had:

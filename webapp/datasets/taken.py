@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .importers import Bundle
+from .outside import Given
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,6 @@ class Taken:
         return asdict(self)
 
 
-def source(bundle: Bundle) -> str:
-    """Changes when the files do. Raises OSError when they are not there."""
-    return f"{bundle.size}:{bundle.changed}"
+def source(given: Given) -> str:
+    """Changes when the files do."""
+    return f"{given.size}:{given.changed}"

@@ -93,7 +93,7 @@ def test_what_it_cannot_read_is_raised_here(reader):
 
 def test_it_ends_when_its_parent_is_gone(reader):
     with elsewhere._process() as process:
-        elsewhere._send(process.stdin, (reader([json.dumps(row())]), True))
+        elsewhere._send(process.stdin, (reader([json.dumps(row())]), True, elsewhere.MEMORY))
         elsewhere._received(process.stdout)  # it has asked, and waits for the answer
         process.stdin.close()
         assert process.wait(120) == 0

@@ -267,7 +267,5 @@ def test_a_file_that_cannot_be_read_any_more_ends_the_import(cast, tmp_path):
     path.write_bytes(path.read_bytes().replace(b"PK\1\2", b"PK\0\0"))
     services.run_import(job.pk)
     job.refresh_from_db()
-    assert (
-        job.state == ImportJob.State.FAILED
-        and "The import could not begin: OSError, the archive is damaged" in job.error
-    )
+    assert job.state == ImportJob.State.FAILED
+    assert job.error.startswith("The import could not begin: the archive is damaged")

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO, Protocol
 
 from trainer.contracts import Example
@@ -10,6 +10,7 @@ from trainer.contracts import Example
 Row = dict[str, Any]
 Mapping = dict[str, str]  # our field -> column of the file
 DEFAULT_HELDOUT_SHARE = 0.1
+LONGEST_REASON = 1_000  # characters
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,18 @@ class RowProblem:
     reason: str
     file: str = ""
 
+    def short(self) -> "RowProblem":
+        """With what it quotes of the row cut: a reason is read by people."""
+        return replace(self, field=_cut(self.field), reason=_cut(self.reason))
+
     def told(self) -> dict[str, int | str]:
         """As reports list it."""
-        told: dict[str, int | str] = {"line": self.line, "field": self.field, "reason": self.reason}
+        told: dict[str, int | str] = {"line": self.line, "field": self.short().field, "reason": self.short().reason}
         return told | {"file": self.file} if self.file else told
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]}…"
 
 
 class BadRow(ValueError):

@@ -7,13 +7,12 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO
 
+from . import budgets
 from .base import Head, Row
-from .rows import rows
-from .source import UNPACKING_ERRORS, Progress, opened, unpacked
+from .rows import PARQUET_MAGIC, rows
+from .source import GZIP_MAGIC, UNPACKING_ERRORS, Progress, opened, unpacked
 
 HEAD_ROWS = 20
-MAX_BESIDE_BYTES = 64_000_000  # a file read whole beside another one
-MAX_FILES = 2_000
 ENCRYPTED = 1  # a flag of the format
 IGNORED = ("readme", "license", "licence")
 
@@ -40,24 +39,38 @@ class Bundle:
             infos = [info for info in self._zip.infolist() if not info.is_dir()]
             if any(info.flag_bits & ENCRYPTED for info in infos):
                 raise OSError("the archive is encrypted")
+            _check(infos, self.path.stat().st_size)
             found = [info.filename for info in infos]
         elif self.path.is_dir():
             found = [file.relative_to(self.path).as_posix() for file in self.path.rglob("*") if file.is_file()]
         else:
             return (self._name,)
         kept = sorted(name for name in found if not _ignored(PurePosixPath(name)))
-        return tuple(kept[:MAX_FILES])
+        if len(kept) > budgets.MEMBERS:
+            raise OSError(f"holds {len(kept):,} files; at most {budgets.MEMBERS:,} are imported together")
+        return tuple(kept)
 
     @property
     def is_single(self) -> bool:
         return not self._zip and not self.path.is_dir()
 
+    @property
+    def is_packed(self) -> bool:
+        """Whether more may come out of it than lies there."""
+        if not self.is_single:
+            return bool(self._zip) or any(map(_packed, (self.path / name for name in self.names)))
+        return _packed(self.path)
+
     @cached_property
     def size(self) -> int:
         """Bytes to be read, as `Progress` counts them."""
+        return sum(map(self.size_of, self.names))
+
+    def size_of(self, name: str) -> int:
+        """Bytes of one of the files, as it lies there; of a packed archive's, unpacked."""
         if self._zip:
-            return sum(self._zip.getinfo(name).file_size for name in self.names)
-        return self.path.stat().st_size if self.is_single else sum((self.path / n).stat().st_size for n in self.names)
+            return self._zip.getinfo(name).file_size
+        return (self.path if self.is_single else self.path / name).stat().st_size
 
     @property
     def changed(self) -> int:
@@ -83,16 +96,29 @@ class Bundle:
     def head(self, name: str) -> Head:
         """The first rows of the file that can be read. Raises OSError."""
         found: list[Row] = []
-        with self.opened(name) as (stream, _):
+        with self.opened(name) as (stream, progress):
             for index, (_, row) in enumerate(rows(stream, name)):
                 if isinstance(row, dict):
                     found.append(row)
-                if index + 1 >= HEAD_ROWS:
+                if index + 1 >= HEAD_ROWS or progress.bytes_out > budgets.HEAD:
                     break
         return Head(name, tuple(found))
 
     def beside(self, name: str) -> "Neighbours":
         return Neighbours(self, name)
+
+
+def _packed(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(4).startswith((GZIP_MAGIC, PARQUET_MAGIC))
+
+
+def _check(infos: list[zipfile.ZipInfo], packed: int) -> None:
+    """Raises OSError for an archive that unpacks to too much. What its directory says is a bound: no more is unpacked."""
+    try:
+        budgets.check(packed, sum(info.file_size for info in infos))
+    except budgets.TooMuch as error:
+        raise OSError(f"the archive {error}") from error
 
 
 def _ignored(name: PurePosixPath) -> bool:
@@ -110,12 +136,12 @@ class Neighbours:
     def rows(self, name: str) -> Iterator[Row]:
         if self._bundle.is_single:
             path = self._bundle.path.parent / name
-            if path.is_file() and path.stat().st_size <= MAX_BESIDE_BYTES:
+            if path.is_file() and path.stat().st_size <= budgets.BESIDE:
                 with opened(path) as (stream, _):
                     yield from _good(stream, name)
             return
         wanted = PurePosixPath(self.name).with_name(name).as_posix()
-        if wanted in self._bundle.names:
+        if wanted in self._bundle.names and self._bundle.size_of(wanted) <= budgets.BESIDE:
             with self._bundle.opened(wanted) as (stream, _):
                 yield from _good(stream, name)
 

@@ -11,12 +11,14 @@ from typing import Any, BinaryIO
 
 from pydantic_core import from_json
 
+from . import budgets
 from .base import Row, RowProblem
-from .source import BOM, MAX_LINE_BYTES, UNPACKING_ERRORS, bounded_lines, unpacking
+from .source import BOM, UNPACKING_ERRORS, bounded_lines, unpacking
 
 Rows = Iterator[tuple[int, "Row | RowProblem"]]
 PARQUET_MAGIC = b"PAR1"
 CHUNK = 1 << 18
+PARQUET_ROWS = 500  # unpacked at a time, of short ones
 
 
 def rows(stream: BinaryIO, name: str) -> Rows:
@@ -27,6 +29,8 @@ def rows(stream: BinaryIO, name: str) -> Rows:
     try:
         for line, row in _reader(buffered.peek(64)[:64], name)(buffered):
             yield line, row
+    except budgets.TooMuch as error:
+        yield line + 1, RowProblem(line + 1, "", f"the file {error}")
     except (*UNPACKING_ERRORS, OSError) as error:
         if not unpacking(error):
             raise
@@ -180,7 +184,7 @@ class _Text:
             try:
                 value, end = self._json.raw_decode(self._window)
             except json.JSONDecodeError as error:
-                if len(self._window) > MAX_LINE_BYTES or not self._grow():
+                if len(self._window) > budgets.LINE or not self._grow():
                     raise ValueError(f"{error.msg} at column {error.colno}") from error
                 continue
             if end == len(self._window) and self._grow():
@@ -207,22 +211,47 @@ class _Text:
 
 def csv_rows(stream: BinaryIO, delimiter: str) -> Rows:
     """Rows by header. Cells are text; bytes that are not UTF-8 make a problem of their row."""
-    csv.field_size_limit(MAX_LINE_BYTES)
-    text = io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline="")
-    reader = csv.DictReader(text, delimiter=delimiter, strict=True)
+    csv.field_size_limit(budgets.LINE)
+    text = _Record(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
+    reader = csv.DictReader(text.lines(), delimiter=delimiter, strict=True)
     try:
-        if twice := _twice(reader.fieldnames or ()):
-            yield 1, RowProblem(1, twice, "the header names this column twice, and only one could be read")
+        if problem := _header_problem(reader.fieldnames or ()):
+            yield 1, problem
             return
         for row in reader:
             yield reader.line_num, _cells(reader.line_num, row)
+            text.size = 0
     except csv.Error as error:
         yield reader.line_num, RowProblem(reader.line_num, "", f"not CSV from here on: {error}")
 
 
-def _twice(names: Sequence[str]) -> str:
-    """The first name that comes again; columns without a name may."""
-    return next((name for i, name in enumerate(names) if name and name in names[:i]), "")
+class _Record:
+    """The lines of a table, of which one record, over however many lines, has a bounded `size`; whoever has read a record
+    sets it to 0."""
+
+    def __init__(self, text: io.TextIOWrapper) -> None:
+        self._text = text
+        self.size = 0
+
+    def lines(self) -> Iterator[str]:
+        """Raises csv.Error in a record that is too long."""
+        while line := self._text.readline(budgets.LINE + 1):
+            self.size += len(line)
+            if self.size > budgets.LINE:
+                raise csv.Error(f"a row is longer than {budgets.LINE // 10**6} MB")
+            yield line
+
+
+def _header_problem(names: Sequence[str]) -> RowProblem | None:
+    """Too many columns, or the first name that comes again; columns without a name may."""
+    if len(names) > budgets.COLUMNS:
+        return RowProblem(1, "", f"the header names {len(names):,} columns; at most {budgets.COLUMNS:,} are read")
+    seen: set[str] = set()
+    for name in names:
+        if name and name in seen:
+            return RowProblem(1, name, "the header names this column twice, and only one could be read")
+        seen.add(name)
+    return None
 
 
 def _cells(line: int, row: dict[Any, Any]) -> Row | RowProblem:
@@ -247,13 +276,55 @@ def parquet_rows(stream: BinaryIO) -> Rows:
     number = 0
     try:
         file = parquet.ParquetFile(stream)
+        size = _parquet_batch(file.metadata)
         typed = [column.name for column in file.schema_arrow if not _is_json(column.type)]
-        for batch in file.iter_batches(batch_size=500):
-            for row in batch.to_pylist():
-                number += 1
-                yield number, _told(number, row, typed) if typed else row
+        for batch in file.iter_batches(batch_size=size):
+            for piece in _pieces(batch):
+                for row in piece.to_pylist():
+                    number += 1
+                    yield number, _told(number, row, typed) if typed else row
+    except budgets.TooMuch as error:
+        yield number + 1, RowProblem(number + 1, "", f"the file {error}")
     except (OSError, ValueError) as error:
         yield number + 1, RowProblem(number + 1, "", f"not Parquet from here on: {error}")
+
+
+def _parquet_batch(facts: Any) -> int:
+    """How many rows are unpacked at a time, by the file's own word; what it does not say, the reader's memory limit ends.
+
+    Raises TooMuch.
+    """
+    if facts.num_columns > budgets.COLUMNS:
+        raise budgets.TooMuch(f"has {facts.num_columns:,} columns; at most {budgets.COLUMNS:,} are read")
+    largest = 0
+    for index in range(facts.num_row_groups):
+        group = facts.row_group(index)
+        if group.total_byte_size > budgets.ROW_GROUP:
+            most = f"{budgets.ROW_GROUP // 10**9} GB"
+            raise budgets.TooMuch(f"has a row group of more than {most}; write it with smaller ones")
+        largest = max(largest, group.total_byte_size // max(1, group.num_rows))
+    return max(1, min(PARQUET_ROWS, budgets.BATCH // max(1, largest)))
+
+
+def _pieces(batch: Any) -> Iterator[Any]:
+    """The batch in slices that are small enough to be made Python's. Raises TooMuch for a row that is too long."""
+    if batch.nbytes <= budgets.BATCH:
+        yield batch
+    elif batch.num_rows > 1:
+        half = batch.num_rows // 2
+        yield from _pieces(batch.slice(0, half))
+        yield from _pieces(batch.slice(half))
+    elif sum(map(_row_bytes, batch.columns)) > budgets.LINE:
+        raise budgets.TooMuch(f"has a row of more than {budgets.LINE // 10**6} MB")
+    else:
+        yield batch
+
+
+def _row_bytes(column: Any) -> int:
+    """Of a column's one value, without those that its dictionary has for other rows."""
+    from pyarrow import types
+
+    return int((column.dictionary_decode() if types.is_dictionary(column.type) else column).nbytes)
 
 
 def _is_json(kind: Any) -> bool:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, BinaryIO
 
+from . import budgets
 from .base import RowProblem
 
-MAX_LINE_BYTES = 8_000_000
 GZIP_MAGIC = b"\x1f\x8b"
 BOM = b"\xef\xbb\xbf"
 UNPACKING_ERRORS = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile, zipfile.BadZipFile)
@@ -49,19 +49,19 @@ def unpacked(raw: BinaryIO | IO[bytes]) -> BinaryIO:
     """The stream from its start, read through gzip where it is packed."""
     packed = raw.read(2) == GZIP_MAGIC
     raw.seek(0)
-    return gzip.GzipFile(fileobj=raw) if packed else raw  # type: ignore[return-value]
+    return budgets.BoundedGzip(raw) if packed else raw  # type: ignore[return-value]
 
 
 def bounded_lines(stream: BinaryIO) -> Iterator[tuple[int, bytes | RowProblem]]:
     """Every line that is not blank, without its end; a line beyond the bound is skipped and reported."""
     number = 0
-    while line := stream.readline(MAX_LINE_BYTES + 1):
+    while line := stream.readline(budgets.LINE + 1):
         number += 1
         if number == 1:
             line = line.removeprefix(BOM)
-        if len(line) > MAX_LINE_BYTES:
+        if len(line) > budgets.LINE:
             _skip_line(stream, line)
-            yield number, RowProblem(number, "", f"the line is longer than {MAX_LINE_BYTES // 1_000_000} MB")
+            yield number, RowProblem(number, "", f"the line is longer than {budgets.LINE // 10**6} MB")
         elif stripped := line.strip():
             yield number, stripped
 

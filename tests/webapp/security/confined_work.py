@@ -1,0 +1,22 @@
+"""What the tests have confined children do."""
+
+import os
+import time
+
+from webapp.core.problems import Invalid
+
+
+def allocate(size: int) -> int:
+    return len(bytearray(size))
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def leave() -> None:
+    os._exit(3)
+
+
+def refuse() -> None:
+    raise Invalid("No.", {"file": "is wrong"})
