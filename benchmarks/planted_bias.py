@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe
+from benchmarks.seeded import finished, interval, metrics, number
 from trainer.claims.verdict import mean_over_seeds
-from trainer.config import RECIPES, resolve
 from trainer.contracts import Criterion, Example, Message, Rubric, VerifierSpec
 from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
@@ -131,7 +131,7 @@ def main() -> None:
     for seed in options.seeds:
         for arm in ARMS:
             found[arm][seed] = _measured(arm, seed, data, out, options)
-            told = ", ".join(f"{name} {_number(value)}" for name, value in found[arm][seed].items())
+            told = ", ".join(f"{name} {number(value)}" for name, value in found[arm][seed].items())
             print(f"seed {seed}, {arm}: {told}", flush=True)
     _tell(found, options.seeds)
 
@@ -151,35 +151,16 @@ def _options() -> argparse.Namespace:
 
 def _measured(arm: str, seed: int, data: Path, out: Path, options: argparse.Namespace) -> dict[str, float | None]:
     """Raises SystemExit where the run fails."""
-    from trainer.claims.runs import no_bars
-    from trainer.loops.run import run_recipe
-    from trainer.loops.stage import Job
-    from trainer.monitors import RunMonitor, Spool
-
-    no_bars()
     config = {**CONFIG, "steps": options.steps, "seed": seed, "pairs": {"labels": ARMS[arm]}}
-    settings = json.dumps([config, options.bias], sort_keys=True)
-    folder = out / f"{arm.replace(' ', '-')}-seed-{seed}-{hashlib.sha256(settings.encode()).hexdigest()[:8]}"
-    if not (folder / "done").exists():
-        monitor = RunMonitor(Spool(folder / "events.jsonl"))
-        judges = access(options.bias)
-        recipe = RECIPES["iterative_dpo"]
-        job = Job(recipe, resolve(recipe.name, config), data, {"base": out / "model"}, folder, monitor, access=judges)
-        if not run_recipe(job, resume=True):
-            raise SystemExit(f"{folder}: the run failed; its events say why")
-        monitor.close()
-        (folder / "done").touch()
-    return measures(folder / "events.jsonl")
+    folder = out / f"{arm.replace(' ', '-')}-seed-{seed}"
+    judges = access(options.bias)
+    return measures(finished("iterative_dpo", config, data, out / "model", folder, judges, bias=options.bias))
 
 
 def measures(events: Path) -> dict[str, float | None]:
     """Of a run. Shares are over all its pairs; a measure that nothing defines is None."""
-    rows: dict[int, dict[str, float]] = {}
-    for line in filter(None, events.read_text().split("\n")):
-        event = json.loads(line)
-        if event["data"]["kind"] == "metrics":
-            rows.setdefault(event["step"], {}).update(event["data"]["values"])
-    rounds = [row for _, row in sorted(rows.items()) if "label/pairs" in row]
+    rows = metrics(events)
+    rounds = [row for row in rows.values() if "label/pairs" in row]
     kept = [row["label/kept"] * row["label/pairs"] for row in rounds]
     agreed = [row.get("label/agreement/truth", 0.0) * row.get("label/agreement_pairs/truth", 0.0) for row in rounds]
     biases = [row["label/first_share"] for row in rounds if "label/first_share" in row]
@@ -196,30 +177,17 @@ def measures(events: Path) -> dict[str, float | None]:
 def _tell(found: Mapping[str, Mapping[int, Mapping[str, float | None]]], seeds: Sequence[int]) -> None:
     print("\n| arm | " + " | ".join(MEASURES) + " |\n|---|" + "---|" * len(MEASURES))
     for arm, by_seed in found.items():
-        print(
-            f"| {arm} | " + " | ".join(_interval([by_seed[seed][name] for seed in seeds]) for name in MEASURES) + " |"
-        )
+        print(f"| {arm} | " + " | ".join(interval([by_seed[seed][name] for seed in seeds]) for name in MEASURES) + " |")
     cells = []
     for name in MEASURES:
         both = [(found["both orders"][seed][name], found["one order"][seed][name]) for seed in seeds]
-        cells.append(_interval([None if a is None or b is None else a - b for a, b in both]))
+        cells.append(interval([None if a is None or b is None else a - b for a, b in both]))
     print(f"| difference | {' | '.join(cells)} |")
     summary: dict[str, Any] = {}
     for arm, by_seed in found.items():
         score = mean_over_seeds([by_seed[seed]["held-out score"] for seed in seeds]).value
         summary[f"planted_bias/{arm}"] = {"ours": score, "peer": None, "unit": "score", "ratio": None}
     print(json.dumps(summary))
-
-
-def _interval(values: Sequence[float | None]) -> str:
-    found = mean_over_seeds(values)
-    if found.value is None or found.low is None or found.high is None:
-        return _number(found.value)
-    return f"{found.value:.3f} [{found.low:.3f}, {found.high:.3f}]"
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -208,6 +208,12 @@ OAPL_OFFLINE = Recipe(
             {"objective": _REGRESSED, "runner": {"push_every": 50, "replay": 4}},
         ),
         Arm("offline", "OAPL, two offline rounds of one pass", {"objective": _REGRESSED}, rounds=2),
+        Arm(
+            "offline_1_4",
+            "OAPL, two offline rounds of one pass, then four",
+            {"objective": _REGRESSED, "runner": {"later_round_epochs": 4}},
+            rounds=2,
+        ),
         Arm("corrected_offline", "GRPO, importance-corrected, on the same rounds", {"objective": _CORRECTED}, rounds=2),
     ),
     claims=(
@@ -230,6 +236,10 @@ OAPL_OFFLINE = Recipe(
         Claim(
             "on the same stored responses it is better than importance-corrected GRPO (ours: the paper has no such arm)",
             (Part("score", "score", "offline", "corrected_offline"),),
+        ),
+        Claim(
+            "four passes in the second round make more of fewer responses than one (ours)",
+            (Part("score, over one pass", "score", "offline_1_4", "offline"),),
         ),
         Claim(
             "replay makes more of what L = 50 samples (ours)",

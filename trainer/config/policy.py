@@ -253,13 +253,19 @@ def _round_amounts(raw: Mapping[str, Any], prompts: int | None) -> list[Amount]:
     if not isinstance(runner, Mapping) or runner.get("kind") != "offline":
         return []
     steps, length = whole_number(raw, "steps"), whole_number(raw, "runner", "push_every")
-    passes = whole_number(raw, "runner", "round_epochs")
     rounds = steps // length if steps and length else None
-    asked = length * prompts // passes if length and prompts and passes else None
-    return [
+    passes = whole_number(raw, "runner", "round_epochs")
+    found = [
         Amount("Rounds", rounds, f"of {length or '–'} steps"),
-        Amount("Prompts per round", asked, f"{passes or '–'} passes over their stored responses"),
+        _round_prompts("Prompts per round", length, prompts, passes),
     ]
+    later = whole_number(raw, "runner", "later_round_epochs")
+    return [*found, _round_prompts("Prompts per later round", length, prompts, later)] if later else found
+
+
+def _round_prompts(label: str, length: int | None, prompts: int | None, passes: int | None) -> Amount:
+    asked = length * prompts // passes if length and prompts and passes else None
+    return Amount(label, asked, f"{passes or '–'} passes over their stored responses")
 
 
 RECIPE = Recipe(

@@ -122,6 +122,16 @@ class Runner(Section):
     round_epochs: int = knob(
         1, "With `offline`: passes over the stored responses of a round", unit="passes", ge=1, le=100, when=OFFLINE
     )
+    later_round_epochs: int | None = knob(
+        None,
+        "With `offline`: passes in every round after the first; empty: as many as in the first. More passes over fewer "
+        "prompts: a round's steps stay the same",
+        unit="passes",
+        ge=1,
+        le=100,
+        advanced=True,
+        when=OFFLINE,
+    )
     solved_above: float | None = knob(
         0.0,
         "With `offline`: prompts none of whose responses has a reward above this are left out of the round and counted; "
@@ -203,11 +213,14 @@ class Runner(Section):
             yield FieldProblem(
                 "runner.push_every", f"the run's {steps} steps do not divide into rounds of {self.push_every}"
             )
-        if self.push_every * prompts % self.round_epochs:
-            yield FieldProblem(
-                "runner.round_epochs",
-                f"{self.push_every} steps of {prompts} prompts do not divide into {self.round_epochs} passes",
-            )
+        for name in ("round_epochs", "later_round_epochs"):
+            passes = getattr(self, name)
+            if passes and self.push_every * prompts % passes:
+                yield FieldProblem(
+                    f"runner.{name}", f"{self.push_every} steps of {prompts} prompts do not divide into {passes} passes"
+                )
+        if self.later_round_epochs and self.push_every >= steps:
+            yield FieldProblem("runner.later_round_epochs", "there is one round; no other comes after it")
 
     def _replay_problems(self, objective: Any) -> Iterator[FieldProblem]:
         if self.push_every == 1:

@@ -115,8 +115,8 @@ class OfflineCollector:
     def _lots(self, number: int) -> list[list[PromptPlan]]:
         """What is sampled together, whoever dies in between: the prompts of one step at a time."""
         rounds, first = self._rounds, self._rounds.first_step(number)
-        begin = (number - 1) * rounds.prompts
-        plans = [self._planner.plan_at(first, group, begin + group) for group in range(rounds.prompts)]
+        begin = rounds.prompts_before(number)
+        plans = [self._planner.plan_at(first, group, begin + group) for group in range(rounds.prompts(number))]
         size = rounds.prompts_per_step
         return [sum(plans[start : start + size], []) for start in range(0, len(plans), size)]
 

@@ -17,28 +17,36 @@ from trainer.seeding import derive_seed
 
 @dataclass(frozen=True)
 class Rounds:
-    """`length` steps each; round 1 is that of steps 1 to `length`."""
+    """`length` steps each; round 1 is that of steps 1 to `length`. `epochs` of the first round, and of those after it."""
 
     seed: int
     steps: int
     length: int
     prompts_per_step: int
-    epochs: int
+    epochs: tuple[int, int]
     shuffle: bool
 
     @classmethod
     def of(cls, config: PolicyConfig) -> "Rounds":
         runner, prompts = config.runner, config.rollout.prompts_per_step
-        return cls(config.seed, config.steps, runner.push_every, prompts, runner.round_epochs, config.data.shuffle)
+        epochs = (runner.round_epochs, runner.later_round_epochs or runner.round_epochs)
+        return cls(config.seed, config.steps, runner.push_every, prompts, epochs, config.data.shuffle)
 
     @property
     def count(self) -> int:
         return self.steps // self.length
 
-    @property
-    def prompts(self) -> int:
-        """That a round asks: all its passes together visit as many as its steps hold."""
-        return self.length * self.prompts_per_step // self.epochs
+    def epochs_of(self, number: int) -> int:
+        """Passes of round `number`."""
+        return self.epochs[number > 1]
+
+    def prompts(self, number: int) -> int:
+        """That round `number` asks: all its passes together visit as many as its steps hold."""
+        return self.length * self.prompts_per_step // self.epochs_of(number)
+
+    def prompts_before(self, number: int) -> int:
+        """That the rounds before it ask."""
+        return sum(self.prompts(each) for each in range(1, number))
 
     def number(self, step: int) -> int:
         """1, 2, ... of the round that step `step` trains in."""
@@ -57,11 +65,11 @@ class Rounds:
     def dealt(self, step: int, kept: Sequence[int]) -> list[int]:
         """The groups that step `step` trains on, of those a round has `kept`.
 
-        All passes laid end to end, each in an order of its own, are dealt out evenly: a round is exactly `epochs` passes
+        All passes laid end to end, each in an order of its own, are dealt out evenly: a round is exactly its passes
         over what it kept, however much was left out, and no step has more than `prompts_per_step`.
         """
         number, place = self.number(step), (step - 1) % self.length
-        total = len(kept) * self.epochs
+        total = len(kept) * self.epochs_of(number)
         start, end = place * total // self.length, (place + 1) * total // self.length
         return [self._pass(number, at // len(kept), kept)[at % len(kept)] for at in range(start, end)]
 

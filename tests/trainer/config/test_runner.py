@@ -65,6 +65,13 @@ OAPL: dict[str, Any] = {"objective": {"name": "oapl"}, "scaffold": None}
         ({"kind": "offline"}, OAPL, "runner.push_every"),
         ({"kind": "offline", "push_every": 15}, OAPL, "runner.push_every"),
         ({"kind": "offline", "push_every": 10, "round_epochs": 7}, OAPL, "runner.round_epochs"),
+        ({"kind": "offline", "push_every": 10, "later_round_epochs": 7}, OAPL, "runner.later_round_epochs"),
+        (
+            {"kind": "offline", "push_every": 20, "later_round_epochs": 2},
+            OAPL | {"steps": 20},
+            "runner.later_round_epochs",
+        ),
+        ({"kind": "offline", "push_every": 10, "later_round_epochs": 0}, OAPL, "runner.later_round_epochs"),
         ({"kind": "offline", "push_every": 20, "one_step_off": True}, OAPL, "runner.one_step_off"),
         ({"kind": "offline", "push_every": 20, "replay": 2}, OAPL, "runner.replay"),
         ({"kind": "offline", "push_every": 20}, OAPL | {"rollout": {"replace_flat": 1}}, "rollout.replace_flat"),
@@ -86,6 +93,7 @@ def test_reuse_that_cannot_work_is_refused_at_its_field(
     [
         ({"kind": "offline", "push_every": 20}, OAPL),
         ({"kind": "offline", "push_every": 20, "round_epochs": 4, "solved_above": None}, {}),
+        ({"kind": "offline", "push_every": 20, "round_epochs": 1, "later_round_epochs": 4}, OAPL),
         ({"one_step_off": True}, {"objective": {"name": "grpo", "decoupled": True}, "scaffold": None}),
         ({"replay": 2, "push_every": 10}, OAPL),
     ],
@@ -95,11 +103,14 @@ def test_reuse_as_published_is_accepted(runner: dict[str, Any], config: dict[str
 
 
 def test_the_form_is_told_what_a_round_asks() -> None:
-    raw = {
+    raw: dict[str, Any] = {
         "steps": 40,
         "rollout": {"prompts_per_step": 4, "group_size": 8},
         "runner": {"kind": "offline", "push_every": 20, "round_epochs": 2},
     }
     amounts = {amount.label: amount.value for amount in PolicyConfig.amounts(raw)}
     assert amounts["Rounds"] == 2 and amounts["Prompts per round"] == 40
+    raw["runner"]["later_round_epochs"] = 4
+    amounts = {amount.label: amount.value for amount in PolicyConfig.amounts(raw)}
+    assert amounts["Prompts per round"] == 40 and amounts["Prompts per later round"] == 20
     assert "Rounds" not in {amount.label for amount in PolicyConfig.amounts({"steps": 40})}

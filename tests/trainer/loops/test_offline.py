@@ -101,6 +101,23 @@ def test_several_passes_visit_every_response_as_often_and_in_other_orders(
     assert sorted(found[1] + found[2]) == sorted(found[3] + found[4])
 
 
+def test_a_later_round_can_make_more_passes_over_fewer_prompts(make_loop: Callable[..., Any], tmp_path: Path) -> None:
+    runner = OFFLINE["runner"] | {"push_every": 2, "later_round_epochs": 2}
+    loop = offline(make_loop, steps=6, runner=runner)
+    asked = counting(loop)
+    loop.run()
+    assert [(version, count) for purpose, version, count in asked if purpose == "training"] == [
+        *((0, 8), (0, 8)),
+        (2, 8),
+        (4, 8),
+    ]
+    found = trained_on(tmp_path / "run")
+    assert set(Counter(found[1] + found[2]).values()) == {1} and len(found[1] + found[2]) == 16
+    for steps in ((3, 4), (5, 6)):
+        seen = Counter(place for step in steps for place in found[step])
+        assert len(seen) == 8 and set(seen.values()) == {2}
+
+
 def rewarded(monkeypatch: pytest.MonkeyPatch, worth: Callable[[int], float | None]) -> None:
     """Rewards by the group's number in its round."""
     from dataclasses import replace
@@ -279,7 +296,7 @@ def test_a_checkpoint_without_the_weights_that_sample_is_refused(make_loop: Call
 
 @pytest.mark.parametrize(("kept", "epochs"), [(6, 1), (5, 1), (1, 1), (3, 2), (0, 3)])
 def test_what_a_round_kept_is_dealt_out_evenly_and_whole(kept: int, epochs: int) -> None:
-    rounds = Rounds(seed=7, steps=12, length=6, prompts_per_step=2, epochs=epochs, shuffle=True)
+    rounds = Rounds(seed=7, steps=12, length=6, prompts_per_step=2, epochs=(epochs, epochs), shuffle=True)
     places = [place * 2 for place in range(kept)]
     for steps in (range(1, 7), range(7, 13)):
         dealt = [rounds.dealt(step, places) for step in steps]
