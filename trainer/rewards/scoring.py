@@ -9,7 +9,7 @@ from trainer.config.rewards import RewardPart
 from . import kinds
 from .composition import Composed, compose
 from .guard import reason
-from .journal import Journal, who
+from .journal import Notes, who
 from .parts import Item, Part, Services, valued
 
 LASTING = ("rubric", "judge", "http", "python", "reward_model")
@@ -22,7 +22,7 @@ async def score(
     items: Sequence[Item],
     services: Services,
     wait: Wait,
-    journal: Journal | None = None,
+    journal: Notes | None = None,
     expression: Expression | None = None,
 ) -> list[Composed]:
     """The rewards of `items`, in order. A part that raises is missing for every item it was asked about.
@@ -40,7 +40,7 @@ async def score(
 
 
 async def _patiently(
-    part: RewardPart, items: Sequence[Item], services: Services, wait: Wait, journal: Journal | None
+    part: RewardPart, items: Sequence[Item], services: Services, wait: Wait, journal: Notes | None
 ) -> list[Part]:
     lasting = journal if part.kind in LASTING and (part.kind != "rubric" or part.asks_judge) else None
     asked = who(part, services)

@@ -15,7 +15,7 @@ from trainer.config.rewards import RewardPart, parsed
 from trainer.contracts import PartResult, Verdict
 from trainer.rewards import Composed, Item, Services, breakdown, guard, scoring
 from trainer.rewards.composition import rubric_score, rubric_verdicts
-from trainer.rewards.journal import Journal
+from trainer.rewards.journal import Journal, Notes
 
 from .trajectory import Reward
 
@@ -69,16 +69,16 @@ class RewardScorer:
     Used by one thread. `close` ends the loop and whatever the services hold open.
     """
 
-    def __init__(self, config: PolicyConfig, services: Services | None = None, journal: Journal | None = None) -> None:
+    def __init__(self, config: PolicyConfig, services: Services | None = None, journal: Notes | None = None) -> None:
         self.parts: tuple[RewardPart, ...] = tuple(config.rewards)
         self.longest = config.rollout.max_new_tokens
         self._expression = parsed(self.parts, config.reward_expression)
-        self._services, self._journal = services or Services(), journal
+        self._services, self.journal = services or Services(), journal
         self._loop: asyncio.AbstractEventLoop | None = None
         self._news: SimpleQueue[str] = SimpleQueue()
         self._again = FIRST_WAIT_S
         """Seconds until somebody who could not be asked is asked again."""
-        self._count_used()
+        self._count_spent({}, None)
 
     @property
     def needs_greedy(self) -> bool:
@@ -108,16 +108,15 @@ class RewardScorer:
         ]
 
     def state_dict(self) -> dict[str, Any]:
-        """What judges with a budget have spent; taken with a checkpoint, from where on the journal begins anew."""
-        if self._journal:
-            self._journal.forget()
-        return {name: [budget.spent_tokens, str(budget.spent_money)] for name, budget in self._services.budgets.items()}
+        """What judges with a budget have spent; taken right before a checkpoint is written."""
+        budgets = self._services.budgets
+        spent = {name: [budget.spent_tokens, str(budget.spent_money)] for name, budget in budgets.items()}
+        if isinstance(self.journal, Journal):
+            self.journal.checkpoint(spent)
+        return spent
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        for name, (tokens, money) in state.items():
-            if budget := self._services.budgets.get(name):
-                budget.spent_tokens += tokens
-                budget.spent_money += Decimal(money)
+        self._count_spent(state, dict(state))
 
     def close(self) -> None:
         if self._loop is not None:
@@ -125,19 +124,17 @@ class RewardScorer:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(timeout=5.0)
             self._loop = None
-        if self._journal:
-            self._journal.close()
+        if isinstance(self.journal, Journal):
+            self.journal.close()
 
-    def _count_used(self) -> None:
-        """What the run had asked for after its last checkpoint was paid for as well."""
-        for part in self.parts if self._journal else ():
-            budget, used = (
-                self._services.budgets.get(part.asks_judge),
-                self._journal and self._journal.used.get(part.name),
-            )
-            if budget and used:
-                budget.spent_tokens += used.tokens
-                budget.spent_money += Decimal(str(used.cost or 0))
+    def _count_spent(self, spent: Mapping[str, Any], mark: dict[str, Any] | None) -> None:
+        """What was spent by the checkpoint, and what the run had asked for after it: that was paid for as well."""
+        used = self.journal.used(mark) if isinstance(self.journal, Journal) else {}
+        for name, budget in self._services.budgets.items():
+            tokens, money = spent.get(name, (0, 0))
+            since = [used[part.name] for part in self.parts if part.asks_judge == name and part.name in used]
+            budget.spent_tokens = tokens + sum(each.tokens for each in since)
+            budget.spent_money = Decimal(money) + sum((Decimal(str(each.cost or 0)) for each in since), Decimal(0))
 
     async def _score(self, items: Sequence[Item]) -> list[Composed]:
         groups: dict[str, list[Item]] = {}
@@ -146,7 +143,7 @@ class RewardScorer:
         async with asyncio.TaskGroup() as tasks:
             each = [
                 tasks.create_task(
-                    scoring.score(self.parts, group, self._services, self._pause, self._journal, self._expression)
+                    scoring.score(self.parts, group, self._services, self._pause, self.journal, self._expression)
                 )
                 for group in groups.values()
             ]

@@ -7,7 +7,7 @@ from pathlib import Path
 from trainer.config import PolicyConfig
 from trainer.config.rewards import RewardModelPart, RewardPart
 from trainer.rewards.access import Access
-from trainer.rewards.journal import Journal
+from trainer.rewards.journal import Journal, Notes
 from trainer.rewards.parts import Scalar
 
 from .scoring import RewardScorer
@@ -32,7 +32,7 @@ class RewardSetup:
     access: Access = field(default_factory=Access)
     folders: Mapping[str, Path] = field(default_factory=dict)
 
-    def open(self, journal: Path | None = None) -> RewardScorer:
+    def open(self, journal: Path | Notes | None = None) -> RewardScorer:
         """Loads reward models; whom else the rewards ask is connected to when they do. `journal`: where values are kept.
 
         Raises AccessInvalid or ModelInvalid where something that the config names cannot be had.
@@ -45,4 +45,4 @@ class RewardSetup:
 
                 scalars[part.model] = RewardModel(self.folders[part.model])
         services = self.access.open(parts, scalars)
-        return RewardScorer(self.config, services, Journal(journal) if journal else None)
+        return RewardScorer(self.config, services, Journal(journal) if isinstance(journal, Path) else journal)

@@ -15,6 +15,7 @@ from trainer.loops.parts import Parts
 from trainer.loops.planner import Planner
 from trainer.loops.pushing import Pusher
 from trainer.loops.stage import State, Tell
+from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardScorer, Trajectory
 
 from .conductor import Batch, Conductor
@@ -43,7 +44,8 @@ class AsyncCollector:
 
         responses = Responses(config.rollout, config.runner.segment_tokens, planner.plans_of, decode)
         self._check_quotas()
-        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, planner.domain_of)
+        journal = scorer.journal if isinstance(scorer.journal, Journal) else None
+        self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, planner.domain_of, journal)
         self._history: dict[int, Mapping[str, Tensor]] = {}
         """Trained parameters of the versions that a response may still have to be sampled with."""
         self._step = 0

@@ -10,6 +10,7 @@ from typing import Any, Literal
 from trainer.config import PolicyConfig
 from trainer.inference.checksum import Weights, digest_of
 from trainer.loops.errors import RunFailed
+from trainer.rewards.journal import Journal
 from trainer.rollouts import Task, Trajectory, item_of
 from trainer.scheduling import (
     Decision,
@@ -104,9 +105,10 @@ class Conductor:
         tasks: Mapping[str, Task],
         log: Log,
         domain_of: Callable[[int], str] = lambda number: "",
+        journal: Journal | None = None,
     ) -> None:
         self._config, self._fleet, self._responses, self._tasks = config, fleet, responses, tasks
-        self._log = log
+        self._log, self._journal = log, journal
         self._rules = rules_of(config)
         self._scheduler = Scheduler(self._rules, Source(domain_of))
         self._digests: dict[int, str] = {}
@@ -220,10 +222,17 @@ class Conductor:
                     self._sampled(report)
             case ScoreWaits():
                 self.waits = report.reason
+                self._write_down(report)
             case ScoreDone():
                 self.waits = ""
+                self._write_down(report)
                 if self._scores.pop(report.job.number, None):
                     self._scored(report)
+
+    def _write_down(self, report: ScoreDone | ScoreWaits) -> None:
+        """Before anything is made of it: a run that is killed right after does not ask again."""
+        if self._journal:
+            self._journal.add(report.told)
 
     def _sampled(self, report: SampleDone) -> None:
         job, sampled = report.job, report.sampled
@@ -276,10 +285,11 @@ class Conductor:
         self._count += 1
         self._whole_at[keys[0].sample.group] = time.monotonic()
         items = tuple(
-            item_of(f"train/{key.sample.group}/{key.sample.index}", task, self._responses.result(key), longest)
+            item_of(f"train/{key.sample.group}/{key.sample.place}", task, self._responses.result(key), longest)
             for key in keys
         )
-        job = self._scores[self._count] = ScoreJob(self._count, tuple(keys), items)
+        known = self._journal.at([item.place for item in items]) if self._journal else ()
+        job = self._scores[self._count] = ScoreJob(self._count, tuple(keys), items, known)
         self._fleet.score(job)
 
     def _dispatch(self, worker: str, keys: list[Key], version: int) -> None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from trainer.inference.checksum import Weights
+from trainer.rewards.journal import Entry
 from trainer.rollouts import Reward
 
 from .work import Sampled, SampleJob, ScoreJob
@@ -22,6 +23,7 @@ class SampleDone:
 class ScoreDone:
     job: ScoreJob
     rewards: tuple[Reward, ...]
+    told: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class ScoreWaits:
     """Somebody whom the rewards of a group must ask cannot be asked at present; the group is tried again and again."""
 
     reason: str
+    told: tuple[Entry, ...] = ()
 
 
 @dataclass(frozen=True)

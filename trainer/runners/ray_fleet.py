@@ -4,7 +4,7 @@ import os
 import sys
 import time
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from trainer.loops.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
-from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, ScoreJob, Waits
+from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, Scored, ScoreJob, Waits
 
 _START_S = (
     900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
@@ -63,7 +63,7 @@ class RewardActor:
     def ready(self) -> int:
         return os.getpid()
 
-    def score(self, job: ScoreJob) -> tuple[Reward, ...] | Waits:
+    def score(self, job: ScoreJob) -> Scored | Waits:
         return self._worker.score(job)
 
 
@@ -203,13 +203,14 @@ class RayFleet:
             self._queue.appendleft(waiting)
             return
         excluded = f"its reward worker was lost {waiting.losses} times, the last time: {reason}"
-        self._scored(waiting.job, tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys))
+        self._scored(waiting.job, Scored(tuple(Reward(None, excluded=excluded) for _ in waiting.job.keys)))
 
-    def _wait(self, waiting: _Waiting, reason: str) -> None:
+    def _wait(self, waiting: _Waiting, waits: Waits) -> None:
         """No loss of the worker's: the group is scored once those whom it asks can be asked."""
         waiting.not_before = time.monotonic() + _ASK_AGAIN_S
+        waiting.job = replace(waiting.job, known=waiting.job.known + waits.told)
         self._queue.append(waiting)
-        self._reports.append(ScoreWaits(reason))
+        self._reports.append(ScoreWaits(*waits))
 
     # Calls and their results
 
@@ -244,7 +245,7 @@ class RayFleet:
             case "score":
                 member.scoring = None
                 if isinstance(result, Waits):
-                    self._wait(self._waiting[call.job.number], result.reason)
+                    self._wait(self._waiting[call.job.number], result)
                 else:
                     self._scored(call.job, result)
             case "pulse":
@@ -266,9 +267,9 @@ class RayFleet:
             case _:
                 self._lost(call.member, message)
 
-    def _scored(self, job: ScoreJob, rewards: tuple[Reward, ...]) -> None:
+    def _scored(self, job: ScoreJob, scored: Scored) -> None:
         del self._waiting[job.number]
-        self._reports.append(ScoreDone(job, rewards))
+        self._reports.append(ScoreDone(job, *scored))
 
     def _hand_out(self) -> None:
         """Groups to idle reward workers."""

@@ -8,6 +8,7 @@ from trainer.inference.checksum import Weights
 from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
 from trainer.rewards import Item
 from trainer.rewards.access import AccessInvalid
+from trainer.rewards.journal import Entry, Notes
 from trainer.rollouts import Reward, RewardScorer, RewardSetup
 from trainer.scheduling import SampleId
 
@@ -31,17 +32,26 @@ class SampleJob:
 
 @dataclass(frozen=True)
 class ScoreJob:
-    """Responses of one group to score."""
+    """Responses of one group to score. `known` is what the run was told of them before."""
 
     number: int
     keys: tuple[Key, ...]
     items: tuple[Item, ...]
+    known: tuple[Entry, ...] = ()
+
+
+class Scored(NamedTuple):
+    """`told` is what others answered, to be written down where the run is."""
+
+    rewards: tuple[Reward, ...]
+    told: tuple[Entry, ...] = ()
 
 
 class Waits(NamedTuple):
-    """A group has no rewards yet, and why; it is to be handed out again later."""
+    """A group has no rewards yet, and why; it is to be handed out again later, with what was `told` by then."""
 
     reason: str
+    told: tuple[Entry, ...] = ()
 
 
 class Sampled(NamedTuple):
@@ -79,16 +89,18 @@ class RewardWorker:
     def __init__(self, setup: RewardSetup) -> None:
         self._setup = setup
         self._scorer: RewardScorer | None = None
+        self._notes = Notes()
         self.scored = 0
 
-    def score(self, job: ScoreJob) -> tuple[Reward, ...] | Waits:
+    def score(self, job: ScoreJob) -> Scored | Waits:
         """A response whose reward cannot be computed has none, with the reason; never 0. `Waits` where somebody who must be
         asked cannot be asked at present."""
+        self._notes.begin(job.known)
         try:
-            self._scorer = self._scorer or self._setup.open()
+            self._scorer = self._scorer or self._setup.open(self._notes)
             rewards = tuple(self._scorer.score(job.items, _Impatient()))
         except _Paused as paused:
-            return Waits(str(paused))
+            return Waits(str(paused), self._notes.fresh)
         except AccessInvalid:
             raise
         except Exception as error:
@@ -96,7 +108,7 @@ class RewardWorker:
                 Reward(None, excluded=f"the reward failed: {type(error).__name__}: {error}") for _ in job.items
             )
         self.scored += len(rewards)
-        return rewards
+        return Scored(rewards, self._notes.fresh)
 
     def close(self) -> None:
         if self._scorer:

@@ -185,11 +185,29 @@ def test_a_response_left_out_before_a_kill_is_left_out_again(tmp_path: Path) -> 
     assert after == before and after[0].total is None and server.requests == 0
 
 
-def test_a_checkpoint_lets_the_journal_be_forgotten(tmp_path: Path) -> None:
+def test_a_checkpoint_that_two_others_follow_lets_what_was_before_it_be_forgotten(tmp_path: Path) -> None:
+    """The newest may not be whole yet when the run is killed, and workers score ahead of it."""
     path = tmp_path / "rewards.jsonl"
     journal = Journal(path)
-    score([RUBRIC_PART], [item()], journal=journal)
-    journal.forget()
-    assert path.read_bytes() == b""
-    score([RUBRIC_PART], [item()], journal=journal)
-    assert len(path.read_text().splitlines()) == 1
+    known = []
+    for number in range(4):
+        score([RUBRIC_PART], [item(index=number)], journal=journal)
+        journal.checkpoint({"j": [number, "0"]})
+        places = [f"train/1/0/{index}" for index in range(4)]
+        known.append([entry.place[-1] for entry in Journal(path).at(places)])
+    assert known == [["0"], ["0", "1"], ["1", "2"], ["2", "3"]]
+    assert journal.at(places) == Journal(path).at(places)
+    score([RUBRIC_PART], [item(index=9)], journal=journal)
+    assert [entry.place for entry in Journal(path).at(["train/1/0/9"])] == ["train/1/0/9"]
+
+
+def test_what_was_asked_since_the_checkpoint_that_a_run_goes_on_from_is_counted(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "rewards.jsonl")
+    for number in range(3):
+        journal.checkpoint({"j": [number, "0"]})
+        score([RUBRIC_PART], [item(index=number)], journal=journal)
+    again = Journal(tmp_path / "rewards.jsonl")
+    calls = {None: 6, 0: 6, 1: 4, 2: 2, 7: 6}
+    for number, expected in calls.items():
+        mark = None if number is None else {"j": [number, "0"]}
+        assert again.used(mark)["rubric"].calls == expected

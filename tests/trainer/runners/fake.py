@@ -4,6 +4,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,17 @@ class FakeFleet:
     """`crashes`: the chance that a job takes its worker along. `hangs`: the places of jobs, 1 for the first, that never come back."""
 
     def __init__(
-        self, config: PolicyConfig, model_dir: Path, seed: int = 0, crashes: float = 0.0, hangs: tuple[int, ...] = ()
+        self,
+        config: PolicyConfig,
+        model_dir: Path,
+        rewards: RewardSetup | None = None,
+        seed: int = 0,
+        crashes: float = 0.0,
+        hangs: tuple[int, ...] = (),
     ) -> None:
         tokenizer = load_tokenizer(model_dir)
         self._sampler = RolloutWorker(LocalSampler(load_model(model_dir), tokenizer))
-        self._rewards = RewardWorker(RewardSetup(config))
+        self._rewards = RewardWorker(rewards or RewardSetup(config))
         self._random, self._crashes, self._hangs = random.Random(seed), crashes, hangs  # noqa: S311
         self._weights: dict[int, Weights] = {}
         self._todo: list[Callable[[], Report | None]] = []
@@ -81,9 +88,9 @@ class FakeFleet:
     def _score(self, job: ScoreJob) -> Report:
         scored = self._rewards.score(job)
         if isinstance(scored, Waits):
-            self.score(job)
-            return ScoreWaits(scored.reason)
-        return ScoreDone(job, scored)
+            self.score(replace(job, known=job.known + scored.told))
+            return ScoreWaits(*scored)
+        return ScoreDone(job, *scored)
 
     def _sample(self, worker: str, job: SampleJob, weights: Weights) -> Report | None:
         if worker not in self._alive:

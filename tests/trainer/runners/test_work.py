@@ -18,7 +18,7 @@ from trainer.inference.sampling import SampleRequest, SampleResult
 from trainer.rewards import Item
 from trainer.rollouts import PromptPlan, Reward, RewardSetup
 from trainer.runners.responses import Responses, saved
-from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, ScoreJob
+from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, Scored, ScoreJob
 from trainer.scheduling import SampleId, Start, Stretch
 
 SAMPLE = SampleId(7, 1)
@@ -50,8 +50,9 @@ def test_a_reward_that_raises_is_missing_with_its_reason(
     monkeypatch.setattr("trainer.rollouts.scoring.RewardScorer.score", broken)
     item = Item("train/0/0", examples[0], examples[0].rubric, "text", 1, 8)
     worker = RewardWorker(RewardSetup(PolicyConfig()))
-    reward = worker.score(ScoreJob(1, (Key(SAMPLE, 1),), (item,)))[0]
-    assert isinstance(reward, Reward)
+    scored = worker.score(ScoreJob(1, (Key(SAMPLE, 1),), (item,)))
+    assert isinstance(scored, Scored)
+    (reward,) = scored.rewards
     assert reward.total is None and reward.excluded == "the reward failed: ZeroDivisionError: no words"
 
 
