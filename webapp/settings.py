@@ -278,6 +278,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 30.0},
     },
     "take up lost trials": {"task": "workers.judging.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
+    "take up lost scores": {"task": "workers.playground.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "forget old questions": {
         "task": "workers.questions.forget_old",
         "schedule": 3600.0,

@@ -10,11 +10,16 @@ from tests.cast import browser, make_cast
 from tests.e2e import look
 from tests.e2e.live import open_page, server  # noqa: F401
 from tests.webapp.experiments.conftest import make_version
+from tests.webapp.inference.conftest import KEY, chat_server  # noqa: F401  a fixture
 from webapp.annotation.models import Project, Task
 from webapp.annotation.services import queue
 from webapp.datasets.models import DatasetVersion
+from webapp.inference import services as inference
 from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
+from webapp.judging import services as judging
+from webapp.playground import asking
+from webapp.playground.models import TriedScore
 
 pytestmark = pytest.mark.browser
 PROMPT = "鸟 and $x^2$\n\n`code`, مرحبا"
@@ -128,3 +133,31 @@ def test_an_answer_is_stopped_and_asked_again_and_what_fails_says_what_to_do(lab
     good.get_by_label("Stop this answer").wait_for()
     page.keyboard.press("Escape")
     good.get_by_text("Stopped").wait_for()
+
+
+def test_a_judge_scores_answers_with_its_words_and_one_that_fails_says_so(lab, open_page, chat_server):  # noqa: F811
+    endpoint = inference.create_endpoint(
+        lab.researcher, "chat", name="e", url=chat_server.url, model="t", secret=KEY, retries=0
+    )
+    spec = {"kind": "pointwise", "retries": 0}
+    judge = judging.create_judge(lab.researcher, name="Strict", spec=spec, endpoint=endpoint)
+    chat_server.answer = lambda body: '{"explanation": "It names no colour.", "rating": 1}'
+    page = open_page(browser(lab.researcher))
+    page.goto(f"/try?models={RegisteredModel.objects.first().pk}&max_new_tokens=24&score=judge-{judge.pk}")
+    page.get_by_role("textbox", name="Prompt").fill("Name a colour")
+    page.keyboard.press("Control+Enter")
+    answered(page)
+    page.get_by_text("Scoring…").wait_for()
+    asking.score(TriedScore.objects.get().pk)
+    page.get_by_text("Strict v1: 0.00").click()
+    page.get_by_text("It names no colour.").wait_for()
+    assert look.faults(page) == []
+    chat_server.fault = "context_overflow"
+    page.get_by_role("textbox", name="Prompt").fill("Name another")
+    page.keyboard.press("Control+Enter")
+    answered(page)
+    page.get_by_text("Scoring…").wait_for()
+    asking.score(TriedScore.objects.latest("pk").pk)
+    page.get_by_text("No score: context_overflow").wait_for()
+    page.get_by_role("button", name="Score again").wait_for()
+    assert page.locator(".try-text").first.inner_text().strip(), "the answer stays"

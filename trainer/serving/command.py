@@ -4,11 +4,12 @@ import argparse
 import sys
 import threading
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from trainer.contracts import ModelSource
 
 from .memory import OutOfMemory, check_fits
-from .server import Failed, Model, Server
+from .server import Failed, Model, Scorer, Server
 
 IDLE_S = 300.0
 
@@ -23,12 +24,13 @@ def main(arguments: list[str]) -> int:
     parser.add_argument(
         "--adapter", action="append", default=[], help="folder of an adapter laid on the model; in order"
     )
+    parser.add_argument("--head", choices=("lm", "scalar"), default="lm", help="whether it writes text or scores it")
     parser.add_argument("--socket", type=Path, required=True, help="path of the socket to answer on")
     parser.add_argument("--idle", type=float, default=IDLE_S, help="seconds without a request after which it ends")
     options = parser.parse_args(arguments)
     server = Server(options.socket, options.idle)
     threading.Thread(target=_end_with_input, args=(server,), daemon=True).start()
-    source = ModelSource(path=options.model, adapters=tuple(options.adapter))
+    source = ModelSource(path=options.model, adapters=tuple(options.adapter), head=options.head)
     try:
         server.serve(lambda: load(source))
     except Failed as problem:
@@ -39,12 +41,12 @@ def main(arguments: list[str]) -> int:
     return 0
 
 
-def load(source: ModelSource) -> Model:
+def load(source: ModelSource) -> Model | Scorer:
     """The model with its adapters, in float32. Raises Failed."""
     from trainer.inference.models import ModelInvalid
 
     try:
-        return _loaded(source)
+        return _scorer(source) if source.head == "scalar" else _loaded(source)
     except OutOfMemory as error:
         raise Failed("memory", str(error)) from error
     except MemoryError as error:
@@ -65,6 +67,18 @@ def _loaded(source: ModelSource) -> Model:
     model = load_merged(base, adapters) if adapters else load_model(base).to(best_device())
     tokenizer = load_tokenizer(base)
     return Model(LocalSampler(model, tokenizer), tokenizer, int(model.config.max_position_embeddings))
+
+
+def _scorer(source: ModelSource) -> Scorer:
+    from trainer.inference.adapters import whole_directory
+    from trainer.inference.models import check_directory, model_directory
+    from trainer.inference.reward_models import RewardModel
+
+    base = model_directory(source.path)
+    check_directory(base)
+    check_fits(base)
+    with TemporaryDirectory(prefix="reward-model-") as merged:
+        return Scorer(RewardModel(whole_directory(source, Path(merged) / "model")))
 
 
 def _end_with_input(server: Server) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import Field, ValidationError
 
@@ -38,6 +38,17 @@ class Ask(Record):
     top_p: float = Field(default=1.0, gt=0, le=1)
     seed: int = Field(default=0, ge=0, lt=2**31)
     stop: tuple[str, ...] = Field(default=(), max_length=8)
+
+
+class Score(Record):
+    """A request to a reward model: what it gives each answer to the prompt."""
+
+    op: Literal["score"]
+    messages: tuple[Message, ...] = Field(min_length=1, max_length=200)
+    answers: tuple[str, ...] = Field(min_length=1, max_length=64)
+
+
+Request = Ask | Score
 
 
 class Failed(Exception):
@@ -87,15 +98,15 @@ class Server:
     def __init__(self, path: Path, idle_s: float) -> None:
         self._idle_s = idle_s
         self._ended = threading.Event()
-        self._came: queue.Queue[tuple[Ask, Caller]] = queue.Queue()
-        self._waiting: deque[tuple[Ask, Caller]] = deque()
+        self._came: queue.Queue[tuple[Request, Caller]] = queue.Queue()
+        self._waiting: deque[tuple[Request, Caller]] = deque()
         self._active: deque[Answering] = deque()
         self._loading: str | None = "loading"
         self._socket = _listen(path)
         self._path = path
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def serve(self, load: Callable[[], "Model"]) -> None:
+    def serve(self, load: Callable[[], "Answers"]) -> None:
         """Loads the model and answers until it is idle. A model that cannot be loaded is told to whoever asked."""
         try:
             model = load()
@@ -127,7 +138,7 @@ class Server:
     def idle(self) -> bool:
         return not (self._active or self._waiting or self._loading) and self._came.empty()
 
-    def _take(self, model: "Model") -> None:
+    def _take(self, model: "Answers") -> None:
         """What has come joins the queue, the queue fills the places. Waits a moment where there is nothing else to do."""
         with suppress(queue.Empty):
             self._waiting.append(self._came.get(block=not self._active, timeout=_NAP_S))
@@ -176,7 +187,7 @@ class Server:
             if line.get("op") == "yield":
                 self._yield_place(caller)
                 return
-            ask = Ask.model_validate(line)
+            ask: Request = (Score if line.get("op") == "score" else Ask).model_validate(line)
         except (OSError, ValueError) as error:
             reason = "; ".join(_said(error)) if isinstance(error, ValidationError) else str(error)
             caller.fail(Failed("invalid", reason))
@@ -209,14 +220,38 @@ class Server:
         self.close()
 
 
+class Answers(Protocol):
+    """A loaded model, whatever it answers."""
+
+    def answer(self, ask: Request, caller: Caller) -> Iterator[None]: ...
+
+
+class Scorer:
+    """A loaded reward model."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+
+    def answer(self, ask: Request, caller: Caller) -> Iterator[None]:
+        """Tells `done` with `scores` and `problems`, one of each per answer; of the two one is null or empty. Raises Failed."""
+        if not isinstance(ask, Score):
+            raise Failed("invalid", "This model scores texts and cannot write any.")
+        found = self._model.scores(ask.messages, ask.answers)
+        scores = [None if isinstance(each, str) else each for each in found]
+        caller.tell("done", scores=scores, problems=[each if isinstance(each, str) else "" for each in found])
+        yield
+
+
 class Model:
     """A loaded model that answers in steps."""
 
     def __init__(self, sampler: Any, tokenizer: Any, longest: int) -> None:
         self._sampler, self._tokenizer, self._longest = sampler, tokenizer, longest
 
-    def answer(self, ask: Ask, caller: Caller) -> Iterator[None]:
+    def answer(self, ask: Request, caller: Caller) -> Iterator[None]:
         """Tells the caller of the start, of each token and of the end. Raises Failed."""
+        if not isinstance(ask, Ask):
+            raise Failed("invalid", "This model writes text and cannot score any.")
         from trainer.inference.chat import encode_prompt
         from trainer.inference.sampling import SampleRequest
 

@@ -20,7 +20,7 @@ class Work(IntEnum):
     START_RUN = 7308
     COLLECT = 7309
     RUN_QUESTIONS = 7310
-    DELIVER = 7311
+    TRIED_SCORE = 7312
 
 
 def until_commit(work: Work, key: int = 0) -> None:

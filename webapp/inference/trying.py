@@ -107,7 +107,16 @@ def _start(place: Path, source: ModelSource) -> None:
                 "busy", f"{MOST_MODELS} other models are being tried at this moment. Try again in a moment."
             )
         adapters = [part for folder in source.adapters for part in ("--adapter", folder)]
-        command = [*settings.MODEL_COMMAND, "--model", source.path, *adapters, "--socket", str(place)]
+        command = [
+            *settings.MODEL_COMMAND,
+            "--model",
+            source.path,
+            "--head",
+            source.head,
+            *adapters,
+            "--socket",
+            str(place),
+        ]
         with TemporaryFile() as said:
             try:
                 child = subprocess.Popen(

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal, Self
 
 from django.http import HttpRequest
+from django.shortcuts import get_object_or_404
 from django.urls import reverse
 from ninja import Path, Router, Schema, Status
 from pydantic import ConfigDict, Field, model_validator
@@ -14,6 +15,7 @@ from webapp.datasets import access as datasets
 from webapp.experiments import access as experiments
 
 from . import offers, pairs, scoring
+from .models import TriedScore
 
 router = Router(tags=["try it"])
 Id = Annotated[int, Path(ge=1, lt=2**63)]
@@ -82,25 +84,53 @@ class PairOut(Schema):
     url: str
 
 
+class CriterionIn(Schema):
+    model_config = ConfigDict(extra="forbid")
+
+    text: str = Field(min_length=1, max_length=5000)
+    points: float = Field(1.0, ge=-1000, le=1000)
+
+
 class ScoreIn(Schema):
+    """By verifiers alone without `judge` and `reward_model`: then the answer comes at once."""
+
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": {"example": 1, "text": "Red."}})
 
-    example: RowId = Field(description="Whose rubric it is")
     text: str = Field(max_length=100_000)
+    example: RowId | None = Field(None, description="Whose prompt it answers, and whose rubric scores it")
+    messages: list[TriedMessage] = Field(
+        default_factory=list, max_length=100, description="The prompt without an example"
+    )
+    criteria: list[CriterionIn] = Field(
+        default_factory=list, max_length=100, description="A rubric in place of the example's"
+    )
+    judge: RowId | None = Field(None, description="A judge version: criterion, checklist, likert or pointwise")
+    reward_model: RowId | None = Field(None, description="A model of the registry that scores texts")
+    tokens: Annotated[int, Field(ge=1, le=1_000_000)] = Field(20_000, description="That the judge may use for it")
 
 
 class ScoredCriterion(Schema):
     text: str
     points: float
-    met: bool | None = Field(description="Null where no verifier decides")
+    met: bool | None = Field(description="Null where nothing decides")
     note: str
 
 
 class ScoreOut(Schema):
-    score: float | None = Field(description="Met over positive points, of the criteria that are decided")
-    missing: int
-    partial: bool
-    criteria: list[ScoredCriterion]
+    id: int | None = Field(description="To be asked for under this number; null where verifiers said it at once")
+    state: Literal["queued", "running", "finished", "failed"]
+    problem: str = Field(description="Why it failed")
+    by: str
+    score: float | None = None
+    scale: str = Field(
+        "rubric", description="rubric: met over positive points; rating: (rating - 1) / 9; reward: without bounds"
+    )
+    why: str = Field("", description="Why a finished one has no score")
+    words: str = Field("", description="What the judge said of the whole answer")
+    missing: int = 0
+    partial: bool = False
+    criteria: list[ScoredCriterion] = Field(default_factory=list)
+    verdicts: list[int] = Field(default_factory=list, description="In the verdict store")
 
 
 class CheckpointOut(Schema):
@@ -142,11 +172,37 @@ def send_pair(request: HttpRequest, payload: PairIn) -> Status[dict[str, Any]]:
     return Status(201 if made else 200, told)
 
 
-@router.post("/try/scores", response=ScoreOut, summary="Score a text by the rubric of an example")
-def score(request: HttpRequest, payload: ScoreIn) -> dict[str, Any]:
-    """By its verifiers; criteria without one are missing and leave the sums."""
+@router.post(
+    "/try/scores",
+    response={200: ScoreOut, 202: ScoreOut},
+    summary="Score a text by a rubric, a judge or a reward model",
+)
+def score(request: HttpRequest, payload: ScoreIn) -> Status[dict[str, Any]]:
+    """202: a worker asks the judge or the reward model; ask for it under its number."""
     membership = experiments.may_write(require(request))
-    return scoring.by_rubric(datasets.example_read(membership, payload.example), payload.text)
+    given = payload.model_dump(exclude={"example", "messages"})
+    asked = scoring.Asked(
+        **given,
+        example=datasets.example_read(membership, payload.example) if payload.example is not None else None,
+        messages=[Message(role=each.role, content=each.content) for each in payload.messages],
+    )
+    found, row = scoring.start(membership, asked)
+    if row is not None:
+        return Status(202, _told(row))
+    told = found.json() if found else {}
+    return Status(200, {"id": None, "state": "finished", "problem": "", "by": "verifiers", **told})
+
+
+@router.get("/try/scores/{score_id}", response=ScoreOut, summary="A score that a worker works out")
+def get_score(request: HttpRequest, score_id: Id) -> dict[str, Any]:
+    membership = experiments.may_write(require(request))
+    rows = TriedScore.objects.select_related("judge_version__judge", "reward_model")
+    return _told(get_object_or_404(rows, workspace_id=membership.workspace_id, pk=score_id))
+
+
+def _told(row: TriedScore) -> dict[str, Any]:
+    by = str(row.judge_version or row.reward_model)
+    return {"id": row.pk, "state": row.state, "problem": row.problem, "by": by, **(row.result or {})}
 
 
 @router.get("/try/runs/{run_id}", response=RunOffer, summary="What of a run can be tried")

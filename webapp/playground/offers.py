@@ -10,6 +10,10 @@ from webapp.experiments import outputs
 from webapp.experiments.exporting import CHECKPOINT
 from webapp.experiments.models import Artifact, Run
 from webapp.inference import queries as registry
+from webapp.inference.models import RegisteredModel
+from webapp.judging import queries as judging
+
+from .scoring import SINGLE
 
 MOST = 200  # of each kind, newest first
 
@@ -18,6 +22,17 @@ def models(workspace_id: int) -> list[dict[str, Any]]:
     """Those that write text and are not archived: `id`, `name`, `note`."""
     rows = registry.usable(workspace_id).select_related("base")[:MOST]
     return [{"id": row.pk, "name": row.name, "note": row.base.name if row.base else ""} for row in rows]
+
+
+def judges(workspace_id: int) -> list[dict[str, Any]]:
+    """Of judges that say something of a single answer: `id` of a version, `name`. By name, newest version first."""
+    rows = judging.usable_versions(workspace_id, SINGLE)[:MOST]
+    return [{"id": row.pk, "name": f"{row} · {row.judge.title}"} for row in rows]
+
+
+def reward_models(workspace_id: int) -> list[dict[str, Any]]:
+    rows = registry.usable(workspace_id, RegisteredModel.Head.SCALAR)[:MOST]
+    return [{"id": row.pk, "name": row.name} for row in rows]
 
 
 def checkpoints(run: Run) -> list[dict[str, Any]]:

@@ -1,24 +1,181 @@
-"""What the rubric of an example says of a text: at once, by its verifiers. Criteria that need a judge stay open."""
+"""What a rubric, a judge or a reward model says of an answer that somebody tried.
 
+Verifiers answer at once; a judge and a reward model are asked by a worker, through the endpoint's limits and a budget.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
+from django.utils import timezone
+from pydantic import ValidationError
+
+from trainer.contracts import Criterion, Message, Rubric, Verdict
+from trainer.judges.spec import KINDS
 from trainer.rewards import breakdown, report_score, verdicts
+from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
+from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
+from webapp.inference import queries as registry
+from webapp.inference.models import RegisteredModel
+from webapp.judging import queries as judging
+from webapp.judging.models import JudgeVersion
+
+from .models import TriedScore
+
+CRITERIA = ("criterion", "checklist")  # kinds that decide the criteria of a rubric
+RUBRIC = (*CRITERIA, "likert")  # kinds that need one
+SINGLE = (*RUBRIC, "pointwise")  # kinds that say something of one answer
+KEPT = 200  # of a person; older ones go
+QUIET = timedelta(seconds=120)
+OPEN = (TriedScore.State.QUEUED, TriedScore.State.RUNNING)
+State = TriedScore.State
 
 
-def by_rubric(row: Example, text: str) -> dict[str, Any]:
-    """`score` (None where it cannot be said), how many criteria are `missing`, and each with its verdict.
+@dataclass
+class Score:
+    """`score` None: `why` says why there is none. `scale`: in what it counts (`rubric` and `rating` from 0 to 1 unless points
+    are negative, `reward` without bounds). `words`: what the judge said of the answer as a whole."""
 
-    Raises Invalid at `example` where it has no rubric.
-    """
-    rubric = row.record.rubric
-    if rubric is None:
-        raise Invalid("There is nothing to score by.", {"example": "has no rubric"})
-    given = verdicts(rubric, text)
+    score: float | None
+    scale: str = "rubric"
+    why: str = ""
+    words: str = ""
+    missing: int = 0
+    partial: bool = False
+    criteria: list[dict[str, Any]] = field(default_factory=list)
+    verdicts: list[int] = field(default_factory=list)
+
+    def json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """`text` is the answer. The rubric is that of `example`, unless `criteria` are given."""
+
+    text: str
+    example: Example | None = None
+    messages: Sequence[Message] = ()
+    criteria: Sequence[dict[str, Any]] = ()
+    judge: int | None = None
+    reward_model: int | None = None
+    tokens: int = 20_000
+
+    @property
+    def rubric(self) -> Rubric | None:
+        """Raises Invalid at `criteria`."""
+        if not self.criteria:
+            return self.example.record.rubric if self.example else None
+        try:
+            rows = [Criterion(id=f"c{i}", **each) for i, each in enumerate(self.criteria, 1)]
+            return Rubric(criteria=tuple(rows))
+        except ValidationError as error:
+            said = "; ".join(item["msg"].removeprefix("Value error, ") for item in error.errors()[:3])
+            raise Invalid("This is no rubric.", {"criteria": said}) from error
+
+    @property
+    def prompt(self) -> Sequence[Message]:
+        return self.messages or (self.example.record.prompt if self.example else ())
+
+
+def by_rubric(rubric: Rubric, given: Sequence[Verdict]) -> Score:
+    """Met over positive points, of the criteria that are decided."""
     found = report_score(rubric, given)
     listed = [
         {"text": each.text, "points": each.points, "met": each.verdict.met, "note": each.verdict.note}
         for each in breakdown(rubric, given)
     ]
-    return {"score": found.score, "missing": found.missing, "partial": found.partial, "criteria": listed}
+    why = "" if found.score is not None else "no criterion with positive points is decided, or an essential one is open"
+    return Score(found.score, "rubric", why, "", found.missing, found.partial, listed)
+
+
+def start(membership: Membership, asked: Asked) -> tuple[Score | None, TriedScore | None]:
+    """The score where verifiers alone say it, else the row that a worker fills.
+
+    Raises Invalid at `example`, `criteria`, `judge`, `reward_model` or `messages`; then nothing was written.
+    """
+    rubric = asked.rubric
+    if asked.judge is None and asked.reward_model is None:
+        if rubric is None:
+            raise Invalid("There is nothing to score by.", {"example": "has no rubric"})
+        return by_rubric(rubric, verdicts(rubric, asked.text)), None
+    judge, model = _chosen(membership, asked, rubric)
+    with transaction.atomic():
+        row = TriedScore.objects.create(
+            workspace=membership.workspace,
+            judge_version=judge,
+            reward_model=model,
+            key=asked.example.record.key if asked.example and not asked.criteria else _key(asked),
+            messages=[message.model_dump() for message in asked.prompt],
+            text=asked.text,
+            criteria=[each.model_dump(mode="json") for each in rubric.criteria] if rubric else [],
+            reference=(asked.example.record.reference or "") if asked.example else "",
+            tokens=asked.tokens,
+            created_by=membership.user,
+        )
+        mine = TriedScore.objects.filter(created_by=membership.user).exclude(state__in=OPEN).order_by("-id")
+        TriedScore.objects.filter(id__in=list(mine.values_list("id", flat=True)[KEPT:])).delete()
+        enqueue("workers.playground.score", row.pk)
+    return None, row
+
+
+def _chosen(
+    membership: Membership, asked: Asked, rubric: Rubric | None
+) -> tuple[JudgeVersion | None, RegisteredModel | None]:
+    problems: dict[str, str] = {}
+    judge = model = None
+    if asked.judge is not None:
+        rows = judging.usable_versions(membership.workspace_id, list(KINDS))
+        judge = rows.filter(pk=asked.judge).first()
+        problems |= _judge_problem(judge, rubric)
+    if asked.reward_model is not None:
+        model = RegisteredModel.objects.filter(workspace=membership.workspace, pk=asked.reward_model).first()
+        problems |= _model_problem(model)
+        if judge is not None:
+            problems["reward_model"] = "choose a judge or a reward model, one of the two"
+    if not asked.prompt:
+        problems["messages"] = "say what was asked, or name an example"
+    if problems:
+        raise Invalid("This answer cannot be scored like that.", problems)
+    return judge, model
+
+
+def _judge_problem(judge: JudgeVersion | None, rubric: Rubric | None) -> dict[str, str]:
+    if judge is None:
+        return {"judge": "this workspace has no such judge, or it or its endpoint is archived"}
+    kind = judge.judge.kind
+    if kind not in SINGLE:
+        return {"judge": f"{judge} is of kind {kind} and does not judge a single answer; choose {', '.join(SINGLE)}"}
+    if kind in RUBRIC and rubric is None:
+        return {"criteria": f"{judge} judges by a rubric: choose a prompt that has one, or write criteria"}
+    return {}
+
+
+def _model_problem(model: RegisteredModel | None) -> dict[str, str]:
+    if model is None:
+        return {"reward_model": "this workspace has no such model"}
+    if model.head != RegisteredModel.Head.SCALAR:
+        return {"reward_model": f"{model.name} writes text; choose a reward model"}
+    gone = registry.missing_folder(model)
+    return {"reward_model": f"the files of {model.name} are gone: there is no folder {gone}"} if gone else {}
+
+
+def _key(asked: Asked) -> str:
+    """The same for the same prompt."""
+    said = "\n".join(f"{message.role}: {message.content}" for message in asked.prompt)
+    return f"tried-{hashlib.sha256(said.encode()).hexdigest()[:24]}"
+
+
+def requeue_lost() -> int:
+    """Those whose worker has told nothing for a while are asked again; what the judge has answered is stored."""
+    quiet = timezone.now() - QUIET
+    lost = list(TriedScore.objects.filter(state__in=OPEN, seen_at__lt=quiet).values_list("id", flat=True))
+    TriedScore.objects.filter(id__in=lost).update(seen_at=timezone.now())
+    for pk in lost:
+        enqueue("workers.playground.score", pk)
+    return len(lost)

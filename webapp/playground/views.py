@@ -32,6 +32,8 @@ def offered(membership: Membership, request: HttpRequest) -> dict[str, Any]:
         "models": offers.models(workspace_id),
         "run": offers.of_run(run) if run else None,
         "datasets": offers.prompts(workspace_id),
+        "judges": offers.judges(workspace_id),
+        "reward_models": offers.reward_models(workspace_id),
         "projects": offers.projects(workspace_id),
     }
 

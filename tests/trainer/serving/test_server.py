@@ -238,3 +238,26 @@ def test_half_a_character_is_held_back():
 def test_the_beginning_of_a_stop_text_is_held_back():
     assert shown("a#b##", ("##",)) == ["a", "", "#b", "", ""]
     assert "".join(shown("x\n\nUs", ("\n\nUser:",))) == "x\n\nUs"
+
+
+def test_a_reward_model_scores_and_writes_nothing(tiny_dir: Path, tmp_path: Path, path: Path) -> None:
+    from trainer.inference.models import load_scalar
+    from trainer.inference.reward_models import RewardModel
+
+    folder = tmp_path / "scalar"
+    load_scalar(tiny_dir, seed=3).save_pretrained(folder)
+    load_tokenizer(tiny_dir).save_pretrained(folder)
+    source = ModelSource(path=str(folder), head="scalar")
+    server = Server(path, idle_s=60)
+    thread = threading.Thread(target=server.serve, args=(lambda: load(source),))
+    thread.start()
+    try:
+        asked = {"messages": [{"role": "user", "content": "Name a colour."}], "answers": ["Red.", "x" * 5000]}
+        *_, told = lines(send(path, op="score", **asked))
+        (expected, why) = RewardModel(folder).scores([Message(role="user", content="Name a colour.")], asked["answers"])
+        assert told == {"event": "done", "scores": [pytest.approx(expected), None], "problems": ["", why]}
+        *_, refused = lines(send(path, messages=asked["messages"]))
+        assert refused["event"] == "error" and "cannot write" in refused["message"]
+    finally:
+        server.end()
+        thread.join(30)

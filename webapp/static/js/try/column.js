@@ -2,17 +2,17 @@
 import { el } from "../annotate/dom.js";
 import { TextPanel } from "../annotate/text.js";
 import { copy } from "../copy.js";
-import { json } from "../http.js";
 import { icon } from "../icons.js";
+import { scored, shown } from "./score.js";
 import { answer } from "./stream.js";
 
 const ENDED = { stop: "ended by itself", length: "cut at its longest" };
 const NEAR = 24; // pixels from the end within which the view follows the text
 
 export class Column {
-  /** `choices`: see choices.js; `moved(column)` is called whenever the state or the model changes. */
-  constructor({ choices, value, moved, leave, retry }) {
-    Object.assign(this, { choices, moved, state: "empty", text: "", asked: null, model: null, panel: null });
+  /** `choices`: see choices.js; `scorer`: see score.js; `moved(column)` is called whenever the state or the model changes. */
+  constructor({ choices, scorer, value, moved, leave, retry }) {
+    Object.assign(this, { choices, scorer, moved, state: "empty", text: "", asked: null, model: null, panel: null });
     this.select = el("select.select", { ariaLabel: "Model", onchange: () => this.changed() });
     choices.fill(this.select, value);
     this.letter = el("span.try-letter", { ariaHidden: "true" });
@@ -58,6 +58,7 @@ export class Column {
     this.panel?.destroy();
     Object.assign(this, { state: "empty", text: "", asked: null, panel: null });
     this.body.replaceChildren(el("p.muted.small", {}, words));
+    this.scoring?.abort();
     this.score.replaceChildren();
     this.tell("");
   }
@@ -81,7 +82,7 @@ export class Column {
     const verbatim = el("div.prose.verbatim", { dir: "auto" }, document.createTextNode(""));
     this.body.replaceChildren(verbatim);
     Object.assign(this, { state: "running", asked: request });
-    this.score.hidden = !request.rubric;
+    this.score.hidden = !this.scorer.body(request, "");
     this.tell("Asking…");
     this.moved(this);
     try {
@@ -127,23 +128,32 @@ export class Column {
       this.body.scrollTop = kept;
     } else this.body.replaceChildren(el("p.muted.small", {}, state === "done" ? "It ended without a word." : "No answer."));
     this.tell(words);
-    if (state === "done" && this.asked.rubric) this.judge(this.asked, this.text);
+    if (state === "done") this.judge();
     this.moved(this);
   }
 
-  /** What the rubric of the dataset's prompt says of the answer, in the line that was kept free for it. */
-  async judge(asked, text) {
+  /** What the chosen judge, rubric or reward model says of the answer, in the line that was kept free for it. */
+  async judge() {
+    this.scoring?.abort();
+    const mine = (this.scoring = new AbortController());
+    const body = this.scorer.body(this.asked, this.text);
+    this.score.hidden = !body;
+    this.score.replaceChildren();
+    if (!body) return;
+    const say = (...children) => this.scoring === mine && this.score.replaceChildren(...children);
     try {
-      const found = await json("/api/v1/try/scores", { body: { example: asked.example, text: text.replaceAll("\0", "␀") } });
-      if (this.asked !== asked || this.text !== text) return;
-      const met = found.criteria.filter((each) => each.met).length;
-      const words = found.score === null ? "Rubric: no score" : `Rubric ${found.score.toFixed(2)}, ${met} of ${found.criteria.length} met`;
-      const open = found.missing ? `, ${found.missing} need a judge` : "";
-      const listed = found.criteria.map((each) => el("li", { dir: "auto" }, `${each.met === null ? "?" : each.met ? "✓" : "✗"} ${each.text} (${each.points})`));
-      this.score.replaceChildren(el("details.fold", {}, el("summary", {}, words + open), el("ul.try-criteria", {}, ...listed)));
+      say(shown(await scored(body, mine.signal, () => say(el("p.soft", { role: "status" }, "Scoring…")))));
     } catch (error) {
-      this.score.textContent = `No score: ${error.message}`;
+      if (error.name === "AbortError") return;
+      const again = el("button.btn.ghost.small", { type: "button", onclick: () => this.judge() }, "Score again");
+      say(el("p.row.gap-2", {}, el("span", {}, `No score: ${reasons(error)}`), again));
     }
+  }
+
+  /** Another one scores now, or by other criteria. */
+  scoredAnew() {
+    if (this.state === "done") this.judge();
+    else this.score.hidden = !this.asked || !this.scorer.body(this.asked, "");
   }
 
   fail(message) {
@@ -157,10 +167,13 @@ export class Column {
 
   leave() {
     this.stop();
+    this.scoring?.abort();
     this.panel?.destroy();
     this.element.remove();
   }
 }
+
+const reasons = ({ message, fields }) => (fields?.length ? fields.map((field) => field.message).join("; ") : message);
 
 function button(shape, label, onclick) {
   return el("button.btn.ghost.icon-only.small", { type: "button", ariaLabel: label, title: label, onclick }, shape);

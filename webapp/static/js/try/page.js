@@ -4,6 +4,7 @@ import { Choices } from "./choices.js";
 import { Column } from "./column.js";
 import { Pairs } from "./pairs.js";
 import { Prompts } from "./prompts.js";
+import { Scorer } from "./score.js";
 
 const MOST = 4;
 const FIELDS = { temperature: "try-temperature", top_p: "try-top-p", max_new_tokens: "try-tokens", seed: "try-seed" };
@@ -15,6 +16,7 @@ const address = new URLSearchParams(location.search);
 const choices = new Choices(offered);
 const pairs = new Pairs();
 const columns = [];
+const scorer = new Scorer({ changed: scoreAnew });
 const prompts = new Prompts({ datasets: offered.datasets, changed: remember, problem });
 
 function problem(words = "") {
@@ -62,7 +64,7 @@ function stop() {
 
 function add(value) {
   if (columns.length === MOST) return;
-  const column = new Column({ choices, value, moved, leave, retry });
+  const column = new Column({ choices, scorer, value, moved, leave, retry });
   columns.push(column);
   part("try-answers").append(column.element);
   arranged();
@@ -95,11 +97,17 @@ function remember() {
   if (offered.run) kept.set("run", offered.run.id);
   kept.set("models", columns.map((column) => column.value).join(","));
   for (const [name, id] of Object.entries(FIELDS)) if (part(id).value !== part(id).defaultValue) kept.set(name, part(id).value);
+  if (scorer.value !== "rubric") kept.set("score", scorer.value);
   if (prompts.dataset) {
     kept.set("dataset", prompts.dataset.id);
     if (prompts.at > 0) kept.set("at", prompts.at + 1);
   }
   history.replaceState(null, "", `?${kept}`);
+}
+
+function scoreAnew() {
+  for (const column of columns) column.scoredAnew();
+  remember();
 }
 
 async function step(by) {
@@ -136,6 +144,7 @@ for (const [name, id] of Object.entries(FIELDS)) {
   if (address.get(name)) part(id).value = address.get(name);
   part(id).addEventListener("change", remember);
 }
+if (address.has("score")) scorer.choose(address.get("score"));
 for (const value of choices.first((address.get("models") ?? "").split(",").filter(Boolean)).slice(0, MOST)) add(value);
 if (address.get("dataset")) prompts.choose(address.get("dataset"), Math.max(0, Number(address.get("at") ?? 1) - 1 || 0));
 else part("try-prompt").focus();
