@@ -21,6 +21,7 @@ class Work(IntEnum):
     COLLECT = 7309
     RUN_QUESTIONS = 7310
     TRIED_SCORE = 7312
+    PROJECT_COMPLETE = 7313
 
 
 def until_commit(work: Work, key: int = 0) -> None:

@@ -47,6 +47,18 @@ def headlines(ids: Sequence[int]) -> dict[int, Any]:
     return dict(rows.values_list("id", "results__headline"))
 
 
+def facts(evaluation: Evaluation) -> dict[str, Any]:
+    """What programs hear of one that is over; the rest they ask for."""
+    headline = (evaluation.results or {}).get("headline")
+    return {
+        "evaluation": evaluation.pk,
+        "name": evaluation.name,
+        "recipe": evaluation.recipe,
+        "benchmark": evaluation.benchmark,
+        "headline": headline,
+    }
+
+
 def last_draw(evaluation: Evaluation) -> int:
     """The highest number of a draw among the evaluations of the same benchmark."""
     rows = Evaluation.objects.filter(workspace_id=evaluation.workspace_id, benchmark=evaluation.benchmark)

@@ -27,6 +27,7 @@ from webapp.core.views import DATABASE_AWAY
 from webapp.inference.models import Endpoint
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
+from webapp.webhooks.services import announce
 
 from . import answering, delivering, judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
@@ -128,6 +129,7 @@ def _finish(evaluation: Evaluation, outcome: Outcome) -> None:
         evaluation.workspace, evaluation.created_by, "evaluation.finished", evaluation, cases=len(outcome.cases)
     )
     services.tell(evaluation)
+    announce(evaluation.workspace_id, "evaluation.finished", queries.facts(evaluation))
 
 
 def _rows(evaluation: Evaluation, found: list[Found]) -> Iterator[Case]:
@@ -158,6 +160,7 @@ def _fail(evaluation: Evaluation, why: str) -> None:
         evaluation.state, evaluation.problem = State.FAILED, why
         audit.record(evaluation.workspace, evaluation.created_by, "evaluation.failed", evaluation, reason=why)
         services.tell(evaluation)
+        announce(evaluation.workspace_id, "evaluation.failed", queries.facts(evaluation) | {"reason": why})
 
 
 class Work:

@@ -148,6 +148,10 @@ def test_another_overlap_gives_tasks_their_seats_and_takes_none_that_is_taken(ca
     assert told() == [("task.completed", {"task": done.pk, "project": project.pk})]  # of what is complete by this alone
     projects.update(cast.researcher, project, overlap=1)
     assert len(told()) == 1
+    Task.objects.filter(pk=free.pk).update(taken=1, done=1, overlap=2, completed_at=None)
+    projects.update(cast.researcher, project, overlap=2)
+    projects.update(cast.researcher, project, overlap=1)
+    assert [event for event, _ in told()[1:]] == ["task.completed", "project.complete"]
 
 
 def test_guidelines_get_a_number_each_and_the_same_text_none(cast, make_project):

@@ -281,11 +281,13 @@ def test_webhooks_hear_of_each_answer_and_once_of_a_complete_task(cast):
         where = {"task": seat.task_id, "project": project.pk}
         facts = {"answer": answer.pk, "revision": 1, **where, "annotator": person.user_id}
         assert told()[number - 1] == ("answer.submitted", facts)
-    assert told()[2:] == [("task.completed", where)]
+    assert told()[2] == ("task.completed", where)
+    whole = {"project": project.pk, "name": project.name, "dataset": project.version.dataset_id, "tasks": 1}
+    assert told()[3:] == [("project.complete", whole)]
     queue.reopen(cast.annotator, seat := cast_seat(cast.annotator))
     queue.submit(cast.annotator, seat, {**ANSWER, "strength": 1})
-    assert [event for event, _ in told()[3:]] == ["answer.submitted", "task.completed"]
-    assert told()[3][1]["revision"] == 2
+    assert [event for event, _ in told()[4:]] == ["answer.submitted", "task.completed", "project.complete"]
+    assert told()[4][1]["revision"] == 2
 
 
 def cast_seat(membership):

@@ -17,6 +17,7 @@ from django.utils import timezone
 from tests.at_once import at_once, outcome
 from tests.cast import make_cast
 from tests.webapp.annotation.seed import ANSWER, make_annotators, make_project
+from tests.webapp.webhooks.told import listen, told
 from webapp.annotation.models import Answer, Assignment, Participant, ProjectInvite, Resolution, Task
 from webapp.annotation.services import projects, publish, queue, ranking, review, submissions, tasks
 from webapp.core.problems import Conflict
@@ -88,6 +89,17 @@ def test_a_double_click_submits_once():
     assert {answer.pk for answer in got} == {Answer.objects.get().pk}
     assert Task.objects.get(id=seat.task_id).done == 1
     assert_counts_equal_the_rows(project)
+
+
+def test_of_the_last_answers_given_at_once_one_completes_the_project():
+    lab = make_cast()
+    people = [lab.annotator, lab.reviewer, lab.researcher, *make_annotators(lab.owner, 5)]
+    project = make_project(lab.owner, len(people), overlap=1, people=people)
+    seats = [(person, queue.claim(person, project)[0]) for person in people]
+    listen(lab.owner)
+    at_once([lambda p=person, s=seat: queue.submit(p, s, ANSWER) for person, seat in seats])
+    events = Counter(event for event, _ in told())
+    assert events == {"answer.submitted": len(people), "task.completed": len(people), "project.complete": 1}
 
 
 def test_two_different_submissions_at_once_leave_one_answer_and_one_conflict():

@@ -1,13 +1,16 @@
 """An evaluation from its start to its numbers, whoever dies, pauses or cancels on the way."""
 
 import threading
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from django.db import connection
 from django.utils import timezone
 
+from tests.webapp.webhooks.told import listen, told
 from trainer.config.errors import ConfigInvalid
+from webapp.core import once
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.evaluation import running, services
@@ -63,8 +66,32 @@ def test_it_starts_by_itself_once_it_is_committed(audit, eager, django_capture_o
     assert row.state == State.FINISHED
 
 
+def test_webhooks_hear_of_an_evaluation_that_has_its_results(cast, audit):
+    listen(cast.owner)
+    made = audit()
+    running.run(made.pk)
+    [(event, facts)] = of_evaluations()
+    assert (event, facts["evaluation"], facts["name"]) == ("evaluation.finished", made.pk, made.name)
+    assert facts["headline"]["label"] == "Accuracy of good"
+    running.run(made.pk)  # it is over: nothing is told twice
+    services.move(cast.researcher, audit(), State.CANCELLED)
+    assert len(of_evaluations()) == 1
+
+
+def test_webhooks_hear_why_an_evaluation_failed(cast, audit, monkeypatch):
+    listen(cast.owner)
+    made = audit()
+    monkeypatch.setitem(RECIPES, made.recipe, replace(RECIPES[made.recipe], run=lambda work: 1 / 0))
+    running.run(made.pk)
+    assert [(event, "log" in facts["reason"]) for event, facts in of_evaluations()] == [("evaluation.failed", True)]
+
+
+def of_evaluations():
+    return [each for each in told() if each[0].startswith("evaluation.")]
+
+
 def test_the_same_key_makes_one(audit):
-    assert audit(key="k").pk == audit(key="k").pk != audit(key="other").pk
+    assert audit(key=once.key("k")).pk == audit(key=once.key("k")).pk != audit(key=once.key("other")).pk
 
 
 def test_what_is_missing_is_told_at_its_field(cast):

@@ -20,6 +20,7 @@ from webapp.webhooks.services import announce_all
 
 from .. import setup
 from ..models import Guidelines, Participant, Project, ProjectInvite, Task
+from .completion import tell_if_complete
 from .queue import release
 from .seats import lock
 from .standing import forget
@@ -103,10 +104,12 @@ def _reseat(project: Project, overlap: int) -> None:
     lock(tasks)  # no answer comes in between
     tasks.update(overlap=Greatest(Value(overlap), F("taken")))
     complete = tasks.filter(done__gte=F("overlap"), completed_at=None)
-    newly = ({"task": task, "project": project.pk} for task in list(complete.values_list("id", flat=True)))
+    newly = [{"task": task, "project": project.pk} for task in complete.values_list("id", flat=True)]
     complete.update(completed_at=timezone.now())
     announce_all(project.workspace_id, "task.completed", newly)
     tasks.filter(done__lt=F("overlap")).exclude(completed_at=None).update(completed_at=None)
+    if newly:
+        tell_if_complete(project)
 
 
 @transaction.atomic

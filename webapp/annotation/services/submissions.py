@@ -14,6 +14,7 @@ from webapp.webhooks.queries import LISTENING
 from webapp.webhooks.services import announce
 
 from . import seats, serving
+from .completion import tell_if_complete
 from .seats import Place
 from .standing import changed
 
@@ -42,7 +43,7 @@ SUBMIT = f"""
             %(right)s, %(now)s, %(suggested_by)s)
     RETURNING id, (SELECT completed FROM task), {LISTENING}
 """  # noqa: S608  built from constants
-TOLD = ["answer.submitted", "task.completed"]
+TOLD = ["answer.submitted", "task.completed", "project.complete"]
 
 
 @dataclass(frozen=True)
@@ -176,6 +177,7 @@ def _tell(place: Place, seat: Assignment, answer: Answer, completed: bool | None
     announce(place.project.workspace_id, "answer.submitted", told)
     if completed:
         announce(place.project.workspace_id, "task.completed", where)
+        tell_if_complete(place.project)
 
 
 def _hold_against(answer: Answer, place: Place, seat: Assignment) -> None:
