@@ -5,7 +5,6 @@ from typing import Any
 
 import django
 from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
 from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
@@ -16,13 +15,14 @@ django.setup(set_prefix=False)  # fills the app registry, which the imports belo
 
 from webapp.accounts.known import known  # noqa: E402
 from webapp.core.handler import ThreadedHandler  # noqa: E402
+from webapp.experiments.consumers import Door  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 
 application: Any = ProtocolTypeRouter(
     {
         "http": ThreadedHandler(settings.HTTP_THREADS, known),
         # the feeds ask for the user themselves, again and again, and say so to the page when nobody can answer
-        "websocket": AllowedHostsOriginValidator(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
+        "websocket": Door(SessionMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )
 # Without a proxy that is named, the address of whoever connects is the person's, and what headers say is hearsay

@@ -45,6 +45,20 @@ def live_token(secret: str) -> ApiToken | None:
     )
 
 
+def bearer(secret: str) -> Membership | None:
+    """The membership that a live token opens; None where the person has left the workspace: their key left with them."""
+    row = live_token(secret)
+    if row is None:
+        return None
+    services.touch_token(row)
+    return _membership(row)
+
+
+def _membership(row: ApiToken) -> Membership | None:
+    rows = Membership.objects.filter(user=row.user, workspace=row.workspace)
+    return rows.select_related("user", "workspace").first()
+
+
 class TokenAuth(HttpBearer):
     """Sets `request.user`, `request.membership` and `request.api_token` from `Authorization: Bearer ts_...`."""
 
@@ -52,12 +66,8 @@ class TokenAuth(HttpBearer):
         row = live_token(token)
         if row is None:
             return None
-        membership = (
-            Membership.objects.filter(user=row.user, workspace=row.workspace)
-            .select_related("user", "workspace")
-            .first()
-        )
-        if membership is None:  # the person left the workspace; their key left with them
+        membership = _membership(row)
+        if membership is None:
             return None
         limit(f"token:{row.pk}")
         if row.scope == ApiToken.Scope.READ and request.method not in READING:

@@ -1,10 +1,11 @@
-"""Websockets: what happens to runs, as it happens. Pages load their state over HTTP and then apply these messages."""
+"""Websockets: what happens to runs, as it happens. Pages and scripts load their state over HTTP and then apply these messages."""
 
 import asyncio
 import contextlib
 import json
 import time
 from collections import deque
+from collections.abc import Mapping
 from datetime import timedelta
 from importlib import import_module
 from typing import Any
@@ -13,10 +14,12 @@ from urllib.parse import urlsplit
 from channels.auth import get_user
 from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncWebsocketConsumer
+from channels.security.websocket import AllowedHostsOriginValidator
 from django.conf import settings
 from django.urls import path
 from django.utils import timezone
 
+from webapp.accounts.auth import bearer
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
 from webapp.core.views import DATABASE_AWAY
@@ -30,6 +33,22 @@ MOST_GREETED = 50
 RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
 TRY_AGAIN = 1013
 RESYNC = json.dumps({"type": "resync"})
+
+
+def key_of(scope: Mapping[str, Any]) -> str:
+    """The token of a script. Browsers never send this header by themselves, so a page of another address cannot."""
+    scheme, _, secret = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1").partition(" ")
+    return secret.strip() if scheme.lower() == "bearer" else ""
+
+
+class Door:
+    """Lets pages of the hosts that are ours in, and scripts, which have a token instead of an origin."""
+
+    def __init__(self, feeds: Any) -> None:
+        self.scripts, self.pages = feeds, AllowedHostsOriginValidator(feeds)
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
+        return await (self.scripts if key_of(scope) else self.pages)(scope, receive, send)
 
 
 class Feed(AsyncWebsocketConsumer):
@@ -46,7 +65,7 @@ class Feed(AsyncWebsocketConsumer):
         self.news = asyncio.Event()
         self.sender: asyncio.Task[None] | None = None
         try:
-            self.group = await self.allowed_group() if self.same_origin() else None
+            self.group = await self.allowed_group() if key_of(self.scope) or self.same_origin() else None
             if self.group is None:
                 await self.close()
                 return
@@ -117,13 +136,26 @@ class Feed(AsyncWebsocketConsumer):
     async def allowed_group(self) -> str | None:
         """The group this person may hear, asked of the database; None refuses.
 
-        The session is read afresh: the one in the scope does not know that somebody has signed out since.
+        Token and session are read afresh: the session in the scope does not know that somebody has signed out since.
         """
+        if secret := key_of(self.scope):
+            return await database_sync_to_async(self.group_of_key)(secret)
         session = import_module(settings.SESSION_ENGINE).SessionStore(self.scope["session"].session_key)
         user = await get_user({"session": session})
         return await database_sync_to_async(self.group_of)(user)
 
+    def group_of_key(self, secret: str) -> str | None:
+        membership = bearer(secret)
+        return self.group_for([membership]) if membership else None
+
     def group_of(self, user: Any) -> str | None:
+        """Of a page: of the workspaces of the person who is signed in."""
+        if not user.is_authenticated:
+            return None
+        return self.group_for(list(Membership.objects.filter(user_id=user.pk).order_by("id")))
+
+    def group_for(self, mine: list[Membership]) -> str | None:
+        """What these memberships, all that whoever listens acts under, may hear."""
         raise NotImplementedError
 
     def greeting(self) -> list[dict[str, Any]]:
@@ -134,14 +166,11 @@ class Feed(AsyncWebsocketConsumer):
 class RunFeed(Feed):
     """`/ws/runs/{id}`: metrics, rollouts, log and state of one run."""
 
-    def group_of(self, user: Any) -> str | None:
-        if not user.is_authenticated:
-            return None
+    def group_for(self, mine: list[Membership]) -> str | None:
         run_id = self.scope["url_route"]["kwargs"]["run_id"]
-        found = Run.objects.filter(id=run_id, experiment__workspace__memberships__user_id=user.pk)
-        workspace_id = found.values_list("experiment__workspace_id", flat=True).first()
-        membership = Membership.objects.filter(user_id=user.pk, workspace_id=workspace_id).first()
-        return broadcasts.run_group(run_id) if membership and membership.may(access.READER) else None
+        readable = [membership.workspace_id for membership in mine if membership.may(access.READER)]
+        found = Run.objects.filter(id=run_id, experiment__workspace_id__in=readable)
+        return broadcasts.run_group(run_id) if found.exists() else None
 
     def greeting(self) -> list[dict[str, Any]]:
         run = Run.objects.with_names().filter(id=self.scope["url_route"]["kwargs"]["run_id"]).first()
@@ -149,12 +178,9 @@ class RunFeed(Feed):
 
 
 class WorkspaceFeed(Feed):
-    """`/ws/workspace`: state and progress of all runs and imports of the workspace chosen in the session."""
+    """`/ws/workspace`: state and progress of all runs and imports of the workspace chosen in the session, or the token's."""
 
-    def group_of(self, user: Any) -> str | None:
-        if not user.is_authenticated:
-            return None
-        mine = list(Membership.objects.filter(user_id=user.pk).order_by("id"))
+    def group_for(self, mine: list[Membership]) -> str | None:
         chosen = self.scope["session"].get(SESSION_KEY)
         membership = next((m for m in mine if m.workspace_id == chosen), mine[0] if mine else None)
         if membership is None or not membership.may(access.READER):

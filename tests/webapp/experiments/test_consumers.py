@@ -10,6 +10,8 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from tests.cast import browser, make_cast
+from webapp.accounts import services as accounts
+from webapp.accounts.models import Membership
 from webapp.asgi import application
 from webapp.experiments import broadcasts, checks, consumers, services
 from webapp.experiments.models import Run
@@ -150,6 +152,54 @@ async def test_only_pages_of_this_address_may_connect(scene, origin):
     assert not accepted
 
 
+async def with_token(path, member, scope="read"):
+    """A script's socket, and its token."""
+    row, secret = await database_sync_to_async(accounts.create_token)(member, "script", scope)
+    headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
+    socket = Socket(application, path, headers)
+    return socket, await socket.connect(), row
+
+
+async def test_a_script_follows_a_run_with_a_token_that_may_only_read(scene):
+    cast, run, process = scene
+    socket, accepted, _ = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted and (await socket.hear(1))[0]["type"] == "now"
+    await post(process, process.metrics(2, **{"reward/mean": 0.75}))
+    assert (await socket.hear(1))[0]["values"] == {"reward/mean": 0.75}
+    await socket.disconnect()
+    of_all, accepted, _ = await with_token("/ws/workspace", cast.reviewer)
+    assert accepted and (await of_all.hear(1))[0]["id"] == run.id
+    await of_all.disconnect()
+
+
+@pytest.mark.parametrize("path", ["/ws/runs/{id}", "/ws/workspace"])
+async def test_a_token_opens_what_its_owner_may_read_and_nothing_else(scene, path):
+    cast, run, _ = scene
+    path = path.format(id=run.id)
+    assert not (await with_token(path, cast.annotator))[1]
+    elsewhere = await database_sync_to_async(Membership.objects.create)(
+        user=cast.researcher.user, workspace=cast.outsider.workspace, role="owner"
+    )
+    socket, accepted, _ = await with_token(path, elsewhere)  # a member of both, with a key to the other one
+    assert accepted == ("workspace" in path)
+    if accepted:
+        assert await socket.receive_nothing()
+        await socket.disconnect()
+    wrong = [(b"host", b"localhost"), (b"authorization", b"Bearer ts_nonsense")]
+    assert not await Socket(application, path, wrong).connect()
+
+
+async def test_a_script_stops_hearing_when_its_token_is_revoked(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    socket, accepted, row = await with_token(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await socket.hear(1)
+    await database_sync_to_async(accounts.revoke_token)(cast.reviewer, row)
+    output = await socket.receive_output(timeout=5)
+    assert (output["type"], output["code"]) == ("websocket.close", 4403)
+
+
 async def test_a_slow_client_is_told_to_load_again(scene, monkeypatch):
     cast, run, _ = scene
     monkeypatch.setattr(consumers, "MOST_WAITING", 10)
@@ -216,7 +266,7 @@ async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, m
     assert output["code"] == 1013
 
 
-@pytest.mark.parametrize("question", ["group_of", "greeting"])
+@pytest.mark.parametrize("question", ["group_for", "greeting"])
 async def test_a_page_that_comes_while_the_database_is_away_is_told_to_come_back(scene, monkeypatch, question):
     cast, run, _ = scene
 
