@@ -37,7 +37,7 @@ from webapp.inference.services import EndpointShare, note_troubles
 from webapp.judging import queries, services
 from webapp.judging.services.calls import expanded
 
-from . import questions
+from . import broadcasts, questions
 from .models import RunJudge, RunQuestion
 
 logger = logging.getLogger(__name__)
@@ -91,6 +91,7 @@ def _serve(judge_id: int) -> None:
         raise
     finally:
         RunJudge.objects.filter(pk=row.pk).update(seen_at=None)
+        broadcasts.judges(row.run_id)
 
 
 def _all_away(row: RunJudge, why: str) -> None:
@@ -128,7 +129,7 @@ class Desk:
         self.budget.spent_tokens, self.budget.spent_money = row.tokens, row.money
         self._noted = (row.tokens, row.money)
         self.stopped = False
-        self._seen = 0.0
+        self._seen = self._told = 0.0
         self._asked: set[int] = set()
         self._flying: dict[str, asyncio.Event] = {}
 
@@ -269,6 +270,9 @@ class Desk:
             **changed,
         )
         self._noted = spent
+        if monotonic() - self._told > NOTE_S:  # the last ones are told once the desk closes
+            self._told = monotonic()
+            broadcasts.judges(self.row.run_id)
 
     def _done(self, rows: list[RunQuestion], wave: Wave) -> None:
         for row in rows:

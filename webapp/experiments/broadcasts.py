@@ -44,6 +44,11 @@ def rollouts(run_id: int, counts: dict[tuple[int, str], int]) -> None:
         broadcast.send(run_group(run_id), {"type": "batch", "items": items})
 
 
+def judges(run_id: int) -> None:
+    """Only says that the judges of the run have done something: the page asks for the words."""
+    broadcast.send(run_group(run_id), {"type": "judges"})
+
+
 def log(run_id: int, lines: list[LogLine]) -> None:
     if lines:
         broadcast.send(run_group(run_id), {"type": "log", "lines": [shapes.log_line(line) for line in lines]})

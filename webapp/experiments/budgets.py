@@ -9,6 +9,7 @@ from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Invalid
 
+from . import broadcasts, grants
 from .models import Run, RunJudge
 
 KEEP: Any = object()
@@ -19,6 +20,14 @@ MOST_MONEY = Decimal(10**7)
 def judges(run: Run) -> list[RunJudge]:
     """Those that the run has asked through this server, in the order of their first question."""
     return list(run.judges.select_related("version__judge", "version__endpoint").order_by("id"))
+
+
+def shown(run: Run) -> list[RunJudge]:
+    """The same, and those that were not asked yet: rows that are not stored, of which nothing can be changed."""
+    asked = judges(run)
+    known = {row.version_id for row in asked}
+    others = [version for version in grants.versions(run).values() if version.pk not in known]
+    return asked + [RunJudge(run=run, version=version) for version in others if grants.by_server(version)]
 
 
 @transaction.atomic
@@ -42,4 +51,5 @@ def change(membership: Membership, row: RunJudge, tokens: Any = KEEP, money: Any
     told = {name: None if value is None else str(value) for name, value in changed.items()}
     audit.record(membership, membership.user, "run.budget", row.run, judge=str(row.version), **told)
     row.refresh_from_db(fields=["budget_tokens", "budget_money"])
+    broadcasts.judges(row.run_id)
     return row

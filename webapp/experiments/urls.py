@@ -18,6 +18,7 @@ urlpatterns = [
     path("runs/<int:run_id>/fork", views.run_fork, name="run_fork"),
     path("runs/<int:run_id>/stop", views.run_stop, name="run_stop"),
     path("runs/<int:run_id>/resume", views.run_resume, name="run_resume"),
+    path("runs/<int:run_id>/judges", views.run_judges, name="run_judges"),
     path("runs/<int:run_id>/judges/<int:judge_id>", views.run_budget, name="run_budget"),
     path("runs/<int:run_id>/extend", views.run_extend, name="run_extend"),
     path("runs/<int:run_id>/rollouts/dataset", views.run_rollouts_dataset, name="run_rollouts_dataset"),

@@ -169,7 +169,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "is_over": run.state in OVER,
         "can_extend": run.state in (State.FINISHED, State.STOPPED),
         "command": pages.curl(run),
-        "judges": budgets.judges(run),
+        "judges": budgets.shown(run),
     }
     if run.state == State.FAILED:
         context["last_lines"] = pages.last_lines(run)
@@ -190,6 +190,19 @@ def run_people(request: HttpRequest, run_id: int) -> HttpResponseBase:
     if found is None:
         raise Http404("nobody is asked")
     return render(request, "experiments/_people.html", {"run": run, "people": found})
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def run_judges(request: HttpRequest, run_id: int) -> HttpResponseBase:
+    """A fragment: what the judges have used, as it goes."""
+    membership = require(request)
+    run = access.run_read(membership, run_id)
+    if not (judges := budgets.shown(run)):
+        raise Http404("no judge is asked")
+    context = {"run": run, "judges": judges, "is_over": run.state in OVER, "may_write": membership.may(Role.RESEARCHER)}
+    return render(request, "experiments/_judges.html", context)
 
 
 @member(access.WRITER)

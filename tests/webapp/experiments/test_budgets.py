@@ -73,3 +73,31 @@ def test_a_judge_of_a_run_elsewhere_is_not_there(row, cast, api):
     Run.objects.filter(pk=row.run_id).update(experiment=cast.outsider.workspace.experiments.create(name="theirs"))
     assert api.get(f"/runs/{row.run_id}/judges").status_code == 404
     assert api.patch(f"/runs/{row.run_id}/judges/{row.pk}", {"budget_tokens": 5000}).status_code == 404
+
+
+def test_the_card_is_there_before_the_first_question_and_moves_with_the_calls(
+    launch,
+    grader,  # noqa: F811
+    as_researcher,
+    cast,
+    monkeypatch,
+    django_capture_on_commit_callbacks,
+):
+    run = start(launch)
+    sent = []
+    monkeypatch.setattr("webapp.core.broadcast.send_now", lambda to, message: sent.append((to, message)))
+    path = f"/runs/{run.pk}/judges"
+    assert "not asked yet" in as_researcher.get(f"/runs/{run.pk}").content.decode()
+    assert "not asked yet" in as_researcher.get(path).content.decode()
+    with django_capture_on_commit_callbacks(execute=True):
+        asked(run, group(grader))
+    assert (f"run.{run.pk}", {"type": "judges"}) in sent
+    fragment = as_researcher.get(path).content.decode()
+    assert "4 calls" in fragment and "not asked yet" not in fragment and "<html" not in fragment
+    assert browser(cast.outsider).get(path).status_code == 404
+
+
+def test_a_run_without_a_judge_has_no_card(launch, as_researcher):
+    run = launch(config={"steps": 2})
+    assert as_researcher.get(f"/runs/{run.pk}/judges").status_code == 404
+    assert 'id="judges"' not in as_researcher.get(f"/runs/{run.pk}").content.decode()
