@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import monotonic
 
 from trainer.contracts import Criterion, CriterionResult, Rubric, Verdict
 
@@ -9,6 +10,7 @@ from .verifiers import verify
 
 NO_VERIFIER = "no verifier; needs a judge"
 NO_PART = "no part of this reward"
+NO_TIME = "not tried: the criteria and texts before it took all the time there was"
 
 
 @dataclass(frozen=True)
@@ -31,9 +33,10 @@ class ReportScore:
     partial: bool
 
 
-def verdicts(rubric: Rubric, response: str) -> tuple[Verdict, ...]:
-    """One verdict per criterion, in the rubric's order; missing where there is no verifier or it gave up."""
-    return tuple(_verdict(criterion, response) for criterion in rubric.criteria)
+def verdicts(rubric: Rubric, response: str, until: float | None = None) -> tuple[Verdict, ...]:
+    """One verdict per criterion, in the rubric's order; missing where there is no verifier, it gave up, or its turn comes
+    after `until`, a time of `monotonic`."""
+    return tuple(_verdict(criterion, response, until) for criterion in rubric.criteria)
 
 
 def score_rubric(rubric: Rubric, response: str) -> RubricScore:
@@ -92,9 +95,11 @@ def _no_part(criterion: Criterion) -> Verdict:
     return Verdict(criterion_id=criterion.id, met=None, source="judge", note=NO_PART)
 
 
-def _verdict(criterion: Criterion, response: str) -> Verdict:
+def _verdict(criterion: Criterion, response: str, until: float | None) -> Verdict:
     if criterion.verifier is None:
         return Verdict(criterion_id=criterion.id, met=None, source="judge", note=NO_VERIFIER)
+    if until is not None and monotonic() > until:
+        return Verdict(criterion_id=criterion.id, met=None, note=NO_TIME)
     finding = verify(criterion.verifier, response)
     return Verdict(criterion_id=criterion.id, met=finding.met, note=finding.note)
 

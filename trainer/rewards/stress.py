@@ -28,9 +28,10 @@ class Stressed:
     power_K: tuple[Power, ...]
 
 
-def stress_test(rubric: Rubric, responses: Sequence[str]) -> Stressed:
-    """Raises VerifierError for a criterion whose verifier cannot be run."""
-    given = tuple(verdicts(rubric, text) for text in responses)
+def stress_test(rubric: Rubric, responses: Sequence[str], until: float | None = None) -> Stressed:
+    """Raises VerifierError for a criterion whose verifier cannot be run. Verdicts that are not there by `until`, a time of
+    `monotonic`, are missing."""
+    given = tuple(verdicts(rubric, text, until) for text in responses)
     scores = tuple(report_score(rubric, row) for row in given)
     columns = range(len(rubric.criteria))
     return Stressed(rubric.criteria, given, scores, tuple(power([row[k].met for row in given]) for k in columns))

@@ -24,7 +24,8 @@ Code = Literal[
 ]
 FEWEST, MOST = 2, 10
 ALIKE = 0.7  # Jaccard index of the words that carry meaning, from which two criteria count as near-duplicates
-_ATTACHED = regex.compile(r"\([^()]*\)|“[^”]*”|\"[^\"]*\"|`[^`]*`|「[^」]*」|《[^》]*》")
+# no opening mark inside: from each of a row of them a search for its end would go through the whole text
+_ATTACHED = regex.compile(r"\([^()]*\)|“[^“”]*”|\"[^\"]*\"|`[^`]*`|「[^「」]*」|《[^《》]*》")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from django.utils import timezone
 from ninja.security import APIKeyCookie, HttpBearer
 
 from webapp.core import audit
-from webapp.core.limits import seconds_to_wait
+from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.problems import Problem
 
 from . import services
@@ -17,12 +17,6 @@ from .models import ApiToken, Membership, hash_secret
 
 REQUESTS_PER_MINUTE = 1200
 READING = ("GET", "HEAD", "OPTIONS")
-
-
-class TooMany(Problem):
-    def __init__(self, wait_s: int) -> None:
-        self.wait_s = wait_s
-        super().__init__(f"Too many requests; try again in {wait_s} s.", code="too_many_requests", status=429)
 
 
 class ReadOnly(Problem):
@@ -69,7 +63,7 @@ class TokenAuth(HttpBearer):
         membership = _membership(row)
         if membership is None:
             return None
-        limit(f"token:{row.pk}")
+        limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
         if row.scope == ApiToken.Scope.READ and request.method not in READING:
             raise ReadOnly
         services.touch_token(row)

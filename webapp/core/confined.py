@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
 from threading import BoundedSemaphore, Lock
@@ -24,22 +24,23 @@ from typing import Any
 from .problems import Invalid, Problem
 
 ROOT = Path(__file__).resolve().parents[2]
-PRELOADED = ("pyarrow.parquet", "webapp.datasets.outside", "trainer.rewards.stress", "trainer.rewards.structure")
-AT_ONCE = 2  # children of one process: what more ask waits
+PRELOADED = ("pyarrow.parquet", "webapp.datasets.outside", "webapp.annotation.trying")
+AT_ONCE = 2  # children of one process, where nobody says otherwise: who comes later waits
 WAIT_S = 30.0  # for a free place
 LONGEST_ANSWER = 64_000_000  # bytes
 # of threads and memory pools: address space that is reserved and never used would count against the limit
 FRUGAL = {"MALLOC_ARENA_MAX": "1", "ARROW_DEFAULT_MEMORY_POOL": "system", "OPENBLAS_NUM_THREADS": "1"}
 _length = Struct(">Q")
-_places = BoundedSemaphore(AT_ONCE)
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one piece of work may take: bytes beside those of an idle child, and seconds by the clock on the wall."""
+    """What one piece of work may take: bytes beside those of an idle child, and seconds by the clock on the wall. Of all
+    work under the same limits, so much is done `at_once`."""
 
     memory: int
     seconds: float
+    at_once: BoundedSemaphore = field(default_factory=lambda: BoundedSemaphore(AT_ONCE), compare=False)
 
 
 class Exceeded(Exception):
@@ -98,12 +99,12 @@ def call(function: str, limits: Limits, /, **given: Any) -> Any:
     Raises Exceeded; Invalid where the function does; Problem 503 where no child comes free; RuntimeError for whatever
     else it raises, with its traceback.
     """
-    if not _places.acquire(timeout=WAIT_S):
-        raise Problem("The server is busy with other files. Try again in a minute.", code="busy", status=503)
+    if not limits.at_once.acquire(timeout=WAIT_S):
+        raise Problem("The server is busy. Try again in a minute.", code="busy", status=503)
     try:
         said = _asked(function, limits, given)
     finally:
-        _places.release()
+        limits.at_once.release()
     if "answer" in said:
         return said["answer"]
     if "invalid" in said:

@@ -28,7 +28,7 @@ from .earlier_sides import Settler, Target
 from .filters import Filters, query
 from .importers import REGISTRY, Mapping, RowProblem
 from .models import CurationJob, Dataset, DatasetVersion, ImportJob, SavedView, VersionTag
-from .outside import AUTO, Given
+from .outside import Given
 
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
@@ -98,7 +98,7 @@ def start_import(
     *,
     name: str,
     file_name: str = "",
-    format: str = AUTO,
+    format: str = outside.AUTO,
     mapping: Mapping | None = None,
     keep_good: bool = False,
     heldout_share: float | None = None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 
+from webapp.core import confined
 from webapp.core.problems import Invalid
 from webapp.datasets.importers.bundle import Bundle
 from webapp.judging.audit import parse_case, repeated
@@ -20,6 +21,7 @@ from . import scores
 AUDIT = "audit"
 SHOWN_PROBLEMS = 20
 MAX_ROWS = 200_000
+LIMITS = confined.Limits(memory=1_000_000_000, seconds=60.0)
 
 
 def as_lines(name: str, content: bytes) -> bytes:
@@ -33,19 +35,28 @@ def as_lines(name: str, content: bytes) -> bytes:
         path = Path(folder) / (Path(name).name or "verdicts")
         path.write_bytes(content)
         try:
-            form = detect(Bundle(path))
-            if form.name == AUDIT:
-                return content
-            records = _good(read(path, form))
-        except UnknownFormat:
-            return content
-        except OSError as error:
-            raise Invalid("The file cannot be read.", {"file": error.strerror or str(error)}) from error
+            lines = confined.call(f"{__name__}:_read", LIMITS, path=str(path))
+        except confined.Exceeded as error:
+            raise Invalid("The file is too much to read.", {"file": f"{error}; send a smaller one"}) from error
+    return content if lines is None else str(lines).encode()
+
+
+def _read(path: str) -> str | None:
+    """In a confined child: the lines of a file of verdicts, None for one that holds such lines already or nothing known."""
+    try:
+        form = detect(Bundle(Path(path)))
+        if form.name == AUDIT:
+            return None
+        records = _good(read(Path(path), form))
+    except UnknownFormat:
+        return None
+    except OSError as error:
+        raise Invalid("The file cannot be read.", {"file": error.strerror or str(error)}) from error
     pairs = [record for record in records if isinstance(record, Pairwise)]
     if len(pairs) < len(records):
         raise Invalid("The file holds no verdicts on pairs.", {"file": f"is of format {form.label}: graded rubrics"})
     several = len({pair.collection for pair in pairs}) > 1
-    return "\n".join(json.dumps(_line(pair, several), ensure_ascii=False) for pair in pairs).encode()
+    return "\n".join(json.dumps(_line(pair, several), ensure_ascii=False) for pair in pairs)
 
 
 def refuse(problems: list[str]) -> None:

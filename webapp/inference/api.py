@@ -13,6 +13,7 @@ from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
 from webapp.core.archive import respond
+from webapp.core.limits import measured
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
@@ -242,11 +243,12 @@ def described(verifier: Verifier) -> dict[str, Any]:
 
 @router.post("/verifiers/{name}/try", response=TryOut, summary="Run a verifier on a text", tags=["verifiers"])
 def try_verifier(request: HttpRequest, name: str, payload: TryIn) -> dict[str, Any]:
-    require(request)
+    person = require(request).user_id
     if name not in REGISTRY:
         raise Http404("no such verifier")
     try:
-        finding = verify(VerifierSpec(name=name, args=payload.args), payload.text)
+        with measured(person):
+            finding = verify(VerifierSpec(name=name, args=payload.args), payload.text)
     except VerifierError as error:
         raise Invalid("The arguments do not fit.", {error.field: error.message}) from error
     return {"met": finding.met, "note": finding.note}

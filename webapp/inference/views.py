@@ -13,6 +13,7 @@ from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.archive import respond
+from webapp.core.limits import measured
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
@@ -168,7 +169,10 @@ def verifier_try(request: HttpRequest, name: str) -> HttpResponseBase:
         if not isinstance(args, dict):
             raise ValueError("must be an object")
         spec = VerifierSpec(name=name, args=args)
-        finding = verify(spec, request.POST.get("text", "")[:MAX_TRIED])
+        with measured(require(request).user_id):
+            finding = verify(spec, request.POST.get("text", "")[:MAX_TRIED])
+    except Problem as problem:
+        return render(request, "verifiers/_finding.html", {"error": problem.message}, status=problem.status)
     except VerifierError as error:
         return render(request, "verifiers/_finding.html", {"error": f"{error.field}: {error.message}"}, status=422)
     except (ValueError, RecursionError) as error:

@@ -7,6 +7,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import timedelta
+from time import monotonic
 from typing import Any
 
 from django.db import transaction
@@ -17,6 +18,7 @@ from trainer.contracts import Criterion, Message, Rubric, Verdict
 from trainer.judges.spec import KINDS
 from trainer.rewards import breakdown, report_score, verdicts
 from webapp.accounts.models import Membership
+from webapp.core.limits import measured
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
@@ -31,6 +33,7 @@ CRITERIA = ("criterion", "checklist")  # kinds that decide the criteria of a rub
 RUBRIC = (*CRITERIA, "likert")  # kinds that need one
 SINGLE = (*RUBRIC, "pointwise")  # kinds that say something of one answer
 KEPT = 200  # of a person; older ones go
+SECONDS = 1.0  # of verifiers; what they have not said by then is missing
 QUIET = timedelta(seconds=120)
 OPEN = (TriedScore.State.QUEUED, TriedScore.State.RUNNING)
 State = TriedScore.State
@@ -103,7 +106,8 @@ def start(membership: Membership, asked: Asked) -> tuple[Score | None, TriedScor
     if asked.judge is None and asked.reward_model is None:
         if rubric is None:
             raise Invalid("There is nothing to score by.", {"example": "has no rubric"})
-        return by_rubric(rubric, verdicts(rubric, asked.text)), None
+        with measured(membership.user_id):  # the criteria may be one's own, and so the patterns in them
+            return by_rubric(rubric, verdicts(rubric, asked.text, monotonic() + SECONDS)), None
     judge, model = _chosen(membership, asked, rubric)
     with transaction.atomic():
         row = TriedScore.objects.create(

@@ -7,15 +7,16 @@ from ninja import Router, Schema
 from pydantic import Field
 
 from trainer.contracts import Rubric, VerifierSpec
-from trainer.rewards.structure import Code, Line, structural_hints
-from trainer.rewards.verifiers import VerifierError
+from trainer.rewards.structure import Code, Line
 from webapp.accounts.access import require
+from webapp.annotation import trying
 from webapp.annotation.kinds import MAX_CRITERIA, MAX_RESPONSES, Shown
-from webapp.annotation.services import stress
+from webapp.core.limits import measured
 from webapp.core.problems import Invalid
 
 router = Router(tags=["annotation"])
-MAX_READ = 10_000_000  # characters that verifiers read in one request: a second or two
+MAX_READ = 10_000_000  # characters that verifiers read in one request
+MAX_CHECKED = 200_000  # characters of the criteria that are checked in one request
 Points = Annotated[float, Field(allow_inf_nan=False)]
 
 
@@ -54,9 +55,11 @@ class StressIn(Schema):
 
 @router.post("/rubrics/check", response=RubricCheckOut, summary="Structural hints about a rubric, finished or not")
 def check(request: HttpRequest, payload: RubricCheckIn) -> dict[str, Any]:
-    require(request)
-    hints = structural_hints([Line(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])
-    return {"hints": hints}
+    person = require(request).user_id
+    if sum(len(criterion.text) for criterion in payload.criteria) > MAX_CHECKED:
+        raise Invalid("The rubric is too long.", {"criteria": f"at most {MAX_CHECKED:,} characters together"})
+    with measured(person):
+        return {"hints": trying.hints([Line(c.text, c.points or 0.0, c.verifier) for c in payload.criteria])}
 
 
 @router.post(
@@ -65,7 +68,7 @@ def check(request: HttpRequest, payload: RubricCheckIn) -> dict[str, Any]:
     summary="A rubric on responses: verifiers' verdicts, scores, what tells them apart",
 )
 def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
-    require(request)
+    person = require(request).user_id
     if len(payload.rubric.criteria) > MAX_CRITERIA:
         raise Invalid("The rubric is too long.", {"rubric.criteria": f"at most {MAX_CRITERIA} criteria"})
     reading = sum(criterion.verifier is not None for criterion in payload.rubric.criteria)
@@ -74,7 +77,5 @@ def try_on(request: HttpRequest, payload: StressIn) -> dict[str, Any]:
     letters = [response.letter for response in payload.responses]
     if len(set(letters)) != len(letters):
         raise Invalid("The responses cannot be told apart.", {"responses": "letters must be unique"})
-    try:
-        return stress.report(payload.rubric, [Shown(letter=r.letter, text=r.text) for r in payload.responses])
-    except VerifierError as error:
-        raise Invalid("A verifier cannot run.", {error.field: error.message}) from error
+    with measured(person):
+        return trying.report(payload.rubric, [Shown(letter=r.letter, text=r.text) for r in payload.responses])

@@ -18,6 +18,9 @@ from mdit_py_plugins.dollarmath import dollarmath_plugin
 register = template.Library()
 
 MAX_CHARACTERS = 200_000  # beyond this a browser chokes on the HTML; such text is shown as it is
+MAX_PIECE = 20_000  # characters that are parsed at once: brackets that do not close take a fifth of a second then
+CUT_FROM = 10_000  # characters of a longer text from which on it is cut where the next block begins
+FENCE = pattern(r" {0,3}(`{3,}|~{3,})")
 MAX_FORMULA = 4_000  # of one between brackets: without an end it is not searched for through a whole book
 BLOCKS = ("paragraph_open", "heading_open", "list_item_open", "th_open", "td_open")
 # these hold blocks with a direction of their own, which `dir="auto"` would not look into
@@ -110,10 +113,38 @@ def markdown(text: str | None) -> SafeString:
         return mark_safe("")  # noqa: S308  empty
     if len(text) > MAX_CHARACTERS:
         return mark_safe(f'<p dir="auto">{escape(text)}</p>')  # noqa: S308  escaped
+    return mark_safe("".join(map(_block_html, _pieces(text))))  # noqa: S308  each is cleaned
+
+
+def _block_html(text: str) -> str:
+    if len(text) > MAX_PIECE and not FENCE.match(text):
+        return f'<p dir="auto">{escape(text)}</p>'
     parser = _parser()
     tokens: Sequence[Token] = parser.parse(text)
     _direct(tokens)
     return _clean(parser, tokens, TAGS)
+
+
+def _pieces(text: str) -> list[str]:
+    """The text in pieces that are parsed by themselves, cut where a block begins: the time of some constructs grows with the
+    square of a piece's length. Most texts are one piece."""
+    if len(text) <= MAX_PIECE:
+        return [text]
+    pieces: list[list[str]] = [[]]
+    size, fence, blank = 0, "", False
+    for line in text.splitlines(keepends=True):
+        mark = FENCE.match(line)
+        starts = not fence and blank and not line[:1].isspace()
+        if starts and (size + len(line) > CUT_FROM or mark):
+            pieces.append([])
+            size = 0
+        if mark and not fence:
+            fence = mark[1]
+        elif fence and line.strip().startswith(fence) and not line.strip().strip(fence[0]):
+            fence = ""
+        pieces[-1].append(line)
+        size, blank = size + len(line), not fence and not line.strip()
+    return ["".join(piece) for piece in pieces if piece]
 
 
 @register.filter
@@ -122,7 +153,7 @@ def line(text: str | None) -> SafeString:
     them, but no blocks and no displayed formulas. Whoever shows it gives its place `dir="auto"`."""
     if not text:
         return mark_safe("")  # noqa: S308  empty
-    if len(text) > MAX_CHARACTERS or not MARKED.search(text):
+    if len(text) > MAX_PIECE or not MARKED.search(text):
         return mark_safe(escape(text))  # noqa: S308  escaped
     parser = _parser()
     return _clean(parser, parser.parseInline(text.strip()), INLINE)

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core.limits import measured
 from webapp.core.paging import Limit, page
 from webapp.core.problems import Invalid
 
@@ -153,7 +154,7 @@ def formats(request: HttpRequest) -> dict[str, Any]:
 def start_import(request: HttpRequest, file: File[UploadedFile], form: Form[ImportForm]) -> Status[dict[str, Any]]:
     """Answers at once; follow `GET imports/{id}`. A malformed line refuses the whole file unless `keep_good`."""
     membership = access.may_write(require(request))
-    with services.uploaded(file.name or "upload", file) as path:
+    with services.uploaded(file.name or "upload", file) as path, measured(membership.user_id):
         job = services.start_import(
             membership,
             path,
@@ -178,7 +179,8 @@ def show_preview(request: HttpRequest, file: File[UploadedFile], form: Form[Prev
     target = services.target(membership.workspace_id, form.name, form.heldout_share, form.group_by)
     path = services.store_upload(file.name or "upload", file)
     try:
-        return preview(path, path.name, form.format, _mapping(form.mapping), target)
+        with measured(membership.user_id):
+            return preview(path, path.name, form.format, _mapping(form.mapping), target)
     finally:
         services.discard_upload(path)
 

@@ -9,15 +9,17 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core.limits import measured
 from webapp.core.numbers import whole
 from webapp.core.paging import page
-from webapp.core.problems import Conflict, Invalid
+from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, queries, services
 from ..earlier_sides import Target
 from ..forms import ImportForm
 from ..importers.table import SYNONYMS
 from ..models import ImportJob
+from ..outside import AUTO
 from ..preview import preview
 
 PAGE = 50
@@ -65,19 +67,21 @@ def _start(request: HttpRequest, form: ImportForm) -> ImportJob | None:
     data = form.cleaned_data
     percent = data["heldout_percent"]
     try:
-        with services.uploaded(data["file"].name, data["file"]) as path:
+        with services.uploaded(data["file"].name, data["file"]) as path, measured(require(request).user_id):
             return services.start_import(
                 require(request),
                 path,
                 file_name=path.name,
                 name=data["name"],
-                format=data["format"] or services.AUTO,
+                format=data["format"] or AUTO,
                 mapping=_mapping(request.POST),
                 keep_good=data["keep_good"],
                 heldout_share=None if percent is None else percent / 100,
                 group_by=data["group_by"],
             )
-    except Invalid as problem:
+    except Problem as problem:
+        if not problem.fields:
+            form.add_error(None, problem.message)
         for field, reason in problem.fields.items():
             form.add_error(field if field in form.fields else None, reason)
         return None
@@ -98,9 +102,11 @@ def import_preview(request: HttpRequest) -> HttpResponseBase:
     try:
         target = _target(request)
         path = services.store_upload(upload.name or "upload", upload)
-        shown = preview(path, path.name, request.POST.get("format") or services.AUTO, _mapping(request.POST), target)
-    except Invalid as problem:
-        return render(request, "datasets/_preview.html", {"problem": problem}, status=422)
+        with measured(require(request).user_id):
+            format = request.POST.get("format") or AUTO
+            shown = preview(path, path.name, format, _mapping(request.POST), target)
+    except Problem as problem:
+        return render(request, "datasets/_preview.html", {"problem": problem}, status=problem.status)
     finally:
         if path:
             services.discard_upload(path)

@@ -14,6 +14,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries, services
 from webapp.datasets.importers import REGISTRY
 from webapp.datasets.models import ImportJob
+from webapp.datasets.outside import AUTO
 
 
 class Command(JsonCommand):
@@ -22,7 +23,7 @@ class Command(JsonCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", type=Path, help="a file, a ZIP archive or a folder of files of one format")
         parser.add_argument("--name", required=True, help="the dataset's name; an existing one gets a new version")
-        parser.add_argument("--format", choices=[services.AUTO, *REGISTRY], default=services.AUTO)
+        parser.add_argument("--format", choices=[AUTO, *REGISTRY], default=AUTO)
         parser.add_argument("--map", action="append", default=[], metavar="FIELD=COLUMN", help="for format table")
         parser.add_argument("--keep-good", action="store_true", help="import the good lines of a file with bad ones")
         parser.add_argument("--heldout-share", type=float, help="share held out of examples without a split")
