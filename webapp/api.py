@@ -15,9 +15,10 @@ from ninja.types import DictStrAny
 
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.api import router as accounts
-from webapp.accounts.auth import SessionAuth, TokenAuth, TooMany
+from webapp.accounts.auth import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
+from webapp.core.limits import TooMany
 from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import UNNAMED, Problem, told
 from webapp.core.strict_query import known_query
