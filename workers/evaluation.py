@@ -4,7 +4,7 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.evaluation import running, services
+from webapp.evaluation import licence, running, services
 
 
 @shared_task(name="workers.evaluation.run", bind=True, max_retries=None)
@@ -12,6 +12,11 @@ def run(self: Any, evaluation_id: int) -> None:
     delay = running.run(evaluation_id)
     if delay is not None:  # the cluster is at it
         raise self.retry(countdown=delay)
+
+
+@shared_task(name="workers.evaluation.work_out_licence")
+def work_out_licence(evaluation_id: int) -> None:
+    licence.work_out(evaluation_id)
 
 
 @shared_task(name="workers.evaluation.requeue_lost")

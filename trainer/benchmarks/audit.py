@@ -6,7 +6,7 @@ Sides: -1 A is better, 0 tie, 1 B is better; None where the verdict is missing. 
 from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import comb
@@ -159,6 +159,15 @@ def _kappa(given_C: Floats, swapped_C: Floats, both_C: Any) -> Estimate:
         return undefined("no pair has verdicts in both orders", missing=absent)
     found = cohen([(int(g), int(s)) for g, s in zip(given_C[both_C], swapped_C[both_C], strict=True)])
     return Estimate(**{**vars(found), "missing": absent})
+
+
+def kappa_with_labels(labels_C: Sequence[int], verdicts_C: Sequence[int | None]) -> Estimate:
+    """Cohen's kappa (1960) between labels and verdicts, over the verdicts that exist; those missing are counted."""
+    pairs = [(label, said) for label, said in zip(labels_C, verdicts_C, strict=True) if said is not None]
+    absent = len(labels_C) - len(pairs)
+    if not pairs:
+        return undefined("no pair has a verdict", missing=absent)
+    return replace(cohen(pairs), missing=absent)
 
 
 Slice = Literal["longer is worse", "similar length", "longer is better"]

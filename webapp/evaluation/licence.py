@@ -1,7 +1,8 @@
 """What is known about a judge version on labels: the licence that it trains by.
 
 It is read from finished evaluations that asked this very version: judge audits (pairs), criterion audits (graded criteria) and,
-for judges that rate, reward benchmarks. Nothing is measured here, and what nobody measured is said to be unknown.
+for judges that rate, reward benchmarks. Nobody is asked anew. What an older evaluation did not work out, a worker works out from
+its stored cases and the labels of its dataset; what nobody measured is said to be unknown.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,14 +11,20 @@ from datetime import datetime
 from typing import Any
 
 from django.core.cache import cache
+from django.db import transaction
 from django.db.models import F, Q
 
+from trainer.benchmarks.estimate import undefined
+from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion
 
+from . import queries, shapes
+from . import report as r
 from .models import Evaluation
 from .recipes import RECIPES
 
 SOURCES = ("judge_audit", "criterion_audit", "reward_benchmark")
+AGAIN = tuple(name for name in SOURCES if RECIPES[name].known_again)
 MEASURED_BY = {
     **dict.fromkeys(("pairwise", "pairwise_rubric"), "judge_audit"),
     **dict.fromkeys(("criterion", "checklist"), "criterion_audit"),
@@ -27,13 +34,17 @@ MEASURED_BY = {
 SHOWN = 3  # evaluations, the newest
 FEW = 30  # labels: below it an interval says little
 SECONDS = 30  # an answer is believed
+ASKED_S = 600  # a worker that has not answered by then is asked again
+NOT_STORED = "what this evaluation has stored does not say"
+ONE_LABEL = "each response has one label, so that people cannot be compared with each other"
 Cell = dict[str, Any]
 
 
 @dataclass(frozen=True)
 class Known:
     """What one evaluation found. `measures` are (what, cell of a report) with n and interval; `place` is below, within or
-    above the range of people among themselves, empty where it was not measured; `data` names the dataset version."""
+    above the range of people among themselves; where it is empty, `place_why` says why nobody knows. `data` names the
+    dataset version, `dataset` is what the API says of it. `waiting`: a worker is at work on what is missing."""
 
     evaluation: int
     name: str
@@ -42,6 +53,9 @@ class Known:
     ended_at: datetime | None
     measures: list[tuple[str, Cell]]
     place: str = ""
+    place_why: str = ""
+    dataset: dict[str, Any] | None = None
+    waiting: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,7 +116,40 @@ def _read(workspace_id: int, versions: list[int]) -> dict[int, list[Known]]:
             mine = found.get(entry.get("judge_version"))
             if mine is not None and len(mine) < SHOWN:
                 mine.append(_known(row, entry))
+                if mine[-1].waiting and cache.add(f"licence:asked:{row.pk}", 1, ASKED_S):
+                    enqueue("workers.evaluation.work_out_licence", row.pk)
     return found
+
+
+def _lacks(recipe: str, entry: Mapping[str, Any]) -> bool:
+    """Whether the evaluation is older than what a licence shows of it."""
+    known = entry.get("known") or {}
+    whole = "kappa" in known and ("place" in known or "place_why" in known)
+    return entry.get("judge_version") is not None and not whole and RECIPES[recipe].known_again is not None
+
+
+def work_out(evaluation_id: int) -> None:
+    """Completes what the licences show of an older evaluation. A second time finds nothing to do."""
+    rows = Evaluation.objects.filter(pk=evaluation_id, state=Evaluation.State.FINISHED, recipe__in=SOURCES)
+    row = rows.select_related("dataset_version").first()
+    again = RECIPES[row.recipe].known_again if row else None
+    if row is None or again is None or not any(_lacks(row.recipe, each) for each in _entries(row)):
+        return
+    examples = queries.examples(row.dataset_version) if row.dataset_version else ()
+    found = again(examples, queries.every_case(row))
+    unknown = {"kappa": r.estimate(undefined(NOT_STORED), unit="points"), "place_why": NOT_STORED}
+    with transaction.atomic():
+        # the lock: whoever worked it out at the same time has written the same
+        held = Evaluation.objects.select_for_update(no_key=True).get(pk=row.pk)
+        for entry in _entries(held):
+            if _lacks(held.recipe, entry):
+                entry["known"] = (entry.get("known") or {}) | found.get(entry["name"], unknown)
+        held.save(update_fields=["results"])
+    cache.delete_many([f"licence:{row.workspace_id}:{each.get('judge_version')}" for each in _entries(row)])
+
+
+def _entries(row: Evaluation) -> list[dict[str, Any]]:
+    return (row.results or {}).get("entries", [])
 
 
 def _known(row: Evaluation, entry: Mapping[str, Any]) -> Known:
@@ -110,9 +157,17 @@ def _known(row: Evaluation, entry: Mapping[str, Any]) -> Known:
     first = "Agreement" if row.recipe == "criterion_audit" else "Accuracy"
     measures = [(first, entry["cell"]), *[(words, more[key]) for key, words in MORE.items() if key in more]]
     version = row.dataset_version
-    title = RECIPES[row.recipe].title
     return Known(
-        row.pk, row.name, title, str(version) if version else "", row.ended_at, measures, more.get("place", "")
+        evaluation=row.pk,
+        name=row.name,
+        recipe=RECIPES[row.recipe].title,
+        data=str(version) if version else "",
+        ended_at=row.ended_at,
+        measures=measures,
+        place=more.get("place", ""),
+        place_why=more.get("place_why", "" if row.recipe in AGAIN else ONE_LABEL),
+        dataset=shapes.dataset(row),
+        waiting=_lacks(row.recipe, entry),
     )
 
 
@@ -132,7 +187,10 @@ def as_json(found: Licence) -> dict[str, Any]:
                 "name": each.name,
                 "data": each.data,
                 "ended_at": each.ended_at,
+                "dataset": each.dataset,
                 "human_range": each.place,
+                "human_range_why": each.place_why,
+                "waiting": each.waiting,
                 "measures": [_measure(words, cell) for words, cell in each.measures],
             }
             for each in found.known
@@ -141,4 +199,5 @@ def as_json(found: Licence) -> dict[str, Any]:
 
 
 def _measure(words: str, cell: Cell) -> dict[str, Any]:
-    return {"name": words, **{key: cell.get(key) for key in ("value", "low", "high", "n", "missing")}}
+    numbers = {key: cell.get(key) for key in ("value", "low", "high", "n", "missing")}
+    return {"name": words, **numbers, "why": cell.get("undefined") or cell.get("interval") or ""}

@@ -158,7 +158,7 @@ class StudyList(Schema):
 
 
 class LicenceMeasure(Schema):
-    """`low` and `high` are null where there is no interval."""
+    """`low` and `high` are null where there is no interval; `why` then says why, as it does where there is no value."""
 
     name: str
     value: float | None
@@ -166,16 +166,22 @@ class LicenceMeasure(Schema):
     high: float | None
     n: int | None
     missing: int | None
+    why: str
 
 
 class LicenceKnown(Schema):
-    """What one evaluation found. `human_range`: below, within or above what people reach among themselves, or empty."""
+    """What one evaluation found. `human_range`: below, within or above what people reach among themselves; where it is
+    empty, `human_range_why` says why nobody knows. `waiting`: a worker works out from stored cases what an older evaluation
+    lacks; ask again in a minute."""
 
     evaluation: int
     name: str
     data: str
+    dataset: EvaluationDatasetOut | None
     ended_at: datetime | None
     human_range: str
+    human_range_why: str
+    waiting: bool
     measures: list[LicenceMeasure]
 
 

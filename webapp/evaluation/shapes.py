@@ -6,7 +6,7 @@ from .leaders import Board
 from .models import Case, Evaluation, Recording
 
 
-def _dataset(row: Evaluation) -> dict[str, Any] | None:
+def dataset(row: Evaluation) -> dict[str, Any] | None:
     version = row.dataset_version
     if version is None:
         return None
@@ -23,7 +23,7 @@ def evaluation(row: Evaluation, *, headline: Any = None, full: bool = True) -> d
         "state": row.state,
         "problem": row.problem,
         "progress": row.progress,
-        "dataset": _dataset(row),
+        "dataset": dataset(row),
         "recording": row.recording and {"id": row.recording_id, "name": row.recording.name},
         "benchmark": row.benchmark,
         "rerun_of": row.rerun_of_id,
@@ -60,7 +60,7 @@ def board(found: Board) -> dict[str, Any]:
         "recipe": found.recipe.name,
         "measure": found.recipe.measure,
         "settings": found.settings,
-        "dataset": _dataset(found.newest),
+        "dataset": dataset(found.newest),
         "evaluations": found.evaluations,
         "rows": [
             {

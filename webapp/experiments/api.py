@@ -206,7 +206,8 @@ def extend(request: HttpRequest, run_id: RunId, payload: s.ExtendIn) -> dict[str
 def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Those that the run has asked through this server so far."""
     run = access.run_read(require(request), run_id)
-    return {"items": [shapes.run_judge(row) for row in budgets.judges(run)], "next": None}
+    known = budgets.licences(run)
+    return {"items": [shapes.run_judge(row, known[row.version_id]) for row in budgets.judges(run)], "next": None}
 
 
 @router.patch("/runs/{run_id}/judges/{judge_id}", response=s.RunJudgeOut, summary="Change a judge's budget")
@@ -221,7 +222,7 @@ def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload:
         given.get("budget_tokens", budgets.KEEP),
         Decimal(str(money)) if isinstance(money, float) else money,
     )
-    return shapes.run_judge(row)
+    return shapes.run_judge(row, budgets.licences(row.run)[row.version_id])
 
 
 @router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")

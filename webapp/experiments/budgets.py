@@ -4,10 +4,14 @@ from decimal import Decimal
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Invalid
+from webapp.evaluation import licence
+from webapp.evaluation.licence import Licence
+from webapp.judging.models import JudgeVersion
 
 from . import broadcasts, grants
 from .models import Run, RunJudge
@@ -15,6 +19,12 @@ from .models import Run, RunJudge
 KEEP: Any = object()
 """A limit that is not changed; None lifts it."""
 MOST_MONEY = Decimal(10**7)
+
+
+def licences(run: Run) -> dict[int, Licence]:
+    """What is known of the judges that the run's config names, and of those it has asked, by version."""
+    rows = JudgeVersion.objects.filter(Q(run_slots__run=run) | Q(run_judges__run=run))
+    return licence.licences(run.experiment.workspace_id, rows.select_related("judge").distinct().order_by("id"))
 
 
 def judges(run: Run) -> list[RunJudge]:

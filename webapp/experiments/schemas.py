@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.evaluation.schemas import LicenceOut
+
 from .checks import DatasetChoice
 from .models import Run
 from .rollouts import Filters, Measure, Verdict
@@ -218,6 +220,7 @@ class RunJudgeOut(Schema):
     budget_tokens: int | None
     budget_money: Decimal | None
     problem: str = Field(description="Why it cannot be asked at present; empty if it can")
+    licence: LicenceOut = Field(description="What is known about it on labels of people")
 
 
 class RunJudgeList(Schema):

@@ -3,6 +3,9 @@
 from datetime import datetime
 from typing import Any
 
+from webapp.evaluation import licence
+from webapp.evaluation.licence import Licence
+
 from . import declared
 from .gallery import Card
 from .models import Artifact, Experiment, LogLine, Rollout, Run, RunJudge
@@ -127,11 +130,12 @@ def rollout(row: Rollout) -> dict[str, Any]:
     return {"id": row.id, "step": row.step, **row.content}
 
 
-def run_judge(row: RunJudge) -> dict[str, Any]:
+def run_judge(row: RunJudge, known: Licence) -> dict[str, Any]:
     names = ("id", "calls", "failed", "tokens", "money", "budget_tokens", "budget_money", "problem")
     version = row.version
     return {name: getattr(row, name) for name in names} | {
         "judge": str(version),
+        "licence": licence.as_json(known),
         "judge_id": version.judge_id,
         "version": version.number,
     }

@@ -170,6 +170,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "can_extend": run.state in (State.FINISHED, State.STOPPED),
         "command": pages.curl(run),
         "judges": budgets.shown(run),
+        "licences": list(budgets.licences(run).values()),
     }
     if run.state == State.FAILED:
         context["last_lines"] = pages.last_lines(run)

@@ -7,10 +7,14 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from trainer.judges.spec import resolve as resolve_spec
+from webapp.datasets import services as datasets
+from webapp.evaluation import licence as licensing
 from webapp.evaluation.licence import licences
-from webapp.evaluation.models import Evaluation
+from webapp.evaluation.models import Case, Evaluation
 from webapp.inference.models import Endpoint
 from webapp.judging.models import Judge, JudgeVersion
+
+from .conftest import make_examples
 
 CELL = {"kind": "estimate", "unit": "share", "tags": [], "value": 0.8, "low": 0.7, "high": 0.9, "n": 120, "missing": 2}
 
@@ -59,7 +63,8 @@ def test_what_was_found_comes_with_n_interval_and_place(cast, judge, api):
     measured(cast, judge, known=more)
     (found,) = api.get(f"/judges/{judge.judge_id}/versions/1/licence").json()["known"]
     assert [each["name"] for each in found["measures"]] == ["Agreement", "Kappa", "With a person", "Two people"]
-    assert found["measures"][0] == {"name": "Agreement", "value": 0.8, "low": 0.7, "high": 0.9, "n": 120, "missing": 2}
+    numbers = {"value": 0.8, "low": 0.7, "high": 0.9, "n": 120, "missing": 2, "why": ""}
+    assert found["measures"][0] == {"name": "Agreement", **numbers} and not found["waiting"]
     assert found["human_range"] == "within" and found["ended_at"]
 
 
@@ -98,3 +103,58 @@ def test_one_query_for_many_and_none_the_second_time(cast, judge):
         with CaptureQueriesContext(connection) as caught:
             licences(cast.workspace.pk, rows)
         assert len(caught) == count
+
+
+def older(cast, version, found=True) -> Evaluation:
+    """An audit of four pairs as it was stored before licences showed more than accuracy."""
+    made = datasets.create_dataset(cast.researcher, "pairs")
+    pairs = datasets.new_version(cast.researcher, made, make_examples(), None, {"from": "test"})
+    row = measured(cast, version, recipe="judge_audit")
+    Evaluation.objects.filter(pk=row.pk).update(dataset_version=pairs)
+    said = [("A", "A", "A"), ("B", "A", "A"), ("A", "A", None), ("B", "B", "B")]
+    for number, (label, given, swapped) in enumerate(said if found else [], 1):
+        key = f"p{number - 1}"
+        subject = {"judge": str(version), "pair": key, "example": key}
+        Case.objects.create(
+            evaluation=row,
+            number=number,
+            subject=subject,
+            values={"label": label, "given": given, "swapped": swapped},
+            tags=[],
+        )
+    return row
+
+
+def test_an_older_evaluation_is_completed_by_a_worker_from_what_it_has_stored(
+    cast, judge, api, eager, django_capture_on_commit_callbacks
+):
+    row = older(cast, judge)
+    path = f"/judges/{judge.judge_id}/versions/1/licence"
+    with django_capture_on_commit_callbacks() as asked:
+        (first,) = api.get(path).json()["known"]
+        api.get(path)
+    assert first["waiting"] and [each["name"] for each in first["measures"]] == ["Accuracy"] and len(asked) == 1
+    assert first["dataset"]["name"] == "pairs" and first["dataset"]["version"] == 1
+    asked[0]()
+    (then,) = api.get(path).json()["known"]
+    measures = {each["name"]: each for each in then["measures"]}
+    # three of four as the labels A B A B say, half of that by chance
+    assert not then["waiting"] and measures["Kappa"]["value"] == 0.5 and measures["Kappa"]["n"] == 4
+    assert (measures["Order consistency"]["value"], measures["Order consistency"]["n"]) == (1.0, 3)
+    assert then["human_range_why"] == "two people or more judged none of these pairs"
+    stored = Evaluation.objects.get(pk=row.pk).results
+    licensing.work_out(row.pk)
+    assert Evaluation.objects.get(pk=row.pk).results == stored
+
+
+def test_where_the_cases_say_nothing_that_is_said_in_words(cast, judge, api):
+    licensing.work_out(older(cast, judge, found=False).pk)
+    (known,) = api.get(f"/judges/{judge.judge_id}/versions/1/licence").json()["known"]
+    assert not known["waiting"] and known["human_range_why"] == licensing.NOT_STORED
+    assert [(each["value"], each["why"]) for each in known["measures"]][1] == (None, licensing.NOT_STORED)
+
+
+def test_a_reward_benchmark_says_why_it_knows_no_human_range(cast, judge):
+    measured(cast, judge, recipe="reward_benchmark")
+    (known,) = licence(cast, judge).known
+    assert not known.waiting and known.place_why == licensing.ONE_LABEL

@@ -12,6 +12,7 @@ from trainer.benchmarks.audit import (
     by_slice,
     format_slice,
     human_range,
+    kappa_with_labels,
     length_slice,
     measures,
     voting_curve,
@@ -239,10 +240,19 @@ def ranges(by_judge: Audits) -> dict[str, HumanRange]:
     return found
 
 
-def beside_people(found: HumanRange | None) -> dict[str, Any]:
-    """What a licence says of it; nothing where it was not measured."""
-    if found is None or found.place == "undefined":
-        return {}
+def known(rows: Sequence["Audited"], consistency: Estimate) -> dict[str, Any]:
+    """What a licence shows of one judge of pairs beside its accuracy. A pair on which its two orders differ is a tie."""
+    kappa = kappa_with_labels([each.case.label for each in rows], [_verdict(each) for each in rows])
+    found = {"kappa": r.estimate(kappa, unit="points"), "order_consistency": r.estimate(consistency)}
+    return found | beside_people(ranges({"": rows}).get(""), "pairs")
+
+
+def beside_people(found: HumanRange | None, items: str) -> dict[str, Any]:
+    """What a licence says of it: the place of the judge, or why nobody knows it."""
+    if found is None:
+        return {"place_why": f"two people or more judged none of these {items}"}
+    if found.place == "undefined":
+        return {"place_why": found.difference.undefined or found.difference.interval}
     return {"judge": r.estimate(found.judge), "humans": r.estimate(found.humans), "place": found.place}
 
 

@@ -1,6 +1,6 @@
 """What a recipe is: a config, the data it needs, and a function that judges what is missing and scores the rest."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Protocol
 
@@ -68,6 +68,13 @@ class Found:
     subject: dict[str, Any]
     values: dict[str, Any]
     tags: list[str] = field(default_factory=list)
+
+
+class Stored(Protocol):
+    """A case as it was stored: what a recipe found, or its row."""
+
+    subject: Any
+    values: Any
 
 
 @dataclass
@@ -220,7 +227,9 @@ class Recipe:
     """`dataset` and `recording` say whether it needs them. `check` finds what is wrong with a config for a
     choice of data: (config, whether there is a dataset, whether there is a recording). `tasks`: the kind of annotation
     task that its cases are best asked about in. `recorded`: what a recording holds; scores are what is tried, verdicts are on
-    pairs that belong to the benchmark. `makes`: the field of the config that names a dataset for what is generated."""
+    pairs that belong to the benchmark. `makes`: the field of the config that names a dataset for what is generated.
+    `known_again` works out from labels and stored cases what a licence shows of each judge: the `known` of its `Entry`, by
+    its name."""
 
     name: str
     title: str
@@ -236,6 +245,7 @@ class Recipe:
     tasks: str = "pairwise"
     recorded: Recorded = "verdicts"
     makes: str = ""
+    known_again: Callable[[Iterable[Example], Iterable[Stored]], dict[str, dict[str, Any]]] | None = None
 
 
 def tag(kind: str, value: str) -> str:

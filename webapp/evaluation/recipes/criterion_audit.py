@@ -1,24 +1,27 @@
 """Criterion audit (METHODS 2): does a judge decide single criteria as people do?"""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from trainer.benchmarks.audit import HumanRange, human_range
 from trainer.benchmarks.compare import mcnemar, paired_difference
 from trainer.benchmarks.criteria import MET, NOT_MET, Agreement, agreement
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
+from trainer.contracts import Example
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 
 from .. import report as r
 from .audit_blocks import ALONE, DISAGREE, SEVERAL, against, beside_people, disagreement, human_tables, named, spending
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
+from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Stored, listed_twice, tag
 from .grades import Graded, graded
 
 NOT_GRADED = "not graded"
 WORDS = {True: "met", False: "not met", None: None}
+SAID = {words: met for met, words in WORDS.items()}
 MOST_CRITERIA = 40  # rows of a table by criterion
 # (columns' words, (what people say, what the judge says))
 CELLS = (
@@ -105,9 +108,8 @@ def run(context: Context) -> Outcome:
     for choice in context.config.judges:
         facts = context.judge_facts(choice.version)
         cell, items = _accuracy(found[facts.key], facts.key), r.measured_on(each.item for each in by_judge[facts.key])
-        known = {"kappa": r.estimate(found[facts.key].kappa, unit="points")}
-        known |= beside_people(ranges.get(facts.key))
-        report.entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, known=known, **items))
+        shown = _known(found[facts.key], ranges.get(facts.key))
+        report.entries.append(r.Entry(facts.key, cell, facts.version, facts.judge, known=shown, **items))
     return Outcome(report, [*(_case(each, apart, people_named) for rows in by_judge.values() for each in rows), *bare])
 
 
@@ -315,6 +317,26 @@ def _ranges(by_judge: Audits) -> dict[str, HumanRange]:
     return found
 
 
+def _known(found: Agreement, people: HumanRange | None) -> dict[str, Any]:
+    """What a licence shows of one judge beside its agreement."""
+    return {"kappa": r.estimate(found.kappa, unit="points")} | beside_people(people, "criteria")
+
+
+def known_again(examples: Iterable[Example], cases: Iterable[Stored]) -> dict[str, dict[str, Any]]:
+    """The same, of an evaluation that has only its cases."""
+    grades = {
+        (example.key, each.response.id, each.criterion.id): each for example in examples for each in graded(example)
+    }
+    by_judge: dict[str, list[Audited]] = defaultdict(list)
+    for case in cases:
+        about = grades.get(tuple(case.subject.get(name, "") for name in ("example", "response", "criterion id")))
+        if about is not None and "judge" in case.subject and case.values.get("judge") in SAID:
+            judge, met = case.subject["judge"], SAID[case.values["judge"]]
+            by_judge[judge].append(Audited(judge, about, met, "", ()))
+    ranges = _ranges(by_judge)
+    return {judge: _known(_agreement(rows), ranges.get(judge)) for judge, rows in by_judge.items()}
+
+
 def _case(each: Audited, apart: Set[object], people: Set[str]) -> Found:
     about, criterion = each.graded, each.graded.criterion
     tags = [tag("judge", each.judge), tag("criterion", criterion.text)]
@@ -354,4 +376,5 @@ RECIPE = Recipe(
     run=run,
     tasks="grading",
     measure="Agreement with people",
+    known_again=known_again,
 )

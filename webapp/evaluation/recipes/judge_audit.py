@@ -1,23 +1,38 @@
 """Judge audit (METHODS 2): is the judge right, whichever response stands first, and is it as good as people are?"""
 
 from collections import defaultdict
-from collections.abc import Iterator, Set
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
+from typing import Any
 
 from trainer.benchmarks.audit import Audit, Case
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
+from trainer.contracts import Example
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
 from webapp.judging.audit import parse_case
 
 from .. import report as r
 from . import audit_blocks as blocks
-from .base import Context, Found, Judged, JudgeFacts, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice, tag
+from .base import (
+    Context,
+    Found,
+    Judged,
+    JudgeFacts,
+    NothingToScore,
+    Outcome,
+    Recipe,
+    RecipeConfig,
+    Stored,
+    listed_twice,
+    tag,
+)
 from .pairs import Pair, labelled, left_out, pair_of
 
 ORDERS = ("given", "swapped")
 WORDS = {-1: "A", 0: "tie", 1: "B", None: None}
+SIDES = {words: side for side, words in WORDS.items()}
 
 
 class JudgeChoice(Section):
@@ -92,15 +107,13 @@ def run(context: Context) -> Outcome:
 
 def _entry(judge: str, rows: list[Audited], measured: Audit, protocol: str) -> r.Entry:
     """The judge's line on a leaderboard, and what its licence shows."""
-    consistency = r.estimate(measured.order_consistency)
     return r.Entry(
         judge,
         blocks.accuracy(measured.accuracy_net, judge),
         rows[0].version,
         rows[0].judge,
         protocol,
-        known=({"order_consistency": consistency} if consistency.get("value") is not None else {})
-        | blocks.beside_people(blocks.ranges({judge: rows}).get(judge)),
+        known=blocks.known(rows, measured.order_consistency),
         **r.measured_on((each.case.group, each.case.pair, each.orders) for each in rows),
     )
 
@@ -191,6 +204,21 @@ def _case(each: Audited, named: Set[str]) -> Found:
     return Found({key: value for key, value in subject.items() if value}, values, tags)
 
 
+def known_again(examples: Iterable[Example], cases: Iterable[Stored]) -> dict[str, dict[str, Any]]:
+    """As `_entry` gives it, of an evaluation that has only its cases."""
+    pairs = {pair.key: pair for example in examples if (pair := pair_of(example))}
+    by_judge: dict[str, list[Audited]] = defaultdict(list)
+    for case in cases:
+        subject, values = case.subject, case.values
+        orders = tuple(name for name in ORDERS if name in values)
+        if {"judge", "pair"} <= subject.keys() and values.get("label") in SIDES and orders:
+            given, swapped = (SIDES[values.get(name)] for name in ORDERS)
+            group, label = subject.get("group", ""), SIDES[values["label"]] or 0
+            said = Case(subject["judge"], subject["pair"], group, label, given, None if swapped is None else -swapped)
+            by_judge[said.judge].append(Audited(said, pairs.get(subject.get("example", "")), orders))
+    return {judge: blocks.known(rows, blocks.measured(rows).order_consistency) for judge, rows in by_judge.items()}
+
+
 def check(config: JudgeAuditConfig, dataset: bool, recording: bool) -> Iterator[FieldProblem]:
     if not config.judges and not recording:
         yield FieldProblem("recording", "choose recorded verdicts, or judges to ask")
@@ -209,4 +237,5 @@ RECIPE = Recipe(
     dataset="may",
     recording="may",
     check=check,
+    known_again=known_again,
 )

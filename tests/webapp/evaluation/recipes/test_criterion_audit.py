@@ -3,6 +3,7 @@
 import pytest
 
 from trainer.contracts import Criterion, Example, Message, Response, Rubric, VerifierSpec
+from webapp.evaluation.recipes import RECIPES
 from webapp.evaluation.recipes.base import NothingToScore
 from webapp.evaluation.recipes.grades import graded
 
@@ -173,3 +174,25 @@ def test_one_graded_response_alone_still_has_an_interval_over_its_criteria():
     )
     cell = row(only.run()[0], "Judges against people", "judge 1")["Agreement"]
     assert (cell["value"], cell["n"]) == (0.5, 2) and cell["low"] == 0.0 and cell["high"] == 1.0
+
+
+def test_what_a_licence_shows_can_be_worked_out_again_from_the_stored_cases():
+    report, cases, _ = run(MILD, CLOSE)
+    again = RECIPES["criterion_audit"].known_again(EXAMPLES, cases)
+    assert again == {each["name"]: each["known"] for each in report["entries"]}
+    assert again["judge 2"]["kappa"]["value"] == 1.0 and again["judge 2"]["place"] in ("below", "within", "above")
+
+
+def test_where_one_person_graded_alone_the_human_range_is_said_to_be_unknown():
+    def alone(each):
+        note = each.meta["annotation"]["7"]
+        return each.model_copy(update={"meta": {"annotation": {"7": note | {"tasks": note["tasks"][:1]}}}})
+
+    context = FakeContext(
+        "criterion_audit",
+        {"judges": [{"version": 1}]},
+        [alone(each) for each in EXAMPLES],
+        {1: Judge({"kind": "criterion"}, says(MILD))},
+    )
+    known = context.run()[0]["entries"][0]["known"]
+    assert "place" not in known and known["place_why"] == "two people or more judged none of these criteria"

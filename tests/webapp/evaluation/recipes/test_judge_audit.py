@@ -3,6 +3,7 @@
 import pytest
 
 from trainer.contracts import Example, Message, Preference, Response
+from webapp.evaluation.recipes import RECIPES
 from webapp.evaluation.recipes.base import NothingToScore
 
 from .fake import FakeContext, Judge, block, carrying, row
@@ -149,3 +150,23 @@ def test_a_model_among_the_raters_is_no_label():
     report, _ = FakeContext("judge_audit", {"judges": [{"version": 1}]}, pairs, {1: Judge(SPEC, says(HASTY))}).run()
     found = row(report, "Right, and whichever comes first", "judge 1")
     assert (found["As given"]["value"], found["Swapped"]["value"]) == (1.0, 0.0)  # the label is A, as the person said
+
+
+def test_what_a_licence_shows_can_be_worked_out_again_from_the_stored_cases():
+    pairs = [pair(f"p{i}", side, raters=(side, side, 0 if i == 2 else side)) for i, side in enumerate((-1, 1, -1, 1))]
+    once = {"kind": "pairwise", "order": "given"}
+    context = FakeContext(
+        "judge_audit",
+        {"judges": [{"version": 1}, {"version": 2}]},
+        pairs,
+        {1: Judge(SPEC, says(HASTY)), 2: Judge(once, says(HASTY))},
+    )
+    report, cases = context.run()
+    again = RECIPES["judge_audit"].known_again(pairs, cases)
+    assert again == {each["name"]: each["known"] for each in report["entries"]}
+    both, given = again["judge 1"], again["judge 2"]
+    # labels A B A B; both orders say tie, tie, A, and the one vote there is for p3: B; so p_o = 2/4 and p_e = 1/4
+    assert (both["kappa"]["value"], both["kappa"]["n"]) == (pytest.approx(1 / 3), 4)
+    assert (given["kappa"]["n"], given["kappa"]["missing"]) == (3, 1)
+    assert both["order_consistency"]["n"] == 3 and both["place"]
+    assert given["order_consistency"]["undefined"] == "asked in the given order only"
