@@ -80,6 +80,14 @@ class People(Section):
         ge=0,
         le=1,
     )
+    project: str = knob(
+        "",
+        "The project that asks them: open or paused, grades criteria and shows no suggestions; empty: *Judge against "
+        "people*, which is made for it",
+        source="grading_projects",
+        when=("share", ()),
+        max_length=120,
+    )
 
 
 class PolicyOptim(Optim):

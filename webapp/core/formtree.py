@@ -45,6 +45,7 @@ class Input:
     choices: tuple[str, ...] = ()
     source: str = ""  # of which rows of the workspace it names one: the form that knows them fills `options`
     options: tuple[tuple[str, str], ...] = ()
+    empty: str = ""  # what the empty option says, where it is a choice
     nothing: Nothing | None = None  # what is said where there are no `options`
     applies: bool = True  # False: the values beside it leave it without effect
     beside: str = ""  # the group that it stands in, if not its own

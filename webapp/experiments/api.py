@@ -30,6 +30,7 @@ from . import (
     exporting,
     gallery,
     outputs,
+    people,
     queries,
     rollout_datasets,
     rollouts,
@@ -223,6 +224,22 @@ def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload:
         Decimal(str(money)) if isinstance(money, float) else money,
     )
     return shapes.run_judge(row, budgets.licences(row.run)[row.version_id])
+
+
+@router.get("/runs/{run_id}/people", response=s.PeopleOut, summary="How far people agree with its judge")
+def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
+    """Of what `people.share` has drawn so far. The interval counts responses, not criteria."""
+    return shapes.people(people.agreement(_read(request, run_id)))
+
+
+@router.get("/runs/{run_id}/people/cases", response=s.GradedList, summary="What judge and people say, case by case")
+def run_people_cases(
+    request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50
+) -> dict[str, Any]:
+    """Every response that was drawn, in the order they came, with the verdicts of its criteria. People are counted, not
+    named."""
+    found, following = people.cases(_read(request, run_id), cursor, limit)
+    return {"items": [shapes.graded(each) for each in found], "next": following}
 
 
 @router.post("/runs/{run_id}/fork", response={201: s.RunOut}, summary="Run again with changes")

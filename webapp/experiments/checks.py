@@ -21,7 +21,7 @@ from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
 from . import fit as fitting
-from . import relay
+from . import people, relay
 from .commands import NO_VLLM, sampler_is_missing
 from .grants import NO_RECORDED
 from .models import Run
@@ -118,6 +118,9 @@ def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProb
             yield FieldProblem(f"rewards.{i}.endpoint", reason)
         if isinstance(part, PythonPart) and (why := functions.problem(part.entry)):
             yield FieldProblem(f"rewards.{i}.entry", why)
+    name = people.project_name(config.model_dump(mode="json"))
+    if name and (why := people.unfit(workspace_id, name)):
+        yield FieldProblem("people.project", why)
 
 
 def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProblem]) -> RegisteredModel | None:

@@ -69,6 +69,10 @@ class Run(models.Model):
     summary = models.JSONField(default=dict)  # last value of the headline metrics; `<eval key>:first` is the first
     last_seq = models.BigIntegerField(default=0)  # highest event number below which nothing is missing
     heartbeat_at = models.DateTimeField(null=True, blank=True)
+    # in which people grade what its judge grades; null: the standing project
+    graded_in = models.ForeignKey(
+        "annotation.Project", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
+    )
     created_by = models.ForeignKey("accounts.User", null=True, on_delete=models.SET_NULL)
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -20,6 +21,7 @@ from trainer.contracts import Example, Response, RolloutRecord, Rubric
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.services import grading
+from webapp.core.paging import page
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
 from webapp.judging.queries import examples_by_key
@@ -43,6 +45,26 @@ def share(run: Run) -> float:
     """0 for recipes that know nothing of it."""
     found = run.config.get("people")
     return float(found.get("share", 0.0)) if isinstance(found, dict) else 0.0
+
+
+def project_name(config: Mapping[str, Any]) -> str:
+    """Of the project that the config names; empty where people are asked in the standing one, or not at all."""
+    found = config.get("people") or {}
+    return str(found.get("project", "")) if found.get("share") else ""
+
+
+def chosen(workspace_id: int, config: Mapping[str, Any]) -> Project | None:
+    name = project_name(config)
+    return grading.named(workspace_id, name) if name else None
+
+
+def unfit(workspace_id: int, name: str) -> str:
+    """Why people cannot be asked in the project of this name; empty if they can."""
+    found = grading.named(workspace_id, name)
+    if found is None:
+        return f"no project is called {name!r}"
+    why = grading.unfit(found)
+    return f"{name!r} {why}" if why else ""
 
 
 def draw(run: Run, rows: Iterable[RolloutRow]) -> None:
@@ -105,7 +127,7 @@ def _ask(run_id: int) -> int:
     if run is None or membership is None:
         return 0
     records = _records(run, rows)
-    tasks = grading.grade(membership, list(records.values())) if records else {}
+    tasks = grading.grade(membership, list(records.values()), run.graded_in_id) if records else {}
     for row in rows:
         record = records.get(row.pk)
         if record is not None:
@@ -217,8 +239,61 @@ def agreement(run: Run) -> Agreement | None:
         undecided=sum(map(len, responses)) - len(decided),
         low=low,
         high=high,
-        project=Project.objects.filter(pk=max(projects)).first() if projects else None,
+        project=Project.objects.filter(pk=max(projects) if projects else run.graded_in_id).first(),
     )
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What the judge and people say of one criterion. `people` None: as many say one thing as the other, or nobody could
+    tell; `agree` then is None too."""
+
+    id: str
+    text: str
+    judge: bool
+    met: int
+    not_met: int
+
+    @property
+    def people(self) -> bool | None:
+        return None if self.met == self.not_met else self.met > self.not_met
+
+    @property
+    def agree(self) -> bool | None:
+        return None if self.people is None else self.people == self.judge
+
+
+@dataclass(frozen=True)
+class Case:
+    """A response that was drawn, with what was said of its criteria so far; none where people are not asked."""
+
+    row: GradedResponse
+    example: str
+    response: str
+    criteria: list[Criterion]
+
+
+def cases(run: Run, cursor: str | None, limit: int) -> tuple[list[Case], str | None]:
+    """A page of the drawn responses in the order they came, and the cursor of the next. Two queries, however many."""
+    rows = GradedResponse.objects.filter(run=run).select_related("task__example")
+    found = page(rows, cursor, limit, "id")
+    judged = {row.task_id: row.verdicts for row in found.items if row.task_id is not None}
+    votes = _votes(judged)
+    return [_case(row, votes.get(row.task_id or 0, {})) for row in found.items], found.next
+
+
+def _case(row: GradedResponse, votes: Mapping[str, Sequence[bool]]) -> Case:
+    if row.task is None:
+        return Case(row, "", "", [])
+    content = row.task.example.content
+    texts = {each["id"]: each["text"] for each in content["rubric"]["criteria"]}
+    said = {criterion: (sum(given), len(given)) for criterion, given in votes.items()}
+    criteria = [
+        Criterion(each, texts.get(each, ""), judge, met, total - met)
+        for each, judge in row.verdicts.items()
+        for met, total in [said.get(each, (0, 0))]
+    ]
+    return Case(row, row.task.example.key, content["responses"][0]["text"], criteria)
 
 
 def _votes(judged: Mapping[int, Mapping[str, bool]]) -> dict[int, dict[str, list[bool]]]:

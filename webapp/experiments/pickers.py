@@ -10,6 +10,7 @@ from functools import partial
 from trainer.config import Recipe
 from trainer.config.rewards import PROTOCOL_KINDS
 from trainer.rewards import functions
+from webapp.annotation.services import grading
 from webapp.core.formtree import Group, Input, Nothing
 from webapp.evaluation import licence
 from webapp.inference import queries as inference
@@ -36,6 +37,9 @@ NOTHING = {
 }
 
 
+EMPTY = {"grading_projects": f"{grading.NAME} (made for it)"}
+
+
 def fill(workspace_id: int, drawn: Group, recipe: Recipe) -> Group:
     """Gives every field that names something what there is. One query for each list, however many fields offer it."""
     known: dict[tuple[str, ...], Options] = {}
@@ -46,6 +50,7 @@ def fill(workspace_id: int, drawn: Group, recipe: Recipe) -> Group:
                 if key not in known:
                     known[key] = tuple(read())
                 each.options = known[key]
+                each.empty = EMPTY.get(key[0], "")
                 each.nothing = None if each.options else NOTHING.get(_what(key))
     _licences(workspace_id, drawn)
     return drawn
@@ -80,6 +85,8 @@ def _reader(
         return (source, *kinds), partial(_judges, workspace_id, kinds)
     if source == "endpoints":
         return (source,), partial(_services, workspace_id)
+    if source == "grading_projects":
+        return (source,), partial(_grading, workspace_id)
     return (source,), _functions
 
 
@@ -116,6 +123,11 @@ def _judges(workspace_id: int, kinds: tuple[str, ...]) -> Iterator[tuple[str, st
 def _services(workspace_id: int) -> Iterator[tuple[str, str]]:
     for row in inference.endpoints(workspace_id).filter(kind=Endpoint.Kind.REWARD).order_by("name")[:MOST_OFFERED]:
         yield row.name, row.name
+
+
+def _grading(workspace_id: int) -> Iterator[tuple[str, str]]:
+    for row in grading.fitting(workspace_id, MOST_OFFERED):
+        yield row.name, f"{row.name} · {row.version}"
 
 
 def _functions() -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 from webapp.evaluation.schemas import LicenceOut
 
 from .checks import DatasetChoice
-from .models import Run
+from .models import GradedResponse, Run
 from .rollouts import Filters, Measure, Verdict
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
@@ -225,6 +225,55 @@ class RunJudgeOut(Schema):
 
 class RunJudgeList(Schema):
     items: list[RunJudgeOut]
+    next: str | None
+
+
+class PeopleOut(Schema):
+    """`decided` criteria of `responses` are those on which more people say one thing than the other; on `agreeing` of them
+    that is what the judge says."""
+
+    share: float = Field(description="Of the judged responses; 0: nobody is asked")
+    drawn: int
+    waiting: int = Field(description="Drawn, and not yet a task")
+    left_out: int = Field(description="Nobody can be asked about; the cases say why")
+    responses: int
+    decided: int
+    agreeing: int
+    undecided: int
+    value: float | None = Field(description="`agreeing` of `decided`; null while nobody has answered")
+    low: float | None = Field(description="95% interval (Wilson), which counts responses")
+    high: float | None
+    project: Named | None = Field(description="In which people are asked")
+
+
+class GradedCriterionOut(Schema):
+    id: str
+    text: str
+    judge: bool = Field(description="Whether the judge calls it met")
+    people: bool | None = Field(description="What most people say; null where they are split or nobody has answered")
+    met: int = Field(description="How many people call it met")
+    not_met: int
+    agree: bool | None
+
+
+class GradedOut(Schema):
+    """A response that was drawn, by its place in the run."""
+
+    id: int
+    step: int
+    phase: str
+    group: int
+    index: int
+    state: Annotated[str, Field(json_schema_extra={"enum": GradedResponse.State.values})]
+    problem: str = Field(description="Why nobody can be asked about it; else empty")
+    task: int | None
+    example: str = Field(description="Its key in the project's dataset; empty while there is no task")
+    response: str
+    criteria: list[GradedCriterionOut]
+
+
+class GradedList(Schema):
+    items: list[GradedOut]
     next: str | None
 
 

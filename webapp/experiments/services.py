@@ -14,7 +14,7 @@ from webapp.core.tasks import enqueue
 from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
 
-from . import broadcasts, checks, outputs, starting_points, tokens
+from . import broadcasts, checks, outputs, people, starting_points, tokens
 from .models import Experiment, Run, RunSlot
 from .states import OVER, State, move
 
@@ -97,6 +97,7 @@ def _create(
         config=plan.config,
         dataset_version=version,
         model=plan.model,
+        graded_in=people.chosen(membership.workspace_id, plan.config),
         forked_from=forked_from,
         steps_total=plan.steps,
         start_step=start_step,

@@ -9,6 +9,7 @@ from webapp.evaluation.licence import Licence
 from . import declared
 from .gallery import Card
 from .models import Artifact, Experiment, LogLine, Rollout, Run, RunJudge
+from .people import Agreement, Case
 
 
 def _time(moment: datetime | None) -> str | None:
@@ -123,6 +124,33 @@ def experiment(row: Experiment, runs: int) -> dict[str, Any]:
 def log_line(row: LogLine) -> dict[str, Any]:
     """`seq` orders the lines and is the cursor of the log; lines of the server and of Ray have one too."""
     return {"seq": row.id, "time": _time(row.time), "step": row.step, "level": row.level, "message": row.message}
+
+
+def people(found: Agreement | None) -> dict[str, Any]:
+    """Of a run that asks nobody `share` is 0, and there is nothing else."""
+    names = ("share", "drawn", "waiting", "left_out", "responses", "decided", "agreeing", "undecided")
+    project = found.project if found else None
+    return {name: getattr(found, name, 0) for name in names} | {
+        "value": found.value if found else None,
+        "low": found.low if found else None,
+        "high": found.high if found else None,
+        "project": {"id": project.pk, "name": project.name} if project else None,
+    }
+
+
+def graded(case: Case) -> dict[str, Any]:
+    """A response that people grade as well, with both answers."""
+    names = ("id", "step", "phase", "group", "index", "state", "problem")
+    criteria = [
+        {name: getattr(each, name) for name in ("id", "text", "judge", "people", "met", "not_met", "agree")}
+        for each in case.criteria
+    ]
+    return {name: getattr(case.row, name) for name in names} | {
+        "task": case.row.task_id,
+        "example": case.example,
+        "response": case.response,
+        "criteria": criteria,
+    }
 
 
 def rollout(row: Rollout) -> dict[str, Any]:

@@ -5,13 +5,13 @@ import threading
 import pytest
 from django.db import connection
 
-from tests.cast import make_cast
+from tests.cast import ApiClient, make_cast
 from tests.webapp.annotation.answers import annotators, answer, grades
 from tests.webapp.experiments.conftest import Trainer, make_version
-from trainer.config import PolicyConfig
-from trainer.contracts import Criterion, Example, Message, Rubric
+from trainer.config import ConfigInvalid, PolicyConfig
+from trainer.contracts import Criterion, Example, Message, Response, Rubric
 from webapp.annotation.models import Project, Task
-from webapp.annotation.services import projects
+from webapp.annotation.services import grading, projects, tasks
 from webapp.datasets import services as datasets
 from webapp.experiments import checks, people, services
 from webapp.experiments.models import GradedResponse, Rollout, Run
@@ -185,6 +185,125 @@ def test_the_run_page_shows_judge_against_people(asking, asked, as_researcher, a
     fragment = as_researcher.get(f"/runs/{asking.pk}/people").content.decode()
     assert "of 2 verdicts on 1 response agree" in fragment and f"/projects/{task.project_id}" in fragment
     assert as_annotator.get(f"/runs/{asking.pk}/people").status_code in (403, 404)
+
+
+def test_the_api_gives_the_agreement_and_both_answers_of_every_case(
+    asking, asked, api, cast, django_assert_max_num_queries
+):
+    asked(judged(0), judged(1), judged(2), judged(3, example_key="unknown"))
+    first, second, _ = Task.objects.order_by("id")
+    one, two = annotators(cast, first.project)
+    answer(first, one, grades(c1="met", c2="not_met"))
+    answer(first, two, grades(c1="met", c2="met"))
+    answer(second, one, grades(c1="not_met", c2="cannot_assess"))
+    path = f"/runs/{asking.pk}/people"
+    told = api.get(path).json()
+    assert (told["drawn"], told["left_out"], told["decided"], told["agreeing"], told["undecided"]) == (4, 1, 2, 1, 1)
+    assert told["low"] < told["value"] == 0.5 < told["high"] and told["project"]["name"] == "Judge against people"
+    found, cursor = [], ""
+    while cursor is not None:
+        with django_assert_max_num_queries(9):
+            body = api.get(f"{path}/cases?limit=3{f'&cursor={cursor}' if cursor else ''}").json()
+        found, cursor = found + body["items"], body["next"]
+    assert [each["response"] for each in found] == ["Red 0", "Red 1", "Red 2", ""]
+    assert [(each["met"], each["not_met"], each["people"], each["agree"]) for each in found[0]["criteria"]] == [
+        (2, 0, True, True),
+        (1, 1, None, None),
+    ]
+    wrong, open_ = found[1]["criteria"]
+    assert (wrong["text"], wrong["judge"], wrong["people"], wrong["agree"]) == ("Names a colour", True, False, False)
+    assert (open_["met"], open_["not_met"], open_["agree"]) == (0, 0, None)
+    assert [each["agree"] for each in found[2]["criteria"]] == [None, None]
+    assert (found[3]["state"], found[3]["problem"]) == ("left_out", "the dataset has no rubric for it")
+    assert sum(each["agree"] is True for case in found for each in case["criteria"]) == told["agreeing"]
+
+
+def test_verdicts_of_a_judge_are_kept_from_annotators_and_from_other_workspaces(asking, asked, cast):
+    asked(judged(0))
+    for path in ("people", "people/cases", "judges"):
+        address = f"/runs/{asking.pk}/{path}"
+        assert ApiClient(cast.reviewer).get(address).status_code == 200
+        assert ApiClient(cast.annotator).get(address).status_code == 403
+        assert ApiClient(cast.outsider).get(address).status_code == 404
+
+
+def test_of_a_run_that_asks_nobody_the_api_says_so(run, api):
+    told = api.get(f"/runs/{run.pk}/people").json()
+    assert (told["share"], told["drawn"], told["value"], told["project"]) == (0, 0, None, None)
+    assert api.get(f"/runs/{run.pk}/people/cases").json() == {"items": [], "next": None}
+
+
+@pytest.fixture
+def own_project(cast) -> Project:
+    """A grading project of the workspace, open, on a dataset of its own."""
+    prompt = (Message(role="user", content="Mine?"),)
+    dataset = datasets.create_dataset(cast.researcher, "mine")
+    response = Response(id="r", text="Yes")
+    records = [Example(key="m0", prompt=prompt, rubric=Rubric(criteria=CRITERIA), responses=(response,))]
+    version = datasets.freeze(
+        cast.researcher, datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    )
+    made = projects.create(cast.researcher, name="My grades", kind=Project.Kind.GRADING, dataset=version)
+    made = projects.set_state(cast.researcher, made, Project.State.OPEN)
+    tasks.make(made.pk)
+    made.refresh_from_db()
+    return made
+
+
+def test_a_run_may_name_the_project_that_asks(asking, asked, own_project, cast):
+    Run.objects.filter(pk=asking.pk).update(graded_in=people.chosen(cast.workspace.pk, named("My grades")))
+    asked(judged(0))
+    assert Project.objects.get() == own_project and people.agreement(asking).project == own_project
+    assert Task.objects.filter(project=own_project).count() == 2
+    own_project.refresh_from_db()
+    assert own_project.version.number == 2 and own_project.version.counts["examples"] == 2
+    Run.objects.filter(pk=asking.pk).update(graded_in=None)
+    asked(judged(1))
+    assert {each.name for each in Project.objects.all()} == {"My grades", "Judge against people"}, (
+        "what one run names is not the standing project of the others"
+    )
+
+
+def test_where_the_named_project_is_closed_the_standing_one_goes_on(asking, asked, own_project, cast):
+    Run.objects.filter(pk=asking.pk).update(graded_in=own_project)
+    projects.set_state(cast.researcher, own_project, Project.State.CLOSED)
+    asked(judged(0))
+    assert Task.objects.latest("id").project.name == "Judge against people"
+
+
+def named(project: str, share: float = 0.5) -> dict:
+    return {"people": {"share": share, "project": project}}
+
+
+def test_only_a_project_that_fits_can_be_named(own_project, cast):
+    def why(**changes) -> str:
+        Project.objects.filter(pk=own_project.pk).update(**changes)
+        return people.unfit(cast.workspace.pk, "My grades")
+
+    assert why() == "" and people.unfit(cast.workspace.pk, "No such") == "no project is called 'No such'"
+    assert [each.name for each in grading.fitting(cast.workspace.pk, 10)] == ["My grades"]
+    assert people.unfit(cast.outsider.workspace_id, "My grades") == "no project is called 'My grades'"
+    assert people.chosen(cast.workspace.pk, named("My grades", share=0.0)) is None
+    assert "colour what people say" in why(settings={"suggestions": "before"})
+    assert grading.fitting(cast.workspace.pk, 10) == []
+    assert "is closed" in why(settings={}, state="closed")
+    assert "does not grade" in why(state="open", kind="pairwise")
+    with_more = Example(key="m1", prompt=(Message(role="user", content="More?"),))
+    newer = datasets.new_version(
+        cast.researcher, own_project.version.dataset, [with_more], own_project.version, {"from": "test"}
+    )
+    assert newer.number == 2 and "older version" in why(kind="grading")
+
+
+def test_a_launch_with_a_project_that_does_not_fit_is_refused_at_its_field(own_project, cast, version, model):
+    choice = checks.DatasetChoice(id=version.dataset_id)
+    config = {"rewards": [{"kind": "rubric", "name": "r", "judge": "G v1"}], **named("No such", 0.1)}
+    with pytest.raises(ConfigInvalid) as refused:
+        services.launch(cast.researcher, recipe="policy", config=config, dataset=choice)
+    assert (
+        "no project is called 'No such'"
+        in {each.path: each.message for each in refused.value.problems}["people.project"]
+    )
 
 
 def test_a_run_that_asks_nobody_has_no_such_fragment(run, as_researcher):

@@ -1,11 +1,13 @@
 """The standing project in which people grade responses that a judge has graded, blind to its verdicts.
 
-Its responses come one batch at a time, and each batch makes the next version of its dataset, see `growing`.
+Its responses come one batch at a time, and each batch makes the next version of its dataset, see `growing`. A run may name
+another project that fits; where that fits no more, the standing one goes on.
 """
 
 from collections.abc import Sequence
 
 from django.db import transaction
+from django.db.models import Exists, Max, OuterRef, QuerySet
 
 from trainer.contracts import Example
 from webapp.accounts.models import Membership
@@ -13,10 +15,11 @@ from webapp.annotation import subjects
 from webapp.annotation.models import Project, Task
 from webapp.core import locks
 from webapp.datasets import services as datasets
-from webapp.datasets.models import Dataset, VersionMember
+from webapp.datasets.models import Dataset, DatasetVersion, VersionMember
 
 from . import growing, projects, tasks
 
+TAKING = (Project.State.OPEN, Project.State.PAUSED)
 LINEAGE = "judged"
 """`lineage["from"]` of the versions that hold such responses."""
 NAME = "Judge against people"
@@ -28,14 +31,16 @@ GUIDELINES = (
 MOST = 5_000  # responses of one project: each batch copies the list of those before it; then the next project begins
 
 
-def grade(membership: Membership, records: Sequence[Example]) -> dict[str, Task]:
+def grade(membership: Membership, records: Sequence[Example], chosen: int | None = None) -> dict[str, Task]:
     """A task for each record, which has a rubric and one response, by the record's key. The same record is one task.
 
-    The standing project is set up and opened where the workspace has none that is open.
+    In the project `chosen` while it fits, in the standing one otherwise, which is set up and opened where the workspace
+    has none that is open.
     """
     with transaction.atomic():
         locks.until_commit(locks.Work.COLLECT, membership.workspace_id)  # two runs must not set up two projects
-        project = standing(membership.workspace_id)
+        named = _grading(membership.workspace_id).filter(pk=chosen).first() if chosen else None
+        project = named if named and not unfit(named) else standing(membership.workspace_id)
         if project is None:
             project = _begun(membership, records)
         else:
@@ -45,12 +50,44 @@ def grade(membership: Membership, records: Sequence[Example]) -> dict[str, Task]
 
 
 def standing(workspace_id: int) -> Project | None:
-    """The newest that takes more responses."""
-    rows = Project.objects.filter(
-        workspace_id=workspace_id, kind=Project.Kind.GRADING, version__lineage__from=LINEAGE
-    ).exclude(state=Project.State.CLOSED)
+    """The newest that takes more responses: those whose dataset was begun for it, not those that runs have named."""
+    begun = DatasetVersion.objects.filter(dataset=OuterRef("version__dataset"), number=1, lineage__from=LINEAGE)
+    rows = Project.objects.filter(Exists(begun), workspace_id=workspace_id, kind=Project.Kind.GRADING).exclude(
+        state=Project.State.CLOSED
+    )
     newest = rows.select_related("version__dataset").order_by("-id").first()
     return newest if newest and newest.version.counts["examples"] < MOST else None
+
+
+def fitting(workspace_id: int, most: int) -> list[Project]:
+    """What a run may name, the newest first."""
+    rows = _grading(workspace_id).filter(kind=Project.Kind.GRADING, state__in=TAKING).order_by("-id")
+    return [row for row in rows[:most] if not unfit(row)]
+
+
+def named(workspace_id: int, name: str) -> Project | None:
+    """The project of this name, for `unfit` to be asked about."""
+    return _grading(workspace_id).filter(name=name).first()
+
+
+def _grading(workspace_id: int) -> QuerySet[Project]:
+    rows = Project.objects.filter(workspace_id=workspace_id).select_related("version__dataset")
+    return rows.annotate(newest=Max("version__dataset__versions__number"))
+
+
+def unfit(project: Project) -> str:
+    """Why responses that a judge has graded cannot go to the project, a row of `named`; empty if they can."""
+    if project.kind != Project.Kind.GRADING:
+        return "does not grade criteria"
+    if project.state not in TAKING or not project.tasks_made:
+        return f"is {project.state}; it must be open or paused" if project.tasks_made else "is still being set up"
+    if project.settings.get("suggestions", "never") != "never":
+        return "shows suggestions of a model, which would colour what people say"
+    if project.version.number != project.newest:  # type: ignore[attr-defined]
+        return "rests on an older version of its dataset, and the next would drop what was added since"
+    if project.version.counts["examples"] >= MOST:
+        return f"holds {MOST:,} examples or more, and each batch copies the list of them"
+    return ""
 
 
 def _begun(membership: Membership, records: Sequence[Example]) -> Project:
