@@ -10,7 +10,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from trainer.contracts import Example, Message, Preference, Response
 from trainer.contracts.pairs import ORDERED
 
 FOLDS = 4
+_UKP = tuple(f"ukpconvarg1/{name}" for name in ("arguments.jsonl", "pairs_with_reasons.jsonl.gz", "strict_labels.tsv"))
 _TURN = re.compile(r"\n\n(Human|Assistant): ")
 _ROLES: dict[str, Any] = {"Human": "user", "Assistant": "assistant"}
 _FIRST, _TIE, _SECOND = -int(ORDERED), 0, int(ORDERED)
@@ -26,11 +27,18 @@ _FIRST, _TIE, _SECOND = -int(ORDERED), 0, int(ORDERED)
 
 @dataclass(frozen=True)
 class PreferenceSet:
-    """`heldout` says in words what a fold holds out; `read` gives the examples and how many rows were left out."""
+    """`heldout` says in words what a fold holds out; `read` gives the examples and how many rows were left out, from
+    `files` below the folder of the sets."""
 
     title: str
     heldout: str
+    files: tuple[str, ...]
     read: Callable[[Path], tuple[list[Example], int]]
+
+
+def lacking(names: Iterable[str], shared: Path) -> list[str]:
+    """The files of these sets that the folder does not have."""
+    return [file for name in names for file in SETS[name].files if not (shared / file).is_file()]
 
 
 @dataclass(frozen=True)
@@ -161,7 +169,11 @@ def shorter_than(tokens: int, measure: Callable[[Sequence[Message]], Collection[
 
 
 SETS = {
-    "ukpconvarg1": PreferenceSet("UKPConvArg1, convincing arguments", "debates", _ukp),
-    "pandalm": PreferenceSet("PandaLM's test set, people's labels", "instructions", _pandalm),
-    "harmless": PreferenceSet("HH harmless pairs", "opening questions", _harmless),
+    "ukpconvarg1": PreferenceSet("UKPConvArg1, convincing arguments", "debates", _UKP, _ukp),
+    "pandalm": PreferenceSet(
+        "PandaLM's test set, people's labels", "instructions", ("pandalm/testset-v1.json",), _pandalm
+    ),
+    "harmless": PreferenceSet(
+        "HH harmless pairs", "opening questions", ("hh_rlhf/harmless-base-test.jsonl.gz",), _harmless
+    ),
 }

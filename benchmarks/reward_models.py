@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -24,7 +25,7 @@ import numpy as np
 import torch
 
 from benchmarks.machine import away, describe
-from benchmarks.preference_sets import SETS, shorter_than, take
+from benchmarks.preference_sets import SETS, lacking, shorter_than, take
 from benchmarks.recipes import RANK, in_order, trl_row
 from trainer.benchmarks import preferences
 from trainer.benchmarks.estimate import Estimate, bootstrap_ratio
@@ -59,6 +60,11 @@ def main() -> None:
     options = _options()
     if not options.shared.is_dir():
         away(f"the public data sets (--shared FOLDER; {options.shared} is no folder)")
+    if gone := lacking(options.sets, options.shared):
+        print(
+            f"--shared {options.shared} is not the folder of the public data sets: it has no {gone[0]}", file=sys.stderr
+        )
+        sys.exit(2)
     prepare_smollm2(options.model)
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS") or len(os.sched_getaffinity(0))))
     sizes = {name: getattr(options, name) for name in SIZES} | {"model": options.model.name}

@@ -21,7 +21,7 @@ def made(groups: int, each: int):
 
 @pytest.fixture
 def ten_groups(monkeypatch, tmp_path):
-    monkeypatch.setitem(preference_sets.SETS, "made", PreferenceSet("Made", "groups", lambda folder: (made(10, 6), 4)))
+    monkeypatch.setitem(preference_sets.SETS, "made", PreferenceSet("Made", "groups", (), lambda folder: (made(10, 6), 4)))
     return lambda seed, **sizes: take(
         "made", tmp_path, seed, **({"pairs": 99, "heldout": 99} | sizes), fits=lambda e: True
     )
@@ -78,3 +78,12 @@ class TestNumbers:
         lengths = [tuple(float(len(side.response.text)) for side in pair.sides) for pair in pairs]
         assert reward_models._by_feature(lengths, lengths) == [1.0] * 6
         assert reward_models._by_feature([(1.0, 2.0)], lengths) == [0.0] * 6
+
+
+def test_a_wrong_folder_is_told_in_a_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["reward_models", "--shared", str(tmp_path), "--sets", "pandalm"])
+    with pytest.raises(SystemExit) as ended:
+        reward_models.main()
+    told = capsys.readouterr()
+    assert ended.value.code == 2 and told.out == ""
+    assert told.err.strip().endswith("it has no pandalm/testset-v1.json") and "\n" not in told.err.strip()

@@ -127,6 +127,7 @@ RECIPE = Recipe(
     schema=DpoConfig,
     needs=NEEDS,
     slots=(Slot("base", "model.name"),),
+    brief=("beta {loss.beta}", "labels by {data.labels}"),
     headline="eval/accuracy",
     stats=("eval/accuracy", "train/loss"),
     metrics=(*OUTCOME, *TRAINING, *REWARDS, *PAIRS, *FITTING),

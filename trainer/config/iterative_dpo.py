@@ -348,6 +348,7 @@ RECIPE = Recipe(
         Slot("judge", "rewards.*.judge", "judge"),
         Slot("reward_model", "rewards.*.model", heads=("scalar",)),
     ),
+    brief=("beta {loss.beta}", "{round_steps} steps a round"),
     headline="eval/score",
     stats=("eval/score", "train/loss", "label/kept"),
     metrics=(

@@ -291,6 +291,7 @@ RECIPE = Recipe(
         Slot("judge", "rewards.*.judge", "judge"),
         Slot("reward_model", "rewards.*.model", heads=("scalar",)),
     ),
+    brief=("{objective.name}",),
     headline="eval/rubric_score",
     otherwise=("eval/reward",),
     stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),

@@ -4,8 +4,10 @@ A recipe is a module of this package (its schema and its declaration) and a modu
 in `trainer.config.RECIPES` and one in `trainer.loops.registry` make it known; nothing else is written per recipe.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, Literal
 
 from pydantic import ConfigDict
@@ -67,8 +69,9 @@ class Metric:
     Metrics with the same `chart`, which is the title of the picture, share it; `title` then names the curve, and the help
     of the picture is what each of them says. Charts stand in the order of declaration. `band` is the key of the standard
     deviation or error that is drawn around it (`band_times` of it), `ends` are the keys of an interval's lower and upper end,
-    which need not be as far away from it; neither has a chart of its own, and those of a pattern are patterns. `optional`: not
-    every run of the recipe emits it, so its chart appears with the first value.
+    which need not be as far away from it; neither has a chart of its own, and those of a pattern are patterns. `count` is the
+    key of how many cases its newest value rests on. `optional`: not every run of the recipe emits it, so its chart appears
+    with the first value.
     """
 
     key: str
@@ -82,6 +85,7 @@ class Metric:
     band: str = ""
     band_times: float = 1.0
     ends: tuple[str, str] | tuple[()] = ()
+    count: str = ""
     share: bool = False
     """Drawn as per cent."""
     optional: bool = False
@@ -131,6 +135,7 @@ class ResolvedSlot:
     heads: tuple[Head, ...]
 
 
+PLACE = re.compile(r"\{([a-z_.]+)\}")
 _LAST = ("optim", "runner", "evaluation", "checkpoint")
 
 
@@ -218,6 +223,8 @@ class Recipe:
     stats: tuple[str, ...] = ()
     opened: tuple[str, ...] = ("model",)
     """Sections of the form that are not folded; a problem opens any."""
+    brief: tuple[str, ...] = ()
+    """What tells its runs apart, in a few words each: `{path}` stands for a value of the config."""
     samples: Samples = "rollout"
     icon: str = "flask-conical"
     paper: str = ""
@@ -240,6 +247,16 @@ class Recipe:
         """The curve that lists draw small: the first of `top` that every step measures, else the headline."""
         return next((metric for metric in self.top if not metric.held_out), next(iter(self.top), None))
 
+    def says(self, config: Mapping[str, Any]) -> list[str]:
+        """`brief` of a stored config; what an older one does not have is left out."""
+        found = []
+        for words in self.brief:
+            paths = PLACE.findall(words)
+            values = {path: reduce(_within, path.split("."), config) for path in paths}
+            if None not in values.values():
+                found.append(PLACE.sub(lambda place, given=values: str(given[place[1]]), words))
+        return found
+
     def remembers(self, key: str) -> bool:
         """Whether the last value of this key is kept in the run's summary."""
         return key.startswith(HELD_OUT) or key == self.headline or key in self.stats
@@ -247,6 +264,10 @@ class Recipe:
     def filled(self, config: RecipeConfig) -> list[ResolvedSlot]:
         """The slots that this config fills, in the order of declaration."""
         return [found for slot in self.slots for found in _resolve(slot, config)]
+
+
+def _within(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
 
 
 def whole_number(raw: Any, *path: str) -> int | None:

@@ -116,6 +116,7 @@ RECIPE = Recipe(
         Need("valued", "prompts with several answers whose reward is known", either="answers"),
     ),
     slots=(Slot("base", "model.name"),),
+    brief=("{data.source}",),
     headline="eval/loss",
     stats=("eval/loss", "train/loss"),
     metrics=(

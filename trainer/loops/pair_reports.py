@@ -48,7 +48,8 @@ def calibration_metrics(margins: Sequence[float]) -> tuple[dict[str, float], dic
     stated = calibration(sure_P.tolist(), right_P.tolist())
     chosen = calibration(torch.sigmoid(lead_P).tolist(), [True] * len(margins))
     histograms = {"eval/confidence": _histogram(sure_P), "eval/confidence_right": _histogram(sure_P[right_P])}
-    return _with("eval/ece", stated.error) | _with("eval/brier", chosen.brier), histograms
+    values = _with("eval/ece", stated.error) | _ends("eval/ece{}", stated.error)
+    return values | _with("eval/brier", chosen.brier) | _ends("eval/brier{}", chosen.brier), histograms
 
 
 def baselines(train: Sequence[Pair[Any]], heldout: Sequence[Pair[Any]]) -> dict[str, float]:

@@ -37,6 +37,7 @@ from . import (
     services,
     shapes,
 )
+from . import judge_schemas as j
 from . import schemas as s
 from .models import Artifact, Run
 
@@ -203,7 +204,7 @@ def extend(request: HttpRequest, run_id: RunId, payload: s.ExtendIn) -> dict[str
     return shapes.run(services.extend(membership, access.run_write(membership, run_id), payload.steps))
 
 
-@router.get("/runs/{run_id}/judges", response=s.RunJudgeList, summary="What the judges of its rewards have used")
+@router.get("/runs/{run_id}/judges", response=j.RunJudgeList, summary="What the judges of its rewards have used")
 def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Those that the run has asked through this server so far."""
     run = access.run_read(require(request), run_id)
@@ -211,7 +212,7 @@ def run_judges(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     return {"items": [shapes.run_judge(row, known[row.version_id]) for row in budgets.judges(run)], "next": None}
 
 
-@router.patch("/runs/{run_id}/judges/{judge_id}", response=s.RunJudgeOut, summary="Change a judge's budget")
+@router.patch("/runs/{run_id}/judges/{judge_id}", response=j.RunJudgeOut, summary="Change a judge's budget")
 def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload: s.BudgetIn) -> dict[str, Any]:
     """A run that waits because a budget is used up goes on within a minute."""
     membership = require(request)
@@ -226,13 +227,13 @@ def change_budget(request: HttpRequest, run_id: RunId, judge_id: RunId, payload:
     return shapes.run_judge(row, budgets.licences(row.run)[row.version_id])
 
 
-@router.get("/runs/{run_id}/people", response=s.PeopleOut, summary="How far people agree with its judge")
+@router.get("/runs/{run_id}/people", response=j.PeopleOut, summary="How far people agree with its judge")
 def run_people(request: HttpRequest, run_id: RunId) -> dict[str, Any]:
     """Of what `people.share` has drawn so far. The interval counts responses, not criteria."""
     return shapes.people(people.agreement(_read(request, run_id)))
 
 
-@router.get("/runs/{run_id}/people/cases", response=s.GradedList, summary="What judge and people say, case by case")
+@router.get("/runs/{run_id}/people/cases", response=j.GradedList, summary="What judge and people say, case by case")
 def run_people_cases(
     request: HttpRequest, run_id: RunId, cursor: str | None = None, limit: Limit = 50
 ) -> dict[str, Any]:

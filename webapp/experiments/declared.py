@@ -40,6 +40,12 @@ def keeps_first(recipe: str, key: str) -> bool:
     return key.startswith(HELD_OUT) or (found is not None and key == found.headline)
 
 
+def brief(run: Run) -> str:
+    """What the run does, in a line: the title of its recipe, and what that declares of its config."""
+    found = recipe_of(run.recipe)
+    return " · ".join([found.title, *found.says(run.config)]) if found else run.recipe
+
+
 def samples(recipe: str) -> str:
     found = recipe_of(recipe)
     return found.samples if found else "rollout"
@@ -137,6 +143,7 @@ def _metric(metric: Metric) -> dict[str, Any]:
         "band": metric.band,
         "band_times": metric.band_times,
         "ends": list(metric.ends),
+        "count": metric.count,
         "share": metric.share,
         "optional": metric.optional,
         "held_out": metric.held_out,

@@ -1,16 +1,13 @@
 """The bodies of the experiments API, as OpenAPI shows them."""
 
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Any, Literal
 
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
-from webapp.evaluation.schemas import LicenceOut
-
 from .checks import DatasetChoice
-from .models import GradedResponse, Run
+from .models import Run
 from .rollouts import Filters, Measure, Verdict
 
 Id = Annotated[int, Field(ge=1, lt=2**63)]
@@ -206,77 +203,6 @@ class RolloutDatasetOut(Schema):
     left_out: dict[str, int]
 
 
-class RunJudgeOut(Schema):
-    """Money is in the unit of the endpoint's prices; null budgets are none."""
-
-    id: int
-    judge: str
-    judge_id: int
-    version: int
-    calls: int = Field(description="That were answered; what was stored already is no call")
-    failed: int
-    tokens: int
-    money: Decimal
-    budget_tokens: int | None
-    budget_money: Decimal | None
-    problem: str = Field(description="Why it cannot be asked at present; empty if it can")
-    licence: LicenceOut = Field(description="What is known about it on labels of people")
-
-
-class RunJudgeList(Schema):
-    items: list[RunJudgeOut]
-    next: str | None
-
-
-class PeopleOut(Schema):
-    """`decided` criteria of `responses` are those on which more people say one thing than the other; on `agreeing` of them
-    that is what the judge says."""
-
-    share: float = Field(description="Of the judged responses; 0: nobody is asked")
-    drawn: int
-    waiting: int = Field(description="Drawn, and not yet a task")
-    left_out: int = Field(description="Nobody can be asked about; the cases say why")
-    responses: int
-    decided: int
-    agreeing: int
-    undecided: int
-    value: float | None = Field(description="`agreeing` of `decided`; null while nobody has answered")
-    low: float | None = Field(description="95% interval (Wilson), which counts responses")
-    high: float | None
-    project: Named | None = Field(description="In which people are asked")
-
-
-class GradedCriterionOut(Schema):
-    id: str
-    text: str
-    judge: bool = Field(description="Whether the judge calls it met")
-    people: bool | None = Field(description="What most people say; null where they are split or nobody has answered")
-    met: int = Field(description="How many people call it met")
-    not_met: int
-    agree: bool | None
-
-
-class GradedOut(Schema):
-    """A response that was drawn, by its place in the run."""
-
-    id: int
-    step: int
-    phase: str
-    group: int
-    index: int
-    state: Annotated[str, Field(json_schema_extra={"enum": GradedResponse.State.values})]
-    problem: str = Field(description="Why nobody can be asked about it; else empty")
-    task: int | None
-    example: str = Field(description="Its key in the project's dataset; empty while there is no task")
-    response: str
-    criteria: list[GradedCriterionOut]
-
-
-class GradedList(Schema):
-    items: list[GradedOut]
-    next: str | None
-
-
 class BudgetIn(Schema):
     """For the whole run. What is left out stays as it is; null lifts the limit."""
 
@@ -467,6 +393,7 @@ class MetricOut(Schema):
     band: str = Field(description="Key of what is drawn around it")
     band_times: float
     ends: list[str] = Field(description="Keys of an interval's lower and upper end; empty: it has none")
+    count: str = Field(description="Key of how many cases its newest value rests on; empty: not told")
     share: bool
     optional: bool = Field(description="Not every run of the recipe sends it")
     held_out: bool = Field(description="Measured by evaluations only")

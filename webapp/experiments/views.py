@@ -158,6 +158,7 @@ def run_page(request: HttpRequest, run_id: int, tab: str = "charts") -> HttpResp
         "tabs": TABS,
         "data": {**shapes.run(run, config=False), "may_write": may_write},
         "result": declared.result(run),
+        "brief": declared.brief(run),
         "stats": pages.stats(run),
         "recipe_metrics": declared.metrics(run.recipe),
         "samples": declared.SAMPLES[declared.samples(run.recipe)],

@@ -21,7 +21,8 @@ def test_every_key_is_declared_once_and_in_a_group_of_the_page(recipe):
 
 
 def test_what_is_named_elsewhere_is_declared(recipe):
-    for key in (recipe.headline, *recipe.stats, *(metric.band for metric in recipe.metrics if metric.band)):
+    beside = [key for metric in recipe.metrics for key in (metric.band, metric.count, *metric.ends) if key]
+    for key in (recipe.headline, *recipe.stats, *beside):
         assert recipe.metric(key), key
     assert recipe.top[0].key == recipe.headline and recipe.pulse
 
@@ -64,3 +65,9 @@ def test_every_need_is_counted(recipe):
 
 def test_the_example_of_a_recipe_is_a_config(recipe):
     assert resolve(recipe.name, dict(recipe.example)).steps <= 10
+
+
+def test_every_recipe_says_in_a_line_what_tells_its_runs_apart(recipe):
+    config = resolve(recipe.name, {}).model_dump(mode="json")
+    assert len(recipe.says(config)) == len(recipe.brief) >= 1 and "{" not in "".join(recipe.says(config))
+    assert recipe.says({}) == [], "a config of before these fields says nothing rather than something wrong"

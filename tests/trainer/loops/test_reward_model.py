@@ -100,6 +100,8 @@ def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir:
     assert found[80, "eval/accuracy_low"] < found[80, "eval/accuracy"] <= found[80, "eval/accuracy_high"]
     assert found[80, "eval/pairs"] == 100 == found[80, "eval/domain_pairs/odd"] + found[80, "eval/domain_pairs/even"]
     assert found[80, "eval/domain_low/odd"] < found[80, "eval/domain/odd"] <= found[80, "eval/domain_high/odd"]
+    for name in ("eval/ece", "eval/brier"):
+        assert 0 <= found[80, f"{name}_low"] <= found[80, name] <= found[80, f"{name}_high"], name
     assert found[80, "eval/loss"] < 0.3 and found[80, "eval/margin"] > 1
     assert abs(found[80, "baseline/majority"] - 0.5) < 0.15 and found[80, "baseline/length"] == 0.5
     scale = json.loads((tmp_path / "run" / "outputs" / "reward_model" / "reward.json").read_text())

@@ -82,11 +82,11 @@ export class Board {
 
 /**
  * `lines()` -> [{ label, curve, colour, dash, around, times }]: the curves to draw, in order. `around` is the band: one curve,
- * `times` it wide on either side, or two, its lower and upper end.
+ * `times` it wide on either side, or two, its lower and upper end. `below(element)` fills what stands under the chart.
  */
 export class Chart {
-  constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait }) {
-    Object.assign(this, { board, title, unit, help, percent, dots, lines, file: file ?? title });
+  constructor(board, { title, unit = "", help = "", percent = false, dots = false, lines, file, wait, below }) {
+    Object.assign(this, { board, title, unit, help, percent, dots, lines, below, file: file ?? title });
     this.visible = false;
     this.plot = null;
     this.told = 0;
@@ -96,6 +96,7 @@ export class Chart {
     this.body = make("div", "chart-body");
     this.body.chart = this;
     this.legend = make("div", "chart-legend tiny");
+    this.foot = make("div", "chart-foot tiny num");
     this.tip = make("div", "chart-tip tiny num");
     this.tip.hidden = true;
     this.blank = make("p", "chart-blank small muted", wait ?? "No data yet: the first metrics usually arrive within a minute.");
@@ -104,7 +105,7 @@ export class Chart {
     this.body.setAttribute("aria-label", `${title}: no data yet`);
     const heading = make("h3", "chart-title", title);
     if (unit) heading.append(make("span", "unit", ` ${unit}`));
-    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, this.menu()), this.body, this.legend, this.tip);
+    this.element.append(make("header", "chart-head", heading, this.aid(), this.now, this.menu()), this.body, this.legend, this.foot, this.tip);
   }
 
   aid() {
@@ -166,6 +167,7 @@ export class Chart {
       const high = xs.length > 1 ? xs.at(-1) : low + 1;
       this.plot.setScale("x", zoom ?? { min: low, max: high });
     });
+    this.below?.(this.foot);
     this.tell();
   }
 

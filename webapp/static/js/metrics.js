@@ -31,9 +31,15 @@ function bandsOf(metric, keys) {
   return Object.fromEntries(names.length ? keys.map((key) => [key, { keys: names.map((name) => named(name, key)), times }]) : []);
 }
 
+/** The key of how many cases each key rests on. */
+function countsOf(metric, keys) {
+  const named = (key) => (prefix(metric) === null ? metric.count : metric.count.slice(0, -1) + key.slice(prefix(metric).length));
+  return Object.fromEntries(metric.count ? keys.map((key) => [key, named(key)]) : []);
+}
+
 function chart(title, metric, keys) {
   const { unit, share, held_out, help } = metric;
-  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: bandsOf(metric, keys) };
+  return { id: slug(metric.chart || keys[0]), title, unit, help, percent: share, dots: held_out, keys, bands: bandsOf(metric, keys), counts: countsOf(metric, keys) };
 }
 
 function chartsOf(declared, group, keys, bands) {
@@ -47,7 +53,8 @@ function chartsOf(declared, group, keys, bands) {
     else {
       const shared = charts.get(metric.chart);
       shared.keys.push(...mine);
-      Object.assign(shared.bands, chart("", metric, mine).bands);
+      Object.assign(shared.bands, bandsOf(metric, mine));
+      Object.assign(shared.counts, countsOf(metric, mine));
       if (metric.help && metric.help !== shared.help) shared.help = `${shared.help} ${metric.help}`.trim();
     }
   }
@@ -62,6 +69,6 @@ export function layout(declared, keys) {
   const groups = [...declared.groups, ...named.map((id) => ({ id, title: id, lede: "", small: false }))];
   const found = groups.map((group) => ({ ...group, charts: chartsOf(declared, group.id, keys, bands), histograms: declared.histograms.filter((each) => each.group === group.id) }));
   const rest = keys.filter((key) => !metricOf(declared, key) && !bands.has(key));
-  const other = rest.map((key) => ({ id: slug(key), title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {} }));
+  const other = rest.map((key) => ({ id: slug(key), title: key, unit: "", help: `The metric ${key}, as the trainer sends it.`, keys: [key], bands: {}, counts: {} }));
   return [...found, { id: "other", title: "Other", lede: "", small: true, charts: other, histograms: [] }].filter((group) => group.charts.length || group.histograms.length);
 }

@@ -2,6 +2,7 @@
 // points per metric (series.js), draws at most once per frame, and only what is on the screen.
 import { layout as laidOut, nameOf } from "./metrics.js";
 import { Board, Chart } from "./chart.js";
+import { annotate, drawn } from "./chartnotes.js";
 import { Histograms } from "./histogram.js";
 import { Store, align } from "./series.js";
 import { api, declared, onBack, onMessage, run, runId } from "./run.js";
@@ -33,22 +34,23 @@ function section(group) {
 }
 
 function add(group, spec) {
-  const extra = Object.values(spec.bands).flatMap((band) => band.keys);
+  const extra = [...Object.values(spec.bands).flatMap((band) => band.keys), ...Object.values(spec.counts)];
   const existing = charts.get(spec.id);
   for (const key of [...spec.keys, ...extra]) {
     if (!byKey.has(key)) byKey.set(key, new Set());
     if (existing) byKey.get(key).add(existing);
   }
   if (existing) {
-    Object.assign(existing, { keys: spec.keys, bands: spec.bands }); // a component that came later joins the chart that is there
+    Object.assign(existing, { keys: spec.keys, bands: spec.bands, counts: spec.counts }); // a component that came later joins the chart that is there
     return;
   }
   const chart = new Chart(board, {
     ...spec,
     file: `run-${runId}-${spec.id}`,
-    lines: () => chart.keys.map((key, i) => line(chart.bands[key], key, i)),
+    lines: () => drawn(every(chart)),
+    below: (place) => annotate(place, every(chart), spec.percent),
   });
-  Object.assign(chart, { keys: spec.keys, bands: spec.bands });
+  Object.assign(chart, { keys: spec.keys, bands: spec.bands, counts: spec.counts });
   chart.element.id = `chart-${spec.id}`;
   charts.set(spec.id, chart);
   for (const key of [...spec.keys, ...extra]) byKey.get(key).add(chart);
@@ -56,8 +58,10 @@ function add(group, spec) {
   board.add(chart);
 }
 
-function line(band, key, i) {
-  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, around: band ? band.keys.map((each) => store.get(each)) : [], times: band?.times };
+const every = (chart) => chart.keys.map((key, i) => line(chart.bands[key], chart.counts[key], key, i));
+
+function line(band, count, key, i) {
+  return { label: nameOf(declared, key), curve: store.get(key), colour: `--series-${(i % 8) + 1}`, dash: i >= 8, around: band ? band.keys.map((each) => store.get(each)) : [], times: band?.times, count: count && store.get(count) };
 }
 
 function layout() {
