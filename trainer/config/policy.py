@@ -82,8 +82,8 @@ class People(Section):
     )
     project: str = knob(
         "",
-        "The project that asks them: open or paused, grades criteria and shows no suggestions; empty: *Judge against "
-        "people*, which is made for it",
+        "The project that asks them: open or paused, grades criteria and shows no suggestions; empty: the project "
+        "`Judge against people`, which is made for it",
         source="grading_projects",
         when=("share", ()),
         max_length=120,
