@@ -21,7 +21,9 @@ def made(groups: int, each: int):
 
 @pytest.fixture
 def ten_groups(monkeypatch, tmp_path):
-    monkeypatch.setitem(preference_sets.SETS, "made", PreferenceSet("Made", "groups", (), lambda folder: (made(10, 6), 4)))
+    monkeypatch.setitem(
+        preference_sets.SETS, "made", PreferenceSet("Made", "groups", (), lambda folder: (made(10, 6), 4))
+    )
     return lambda seed, **sizes: take(
         "made", tmp_path, seed, **({"pairs": 99, "heldout": 99} | sizes), fits=lambda e: True
     )
