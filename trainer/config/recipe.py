@@ -251,10 +251,11 @@ class Recipe:
         """`brief` of a stored config; what an older one does not have is left out."""
         found = []
         for words in self.brief:
-            paths = PLACE.findall(words)
-            values = {path: reduce(_within, path.split("."), config) for path in paths}
+            values = {path: reduce(_within, path.split("."), config) for path in PLACE.findall(words)}
             if None not in values.values():
-                found.append(PLACE.sub(lambda place, given=values: str(given[place[1]]), words))
+                for path, value in values.items():
+                    words = words.replace(f"{{{path}}}", str(value))
+                found.append(words)
         return found
 
     def remembers(self, key: str) -> bool:

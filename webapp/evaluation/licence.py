@@ -149,7 +149,8 @@ def work_out(evaluation_id: int) -> None:
 
 
 def _entries(row: Evaluation) -> list[dict[str, Any]]:
-    return (row.results or {}).get("entries", [])
+    found: list[dict[str, Any]] = (row.results or {}).get("entries", [])
+    return found
 
 
 def _known(row: Evaluation, entry: Mapping[str, Any]) -> Known:

@@ -239,7 +239,7 @@ def agreement(run: Run) -> Agreement | None:
         undecided=sum(map(len, responses)) - len(decided),
         low=low,
         high=high,
-        project=Project.objects.filter(pk=max(projects) if projects else run.graded_in_id).first(),
+        project=Project.objects.filter(pk=max(projects)).first() if projects else run.graded_in,
     )
 
 
