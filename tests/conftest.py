@@ -34,6 +34,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if path := os.environ.get("CPU"):
         config.pluginmanager.register(cpu.Plugin(Path(path)))
     django_settings.DATABASE_POOL = None  # it would keep connections to a database that is to be removed in the end
+    os.environ.setdefault("MODEL_ROOTS", tempfile.gettempdir())  # where tests make theirs
+    django_settings.MODEL_ROOTS = (Path(tempfile.gettempdir()),)
     if os.environ.get("DATABASE_URL") or hasattr(config, "workerinput"):
         return
     from webapp.localstack.postgres import Postgres

@@ -57,13 +57,17 @@ class Environment(BaseSettings):
     endpoint_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that model endpoints may be in, such as 127.0.0.1/32; none if absent"
     )
+    model_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may name any",
+    )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (),
         description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
-    @field_validator("webhook_networks", "endpoint_networks", "trusted_proxies", mode="before")
+    @field_validator("webhook_networks", "endpoint_networks", "trusted_proxies", "model_roots", mode="before")
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
@@ -289,6 +293,7 @@ CELERY_BEAT_SCHEDULE = {
 }
 WEBHOOK_NETWORKS = ENV.webhook_networks
 ENDPOINT_NETWORKS = ENV.endpoint_networks
+MODEL_ROOTS = ENV.model_roots or (VAR / "models",)
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

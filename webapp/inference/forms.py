@@ -12,7 +12,8 @@ class ModelForm(forms.Form):
     path = forms.CharField(
         max_length=500,
         label="Directory or hub id",
-        help_text="An absolute directory on the server with config.json, safetensors and a tokenizer, or owner/name.",
+        help_text="An absolute directory on the server with config.json, safetensors and a tokenizer, or owner/name. Who does "
+        "not administer this installation registers directories of its folder for models.",
     )
     description = forms.CharField(widget=forms.Textarea(attrs={"rows": 3}), required=False, max_length=20_000)
 

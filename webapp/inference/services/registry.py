@@ -3,10 +3,12 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError
 from django.utils import timezone
@@ -31,7 +33,7 @@ def register(membership: Membership, *, name: str, source: str, path: str, descr
     """
     name = named(name, "model")
     if source == RegisteredModel.Source.LOCAL:
-        path, facts = _found(path)
+        path, facts = _found(membership, path)
     elif source == RegisteredModel.Source.HUB:
         if not HUB_ID.fullmatch(path):
             raise Invalid("This is not a hub id.", {"path": "must look like owner/name"})
@@ -41,14 +43,39 @@ def register(membership: Membership, *, name: str, source: str, path: str, descr
     return _add(membership, name=name, source=source, path=path, description=description, facts=facts)
 
 
-def _found(path: str) -> tuple[str, dict[str, Any]]:
-    """The directory with `~` written out, and what it says of itself. Raises Invalid at `path`."""
+def _found(membership: Membership, path: str) -> tuple[str, dict[str, Any]]:
+    """The directory with `~` written out and links followed, and what it says of itself. Raises Invalid at `path`."""
     try:
         folder = Path(path).expanduser()
+        if not membership.user.is_administrator:  # whoever runs the server may read it all anyway
+            folder = _within_roots(folder)
         return str(folder), inspect(folder)
     except (OSError, RuntimeError) as error:  # closed to us, a name too long for any disk, nobody of that name
         reason = getattr(error, "strerror", None) or str(error)
         raise Invalid("The directory cannot be used.", {"path": f"cannot be read: {reason}"}) from error
+
+
+def _within_roots(folder: Path) -> Path:
+    """The directory with its links followed, if it and all its files lie within MODEL_ROOTS.
+
+    Raises Invalid at `path`, in the same words for what is not there and for what is not for them: the answer tells
+    nobody which paths the server has.
+    """
+    with suppress(OSError):  # what is closed to this server is refused like what is not there
+        if folder.is_absolute() and (found := folder.resolve()).is_dir():
+            roots = [root.resolve() for root in map(Path, settings.MODEL_ROOTS)]
+            files = [found, *(file.resolve() for file in found.iterdir())] if _is_under(found, roots) else []
+            if files and all(_is_under(file, roots) for file in files):
+                return found
+    named = ", ".join(map(str, settings.MODEL_ROOTS))
+    reason = (
+        f"is no directory of models here: they lie in {named}. Ask an administrator to put it there or to register it"
+    )
+    raise Invalid("The directory cannot be used.", {"path": reason})
+
+
+def _is_under(path: Path, roots: list[Path]) -> bool:
+    return any(path.is_relative_to(root) for root in roots)
 
 
 def _add(membership: Membership, **fields: Any) -> RegisteredModel:

@@ -1,0 +1,69 @@
+"""Who registers a model learns nothing about the server's disk, and opens no weights that lie elsewhere."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cast import ApiClient
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def roots(tmp_path, settings) -> Path:
+    settings.MODEL_ROOTS = (tmp_path / "models",)
+    (tmp_path / "models").mkdir()
+    return tmp_path / "models"
+
+
+def weights(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "llama", "vocab_size": 4}))
+    (folder / "model.safetensors").write_bytes(b"1234")
+    (folder / "tokenizer.json").write_text("{}")
+    (folder / "chat_template.jinja").write_text("{{ messages }}")
+    return folder
+
+
+def register(who, path: Path):
+    return ApiClient(who).post("/models", {"name": "m", "source": "local", "path": str(path)})
+
+
+def refusal(who, path: Path) -> str:
+    answer = register(who, path)
+    assert answer.status_code == 422
+    [field] = answer.json()["error"]["fields"]
+    assert field["path"] == "path"
+    return field["message"]
+
+
+def test_what_is_absent_and_what_is_forbidden_are_refused_in_the_same_words(cast, roots, tmp_path):
+    """Before, the answer told whether a path was there, whether it was a directory and what was in it."""
+    elsewhere = weights(tmp_path / "private" / "model")
+    (tmp_path / "file").write_text("x")
+    tried = [elsewhere, tmp_path / "private", tmp_path / "nothing", tmp_path / "file", roots / "nothing", Path("/root")]
+    tried += [roots / ".." / "private" / "model", Path("/proc/1/root"), Path("relative")]
+    assert len({refusal(cast.researcher, path) for path in tried}) == 1
+
+
+def test_a_link_does_not_lead_out(cast, roots, tmp_path):
+    elsewhere = weights(tmp_path / "private" / "model")
+    (roots / "linked").symlink_to(elsewhere)
+    mixed = weights(roots / "mixed")
+    (mixed / "model.safetensors").unlink()
+    (mixed / "model.safetensors").symlink_to(elsewhere / "model.safetensors")
+    absent = refusal(cast.researcher, roots / "nothing")
+    assert refusal(cast.researcher, roots / "linked") == refusal(cast.researcher, mixed) == absent
+
+
+def test_a_directory_of_the_roots_is_registered_and_one_that_lacks_something_says_what(cast, roots):
+    assert register(cast.researcher, weights(roots / "good")).status_code == 201
+    bad = weights(roots / "bad")
+    (bad / "config.json").unlink()
+    assert refusal(cast.researcher, bad) == "holds no config.json"
+
+
+def test_an_administrator_names_any_directory(cast, roots, tmp_path):
+    """Whoever starts an installation is one: their first model lies wherever it lies."""
+    assert register(cast.owner, weights(tmp_path / "private" / "model")).status_code == 201
