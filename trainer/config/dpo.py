@@ -128,6 +128,7 @@ RECIPE = Recipe(
     needs=NEEDS,
     slots=(Slot("base", "model.name"),),
     brief=("beta {loss.beta}", "labels by {data.labels}"),
+    measured_by=("evaluation.*", "data.max_tokens", "data.labels", "data.ties"),
     headline="eval/accuracy",
     stats=("eval/accuracy", "train/loss"),
     metrics=(*OUTCOME, *TRAINING, *REWARDS, *PAIRS, *FITTING),

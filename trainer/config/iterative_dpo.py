@@ -349,6 +349,7 @@ RECIPE = Recipe(
         Slot("reward_model", "rewards.*.model", heads=("scalar",)),
     ),
     brief=("beta {loss.beta}", "{round_steps} steps a round"),
+    measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),
     headline="eval/score",
     stats=("eval/score", "train/loss", "label/kept"),
     metrics=(

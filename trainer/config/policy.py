@@ -292,6 +292,7 @@ RECIPE = Recipe(
         Slot("reward_model", "rewards.*.model", heads=("scalar",)),
     ),
     brief=("{objective.name}",),
+    measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),
     headline="eval/rubric_score",
     otherwise=("eval/reward",),
     stats=("reward/mean", "scaffold/ratio", "rollout/length", "perf/rollout_tokens_per_s"),

@@ -96,6 +96,16 @@ class Metric:
         """Whether an emitted key is this metric."""
         return key.startswith(self.key[:-1]) if self.key.endswith("*") else key == self.key
 
+    def interval(self, values: Mapping[str, float]) -> tuple[float, float] | None:
+        """Its 95% interval by the values of one step; None where there is none. A standard deviation is no interval."""
+        if self.ends:
+            low, high = (values.get(end) for end in self.ends)
+            return None if low is None or high is None else (low, high)
+        value, error = values.get(self.key), values.get(self.band)
+        if self.band_times == 1.0 or value is None or error is None:
+            return None
+        return value - self.band_times * error, value + self.band_times * error
+
     @property
     def held_out(self) -> bool:
         """Measured by evaluations: few values, each drawn as a dot, and the first is kept to tell what training changed."""
@@ -225,6 +235,9 @@ class Recipe:
     """Sections of the form that are not folded; a problem opens any."""
     brief: tuple[str, ...] = ()
     """What tells its runs apart, in a few words each: `{path}` stands for a value of the config."""
+    measured_by: tuple[str, ...] = ("evaluation.*",)
+    """What of the config says how its headline is measured, by dotted path, `*` for any: runs that differ in it do not
+    compare."""
     samples: Samples = "rollout"
     icon: str = "flask-conical"
     paper: str = ""

@@ -139,6 +139,7 @@ RECIPE = Recipe(
     needs=NEEDS,
     slots=(Slot("base", "model.name", heads=("lm", "scalar")),),
     brief=("labels by {data.labels}", "margin {margin}"),
+    measured_by=("evaluation.max_examples", "data.max_tokens", "data.labels", "data.ties"),
     headline="eval/accuracy",
     stats=("eval/accuracy", "train/loss"),
     metrics=(*OUTCOME, *CALIBRATION, *TRAINING, *PAIRS, *FITTING),

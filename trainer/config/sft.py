@@ -117,6 +117,7 @@ RECIPE = Recipe(
     ),
     slots=(Slot("base", "model.name"),),
     brief=("{data.source}",),
+    measured_by=("evaluation.*", "data.source", "data.max_tokens"),
     headline="eval/loss",
     stats=("eval/loss", "train/loss"),
     metrics=(

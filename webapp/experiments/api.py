@@ -29,6 +29,7 @@ from . import (
     declared,
     exporting,
     gallery,
+    likeness,
     outputs,
     people,
     queries,
@@ -162,7 +163,8 @@ def compare(
     if not 1 <= len(wanted) <= MAX_COMPARED or None in wanted:
         raise Invalid("These runs cannot be compared.", {"ids": f"1 to {MAX_COMPARED} run ids, separated by commas"})
     rows = [access.run_read(membership, run_id) for run_id in wanted if run_id is not None]
-    return queries.compare(rows, queries.top_keys(rows) if named is None else _split(named), max_points)
+    found = queries.compare(rows, queries.top_keys(rows) if named is None else _split(named), max_points)
+    return found | {"unlike": {str(row.id): why for row, why in zip(rows, likeness.unlike(rows), strict=True) if why}}
 
 
 @router.get("/runs/{run_id}", response=s.RunOut, summary="One run")

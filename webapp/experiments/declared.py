@@ -55,12 +55,15 @@ def samples(recipe: str) -> str:
 class RunResult:
     """The recipe's headline metric before and after training; None where there is no value yet.
 
-    `metric` is None where the recipe is unknown to this version.
+    `metric` is None where the recipe is unknown to this version. `interval` is the 95% one of `last` and `n` how many cases
+    that rests on, where they are told.
     """
 
     metric: Metric | None
     first: float | None
     last: float | None
+    interval: tuple[float, float] | None = None
+    n: int | None = None
 
     @property
     def gain(self) -> float | None:
@@ -82,15 +85,23 @@ def result(run: Run) -> RunResult:
     metric = recipe.metric(key) if recipe else None
     if metric is None:
         return RunResult(None, None, None)
-    return RunResult(metric, run.summary.get(key + FIRST), run.summary.get(key))
+    n = run.summary.get(metric.count)
+    return RunResult(
+        metric,
+        run.summary.get(key + FIRST),
+        run.summary.get(key),
+        metric.interval(run.summary),
+        None if n is None else round(n),
+    )
 
 
 def result_json(run: Run) -> dict[str, Any] | None:
-    """`{"metric", "title", "better", "share", "first", "last"}`; None where the recipe is unknown."""
+    """`{"metric", "title", "better", "share", "first", "last", "low", "high", "n"}`; None where the recipe is unknown."""
     found = result(run)
     if found.metric is None:
         return None
     metric = found.metric
+    low, high = found.interval or (None, None)
     return {
         "metric": metric.key,
         "title": metric.label,
@@ -98,6 +109,9 @@ def result_json(run: Run) -> dict[str, Any] | None:
         "share": metric.share,
         "first": found.first,
         "last": found.last,
+        "low": low,
+        "high": high,
+        "n": found.n,
     }
 
 

@@ -13,7 +13,7 @@ from webapp.core.formtree import Tree, shown
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from . import declared, outputs, queries, shapes
+from . import declared, likeness, outputs, queries, shapes
 from .models import Artifact, LogLine, Run
 
 LAST_LINES = 12
@@ -121,7 +121,9 @@ def comparison(runs: list[Run]) -> dict[str, Any]:
             for path in paths
         ],
         "differences": len(differing),
-        "headlines": [(run, declared.result(run), _pulse(run)) for run in runs],
+        "headlines": [
+            (run, declared.result(run), _pulse(run), why) for run, why in zip(runs, likeness.unlike(runs), strict=True)
+        ],
         "json": [shapes.run(run, config=False) for run in runs],
         "recipes": {name: declared.metrics(name) for name in dict.fromkeys(run.recipe for run in runs)},
     }

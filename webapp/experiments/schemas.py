@@ -47,6 +47,9 @@ class RunResultOut(Schema):
     share: bool = Field(description="Shown as per cent")
     first: float | None
     last: float | None
+    low: float | None = Field(description="95% interval of `last`; null where none is told")
+    high: float | None
+    n: int | None = Field(description="How many cases `last` rests on, where it is told")
 
 
 class RunOut(Schema):
@@ -78,6 +81,9 @@ class RunOut(Schema):
                     "share": False,
                     "first": 0.22,
                     "last": 0.37,
+                    "low": 0.29,
+                    "high": 0.45,
+                    "n": None,
                 },
                 "dataset": {"id": 1, "name": "demo", "version_id": 1, "version": 1},
                 "model": {"id": 1, "name": "smollm2-135m-instruct"},
@@ -365,6 +371,9 @@ class CompareOut(Schema):
     config: list[DifferenceOut]
     curves: dict[str, dict[str, CurveOut]]
     keys: list[str]
+    unlike: dict[str, str] = Field(
+        description="Run id -> why its result does not compare with that of most: another measure, other data or settings"
+    )
 
 
 class RecipeNeedOut(Schema):

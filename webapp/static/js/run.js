@@ -53,6 +53,11 @@ function show() {
   });
   if (result(run.result)) bind("result").forEach((element) => element.replaceChildren(...result(run.result)));
   if (run.result?.title) write("result-title", run.result.title);
+  bind("interval").forEach((element) => {
+    const { low, high, n, share } = run.result ?? {};
+    element.hidden = low === undefined || low === null;
+    if (!element.hidden) element.textContent = `${number(low, share)} to ${number(high, share)}${n ? ` · n ${n}` : ""}`;
+  });
   if (run.result?.last !== null && run.result?.first !== null) write("gain", `${gained(run.result)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
     const value = summary[element.dataset.metric];
