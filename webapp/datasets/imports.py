@@ -17,11 +17,11 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import audit, broadcast, locks
-from webapp.core.problems import Invalid
+from webapp.core.problems import Invalid, Problem
 from webapp.core.views import DATABASE_AWAY
 from webapp.webhooks.services import announce
 
-from . import earlier_sides, elsewhere, leaks, loading, outside, queries, versions
+from . import earlier_sides, elsewhere, gathering, leaks, loading, outside, queries, versions
 from .importers import RowProblem
 from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
@@ -138,6 +138,7 @@ def _said(error: Exception) -> str:
 def _carry(job: ImportJob) -> None:
     """Reads the file, and reads it again where it puts a prompt on both sides: the side is settled then."""
     _unless_cancelled(job)
+    _gather(job)
     given = _given(job)
     settled: dict[int, Settled] = {}
     for _ in range(PASSES):
@@ -149,6 +150,24 @@ def _carry(job: ImportJob) -> None:
         settled |= found
         _start_over(job, taken)
     raise RuntimeError(f"import {job.pk} puts prompts on both sides whatever is settled")
+
+
+def _gather(job: ImportJob) -> None:
+    """Has the file written where nobody sent one."""
+    told = monotonic()
+
+    def heard(rows: int) -> None:
+        nonlocal told
+        if monotonic() - told > TELL_EVERY_S:
+            told, job.rows_done, job.seen_at = monotonic(), rows, timezone.now()
+            job.save(update_fields=["rows_done", "seen_at"])
+            broadcast.send_now(_group(job), _message(job))
+            _unless_cancelled(job)
+
+    try:
+        gathering.fill(job, heard)
+    except Problem as problem:
+        raise _Refused(" ".join([problem.message, *(problem.fields or {}).values()])) from problem
 
 
 def _given(job: ImportJob) -> Given:
@@ -352,6 +371,8 @@ def _leaked(version: DatasetVersion) -> dict[str, int]:
 
 def _lineage(job: ImportJob, given: Given) -> dict[str, object]:
     """Where the version came from: the file by its content, and of several files those that were read."""
+    if job.origin:
+        return {**job.origin, "import": job.pk}
     lineage: dict[str, object] = {"from": "import", "import": job.pk, "file": job.file_name, "format": job.format}
     if given.path.is_file():
         with given.path.open("rb") as file:

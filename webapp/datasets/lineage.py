@@ -51,7 +51,8 @@ def describe(lineage: dict[str, Any]) -> tuple[str, list[str], str]:
         name = lineage.get("project_name") or f"project {lineage.get('project')}"
         return f"Annotated in {name}", _annotated(lineage), "pencil"
     if origin == "run":
-        return f"Produced by run {lineage.get('run')}", [], "play"
+        name = lineage.get("name")
+        return f"Sampled by {name}" if name else f"Produced by run {lineage.get('run')}", _sampled(lineage), "play"
     if origin == "generated":
         return f"Responses of {lineage.get('model', 'a model')} to {lineage.get('prompts', 'prompts')}", [], "list-plus"
     if origin == "tried":
@@ -65,6 +66,11 @@ def _annotated(lineage: dict[str, Any]) -> list[str]:
     if least := choice.get("minimum"):
         done.append(f"agreement of {least:.0%} or more")
     return done
+
+
+def _sampled(lineage: dict[str, Any]) -> list[str]:
+    done = [f"{lineage['responses']:,} responses"] if isinstance(lineage.get("responses"), int) else []
+    return [*done, f"left out: {words}"] if (words := lineage.get("left_out_words")) else done
 
 
 def _filtered(lineage: dict[str, Any]) -> list[str]:

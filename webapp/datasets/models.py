@@ -304,6 +304,8 @@ class ImportJob(models.Model):
     heldout_share = models.FloatField(null=True, blank=True)
     group_by = models.CharField(max_length=80, blank=True)
     keep_good = models.BooleanField(default=False)
+    # what a worker writes the file from, see `gathering`: {"from": "run", "run": id, ...}; empty: somebody sent it
+    origin = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     cancel_asked = models.BooleanField(default=False)  # whoever carries it out is to end it
     bytes_total = models.BigIntegerField(default=0)

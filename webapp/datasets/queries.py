@@ -197,6 +197,7 @@ def import_facts(job: ImportJob) -> dict[str, Any]:
         "file": job.file_name,
         "format": job.format,
         "keep_good": job.keep_good,
+        "origin": job.origin,
         "bytes_done": job.bytes_done,
         "bytes_total": job.bytes_total,
         "rows_done": job.rows_done,

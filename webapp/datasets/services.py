@@ -33,6 +33,7 @@ from .outside import Given
 MAX_UPLOAD_BYTES = 4_000_000_000
 CHUNK = 1 << 20
 TAG = re.compile(r"[\w.-]{1,40}")
+GATHERED = "touchstone"  # the format of what a worker gathers
 BATCH = 2_000  # records read and staged at a time
 QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
 
@@ -131,6 +132,27 @@ def start_import(
         audit.record(membership, membership.user, "import.started", job, dataset=job.dataset_name, file=job.file_name)
         if queue:
             enqueue("workers.imports.run", job.pk)
+    return job
+
+
+@transaction.atomic
+def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str, file_name: str) -> ImportJob:
+    """An import of what a worker gathers from `origin`, see `gathering`, into dataset `name`. Raises Invalid at `name`."""
+    name = imports.dataset_name(name)
+    _open(membership.workspace_id, name)
+    path = Path(settings.VAR) / "uploads" / uuid4().hex / safe_name(file_name)
+    job = ImportJob.objects.create(
+        workspace=membership.workspace,
+        dataset_name=name,
+        file_name=file_name[:255],
+        file_path=str(path.resolve()),
+        format=GATHERED,
+        group_by=group_field(membership.workspace_id, name, ""),
+        origin=origin,
+        created_by=membership.user,
+    )
+    audit.record(membership, membership.user, "import.started", job, dataset=name, **origin)
+    enqueue("workers.imports.run", job.pk)
     return job
 
 

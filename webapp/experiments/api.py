@@ -325,22 +325,13 @@ def rollout_facets(request: HttpRequest, run_id: RunId, step: Step | None = None
     summary="Make a dataset of what it has sampled",
 )
 def make_dataset(request: HttpRequest, run_id: RunId, payload: s.RolloutDatasetIn) -> Status[dict[str, Any]]:
-    """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps."""
+    """One example per prompt, with the responses, their rewards in `meta.rewards`, the model and the steps. A worker gathers
+    them: follow `GET imports/{import_id}`, whose `origin` then says how many there are and what was left out, why."""
     membership = require(request, Role.RESEARCHER)
     given = payload.model_dump()
     name = given.pop("name")
-    made = rollout_datasets.start(membership, access.run_read(membership, run_id), Wanted(**given), name)
-    found = made.gathered
-    return Status(
-        202,
-        {
-            "import_id": made.job.pk,
-            "dataset": made.job.dataset_name,
-            "prompts": len(found.examples),
-            "responses": found.responses,
-            "left_out": dict(found.left_out),
-        },
-    )
+    job = rollout_datasets.start(membership, access.run_read(membership, run_id), Wanted(**given), name)
+    return Status(202, {"import_id": job.pk, "dataset": job.dataset_name})
 
 
 @router.get("/runs/{run_id}/log", response=s.LogOut, summary="The log's newest lines, or those after one")

@@ -7,5 +7,5 @@ class ExperimentsConfig(AppConfig):
 
     def ready(self) -> None:
         """Tells the pages of datasets what this app knows of an example, evaluations what runs have sampled, and jobs how
-        checkpoints are exported."""
-        from . import examples, exporting, sampled  # noqa: F401  they register themselves
+        checkpoints are exported, and imports how rollouts are gathered."""
+        from . import examples, exporting, rollout_datasets, sampled  # noqa: F401  they register themselves

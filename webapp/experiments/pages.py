@@ -13,7 +13,7 @@ from webapp.core.formtree import Tree, shown
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 
-from . import declared, likeness, outputs, queries, shapes
+from . import declared, likeness, outputs, queries, rollout_datasets, shapes
 from .models import Artifact, LogLine, Run
 
 LAST_LINES = 12
@@ -74,6 +74,7 @@ def lineage(run: Run) -> dict[str, Any]:
         "parents": [(row, queries.config_diff([row.config, run.config])) for row in ancestors[:1]],
         "ancestors": ancestors[1:],
         "forks": [(row, queries.config_diff([run.config, row.config])) for row in forks],
+        "datasets": rollout_datasets.made_of(run)[:MAX_RELATED],
         "slots": run.slots.select_related("model", "judge__judge").order_by("id"),
         **_artifacts(run),
         "command": curl(run),

@@ -1,55 +1,72 @@
 """What a run has sampled becomes a dataset: prompts with their responses and rewards, for best-of-n tuning and the like."""
 
 from collections.abc import Iterator, Mapping
-from io import BytesIO
-from typing import Any, NamedTuple
+from dataclasses import asdict
+from typing import Any
 
+from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
-from trainer.contracts.rollout_examples import Gathered, Sampled, Wanted, gather
+from trainer.contracts.rollout_examples import Sampled, Wanted, gather
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid
 from webapp.datasets import services as datasets
-from webapp.datasets.models import ImportJob
+from webapp.datasets.gathering import SOURCES, Heard
+from webapp.datasets.models import DatasetVersion, ImportJob
 from webapp.judging.queries import examples_by_key
 
 from .models import Rollout, Run
+from .queries import runs
 
-MOST = 20_000
-"""Responses at once: what a request reads within seconds."""
-_FORMAT = "touchstone"
-
-
-class Started(NamedTuple):
-    """The import that makes the version, and what it is made of."""
-
-    job: ImportJob
-    gathered: Gathered
+MOST = 200_000
+"""Responses at once: their texts are in a worker's memory together."""
+KIND = "run"
+"""`origin["from"]` of such an import, and `lineage["from"]` of the version that it makes."""
 
 
-def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Started:
-    """An import of the wanted responses into dataset `name`, queued for a worker.
+def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> ImportJob:
+    """An import of the wanted responses into dataset `name`: a worker gathers them and reads them in.
 
-    Raises Invalid at `steps` where these are more than MOST, at `wanted` where no response is left, and as `start_import`.
+    Raises Invalid at `steps` where these hold none, or more than MOST, and as `start_gathering`.
     """
     _check(wanted)
-    rows = _rows(run, wanted)
-    if (count := rows.count()) > MOST:
-        raise Invalid(
-            "These are too many responses at once.",
-            {"steps": f"hold {count:,} responses, and {MOST:,} are taken at once; name fewer steps"},
-        )
-    sampled = list(_sampled(rows))
-    known = examples_by_key(run.dataset_version, [each.example_key for each in sampled])
-    gathered = gather(sampled, known, wanted, f"{run.model.name}, run {run.pk}")
-    if not gathered.examples:
-        why = f"; {gathered.left_out_words}" if gathered.left_out else ""
-        raise Invalid("No response is left.", {"wanted": f"of {count:,} responses none is left{why}"})
-    file_name = f"rollouts-of-run-{run.pk}.jsonl"
-    with datasets.uploaded(file_name, BytesIO(_lines(gathered))) as path:
-        job = datasets.start_import(membership, path, name=name, file_name=file_name, format=_FORMAT)
-    return Started(job, gathered)
+    count = _rows(run, wanted).count()
+    if not count:
+        raise Invalid("There is no response.", {"steps": "hold none that was sampled"})
+    if count > MOST:
+        reason = f"hold {count:,} responses, and {MOST:,} are taken at once; name fewer steps"
+        raise Invalid("These are too many responses at once.", {"steps": reason})
+    origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
+    return datasets.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
+
+
+def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, Any]]:
+    run = runs(job.workspace_id).filter(pk=job.origin["run"]).first()
+    if run is None:
+        raise Invalid("The run was deleted before its responses were gathered.")
+    wanted = Wanted(**job.origin["wanted"])
+    sampled = list(_counted(_sampled(_rows(run, wanted)), heard))
+    known = examples_by_key(run.dataset_version, list({each.example_key for each in sampled}))
+    found = gather(sampled, known, wanted, f"{run.model.name}, run {run.pk}")
+    if not found.examples:
+        why = f"; {found.left_out_words}" if found.left_out else ""
+        raise Invalid("No response is left.", {"wanted": f"Of {len(sampled):,} responses none is left{why}."})
+    facts = {"prompts": len(found.examples), "responses": found.responses, "left_out": dict(found.left_out)}
+    return (each.canonical() for each in found.examples), {**facts, "left_out_words": found.left_out_words}
+
+
+def _counted(rows: Iterator[Sampled], heard: Heard) -> Iterator[Sampled]:
+    for number, each in enumerate(rows, 1):
+        if number % 500 == 0:
+            heard(number)
+        yield each
+
+
+def made_of(run: Run) -> QuerySet[DatasetVersion]:
+    """The versions that hold its responses, newest first."""
+    rows = DatasetVersion.objects.filter(dataset__workspace_id=run.experiment.workspace_id)
+    return rows.filter(lineage__from=KIND, lineage__run=run.pk).select_related("dataset").order_by("-id")
 
 
 def wanted_of(form: Mapping[str, str]) -> Wanted:
@@ -95,5 +112,4 @@ def _sampled(rows: Any) -> Iterator[Sampled]:
         yield Sampled(key, step, group, index, text, reward, finish == "length", int(shown or 0))
 
 
-def _lines(gathered: Gathered) -> bytes:
-    return "".join(f"{example.canonical()}\n" for example in gathered.examples).encode()
+SOURCES[KIND] = _gathered

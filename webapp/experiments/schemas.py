@@ -204,9 +204,6 @@ class RolloutDatasetOut(Schema):
 
     import_id: int
     dataset: str
-    prompts: int
-    responses: int
-    left_out: dict[str, int]
 
 
 class BudgetIn(Schema):

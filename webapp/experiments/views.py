@@ -236,14 +236,11 @@ def run_rollouts_dataset(request: HttpRequest, run_id: int) -> HttpResponseBase:
     run = access.run_read(membership, run_id)
     try:
         wanted = rollout_datasets.wanted_of(request.POST.dict())
-        made = rollout_datasets.start(membership, run, wanted, request.POST.get("name", ""))
+        job = rollout_datasets.start(membership, run, wanted, request.POST.get("name", ""))
     except Problem as problem:
         messages.error(request, " ".join([problem.message, *(f"{path} {why}." for path, why in _fields(problem))]))
         return redirect("run_tab", run_id, "rollouts")
-    found = made.gathered
-    left_out = f" Left out: {found.left_out_words}." if found.left_out else ""
-    messages.info(request, f"To be stored: {found.words}.{left_out}")
-    return redirect("import_job", made.job.pk)
+    return redirect("import_job", job.pk)
 
 
 def _fields(problem: Problem) -> list[tuple[str, str]]:

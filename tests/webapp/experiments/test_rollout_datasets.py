@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from trainer.contracts import Example as Record
+from webapp.datasets import gathering, training
 from webapp.datasets import services as datasets
-from webapp.datasets import training
 from webapp.datasets.models import Example, ImportJob
 from webapp.experiments import checks
 from webapp.experiments.models import Run
@@ -49,15 +49,59 @@ def test_the_api_makes_a_version_with_rewards_model_and_steps(cast, sampled, cli
     reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
     assert reply.status_code == 202, reply.content
     told = reply.json()
-    assert (told["dataset"], told["prompts"], told["responses"]) == ("best", 2, 2)
-    assert told["left_out"] == {"no_reward": 4, "low": 4, "not_best": 2}
+    assert told["dataset"] == "best"
     job, examples = made(told["import_id"])
+    found = client.get(f"/api/v1/imports/{job.pk}").json()["origin"]
+    assert (found["run"], found["prompts"], found["responses"]) == (sampled.pk, 2, 2)
+    assert found["left_out"] == {"no_reward": 4, "low": 4, "not_best": 2}
     assert [example.key for example in examples] == ["e0", "e1"]
     assert {example.split for example in examples} == {"train"}
     (response,) = examples[0].responses
     assert response.text == "1 0 1" and response.origin == f"smollm2-135m-instruct, run {sampled.pk}"
     assert examples[0].meta["rewards"] == {"s1-0-1": 0.9} and examples[0].meta["steps"] == {"s1-0-1": 1}
     assert job.version.counts["examples"] == 2
+    assert not Path(job.file_path).exists()
+
+
+def test_lineage_leads_from_the_run_to_its_dataset_and_back(cast, sampled, client):
+    client.force_login(cast.researcher.user)
+    client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
+    version = made(ImportJob.objects.get().pk)[0].version
+    assert version.lineage["from"] == "run" and version.lineage["run"] == sampled.pk
+    there = client.get(f"/runs/{sampled.pk}/lineage").content.decode()
+    assert f"/datasets/{version.dataset_id}/versions/1" in there and "Datasets of its responses" in there
+    back = client.get(f"/datasets/{version.dataset_id}/versions").content.decode()
+    assert f'href="/runs/{sampled.pk}/lineage"' in back and "8 responses" in back
+
+
+def test_a_worker_that_dies_while_it_gathers_leaves_no_half_file(cast, sampled, client, monkeypatch):
+    client.force_login(cast.researcher.user)
+    client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", {"name": "best"}, content_type="application/json")
+    job = ImportJob.objects.get()
+    gathered = gathering.SOURCES["run"]
+
+    def dies(job, heard):
+        lines, found = gathered(job, heard)
+        yield_one = next(lines)
+        return (line if n == 0 else 1 / 0 for n, line in enumerate((yield_one, yield_one))), found
+
+    monkeypatch.setitem(gathering.SOURCES, "run", dies)
+    with pytest.raises(ZeroDivisionError):
+        gathering.fill(job, lambda rows: None)
+    assert not Path(job.file_path).exists()
+    monkeypatch.undo()
+    _, examples = made(job.pk)
+    assert sum(len(example.responses) for example in examples) == 8
+
+
+def test_where_nothing_is_left_the_import_says_why(cast, sampled, client):
+    client.force_login(cast.researcher.user)
+    body = {"name": "none", "least": 5}
+    reply = client.post(f"/api/v1/runs/{sampled.pk}/rollouts/dataset", body, content_type="application/json")
+    datasets.run_import(reply.json()["import_id"])
+    job = ImportJob.objects.get()
+    assert job.state == "failed" and "8 worth less than the least reward" in job.error
+    assert job.error in client.get(f"/imports/{job.pk}").content.decode()
 
 
 def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
@@ -79,8 +123,7 @@ def test_the_form_makes_one_too_and_shows_its_import(cast, sampled, client):
         ({"least": "much"}, "must be a number"),
         ({"first": "-1"}, "must be a whole number"),
         ({"first": "3", "last": "2"}, "must be 3 or more"),
-        ({"first": "9"}, "of 0 responses none is left"),
-        ({"least": "5"}, "worth less than the least reward"),
+        ({"first": "9"}, "hold none that was sampled"),
         ({"name": ""}, "name"),
         ({"phase": "other"}, "must be train or eval"),
     ],

@@ -83,6 +83,9 @@ class ImportOut(Schema):
     file: str
     format: str
     keep_good: bool
+    origin: dict[str, Any] = Field(
+        description="What a worker gathers, such as responses of a run, with what it found; empty: a file that was sent"
+    )
     bytes_done: int
     bytes_total: int
     rows_done: int
