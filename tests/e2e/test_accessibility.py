@@ -66,6 +66,7 @@ PAGES = (
     "/models/endpoints/{endpoint}/edit",
     "/try?run={run}",
     "/jobs",
+    "/jobs/new",
     "/evaluations/new?recipe=generate",
     "/evaluations",
     "/evaluations/new",

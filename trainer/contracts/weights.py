@@ -1,4 +1,4 @@
-"""What a job that needs weights hears and tells: generating, scoring, exporting (`python -m trainer weights-job`)."""
+"""What a job that needs weights hears and tells: generating, scoring, measuring, embedding, exporting (`python -m trainer weights-job`)."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ class WeightsAssignment(Record):
     """
 
     job_id: int
-    kind: Literal["generate", "score", "export"]
+    kind: Literal["generate", "score", "logprobs", "embed", "export"]
     params: dict[str, Any]
     models: dict[str, ModelSource] = Field(default_factory=dict)
     attempt: int
@@ -34,6 +34,19 @@ class WeightsLine(Record):
     message: str = Field(max_length=20_000)
 
 
+class WeightsUse(Record):
+    """What the process has taken so far: seconds of processors, the most memory it held at once, the same of its GPU.
+
+    `device` is empty until weights are loaded; `gpu_bytes` is None where none is used.
+    """
+
+    device: str = Field(default="", max_length=120)
+    cpu_seconds: float = Field(ge=0)
+    memory_bytes: int = Field(ge=0)
+    gpu_bytes: int | None = Field(default=None, ge=0)
+    processors: int = Field(ge=1)
+
+
 class WeightsBatch(Record):
     """POST of the job's address. `number` counts batches with results from 1; 0 is a sign of life that carries none.
 
@@ -46,6 +59,7 @@ class WeightsBatch(Record):
     phase: str = Field(default="", max_length=40)
     total: Count | None = None
     lines: tuple[WeightsLine, ...] = Field(default=(), max_length=100)
+    used: WeightsUse | None = None
     state: Literal["running", "finished", "failed", "stopped"] = "running"
     reason: str = Field(default="", max_length=5000)
     outcome: dict[str, Any] = Field(default_factory=dict)

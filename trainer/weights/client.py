@@ -12,6 +12,8 @@ from pydantic import ValidationError
 
 from trainer.contracts.weights import MAX_ITEMS_PER_POST, WeightsAssignment, WeightsBatch, WeightsLine, WeightsReply
 
+from .resources import use
+
 _HEARTBEAT_S = 2.0
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _LONGEST_PAUSE_S = 15.0
@@ -109,7 +111,8 @@ class JobClient:
     ) -> None:
         """The last word."""
         attempt = self.assignment.attempt
-        self._post(WeightsBatch(attempt=attempt, state=state, reason=reason[:5000], outcome=dict(outcome or {})))
+        said = dict(outcome or {})
+        self._post(WeightsBatch(attempt=attempt, state=state, reason=reason[:5000], outcome=said, used=use()))
 
     def _post(self, batch: WeightsBatch) -> None:
         """Until it is stored. Raises Abandoned and ServerAway."""
@@ -153,7 +156,7 @@ class JobClient:
         """Says that the process lives while it loads and computes, and hears whether it shall stop."""
         with self._client() as http:
             while not self._ended.wait(_HEARTBEAT_S):
-                beat = WeightsBatch(attempt=self.assignment.attempt, phase=self.phase)
+                beat = WeightsBatch(attempt=self.assignment.attempt, phase=self.phase, used=use())
                 self._sent(beat.model_dump_json(), http)
 
     def _get(self, url: str) -> bytes:

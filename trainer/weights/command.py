@@ -22,6 +22,8 @@ Work = Callable[[JobClient], Mapping[str, Any]]
 WORK = {
     "generate": "trainer.weights.generate:work",
     "score": "trainer.weights.score:work",
+    "logprobs": "trainer.weights.logprobs:work",
+    "embed": "trainer.weights.embed:work",
     "export": "trainer.weights.export:work",
 }
 _TRACEBACK_LINES = 12

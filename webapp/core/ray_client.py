@@ -41,6 +41,15 @@ class Job:
         return self.status in ENDED
 
 
+@dataclass(frozen=True)
+class Wanted:
+    """What Ray sets aside for a job."""
+
+    cpus: float = 0
+    gpus: float = 0
+    memory_bytes: int = 0
+
+
 class RayClient:
     """One cluster's job API at `address`; `token` is sent if the cluster asks for one."""
 
@@ -49,17 +58,20 @@ class RayClient:
         # proxies from the environment have no business between us and our own cluster
         self._http = httpx.Client(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False)
 
-    def submit(self, job_id: str, entrypoint: str, env: dict[str, str]) -> None:
+    def submit(self, job_id: str, entrypoint: str, env: dict[str, str], wanted: Wanted | None = None) -> None:
         """Starts a job under an id of our choosing. Submitting the same id again changes nothing.
 
-        Reserves no CPU: a run that waits for CPUs nobody else needs would never start on a small machine.
-        Raises RayAway or RayRefused.
+        Without `wanted` it reserves no CPU: a run that waits for CPUs nobody else needs would never start on a small
+        machine. With it Ray waits until a node has as much free. Raises RayAway or RayRefused.
         """
+        wanted = wanted or Wanted()
         body = {
             "entrypoint": entrypoint,
             "submission_id": job_id,
             "runtime_env": {"env_vars": env},
-            "entrypoint_num_cpus": 0,
+            "entrypoint_num_cpus": wanted.cpus,
+            **({"entrypoint_num_gpus": wanted.gpus} if wanted.gpus else {}),
+            **({"entrypoint_memory": wanted.memory_bytes} if wanted.memory_bytes else {}),
         }
         try:
             self._call("POST", "/api/jobs/", json=body)

@@ -101,7 +101,10 @@ def _start(evaluation: Evaluation, model_id: int, config: Any) -> WeightsJob:
     if model is None or version is None:
         raise Halted("A model that the config names, or the dataset, is gone.")
     names = ("samples", "max_new_tokens", "temperature", "top_p", "stop", "seed", "split", "max_prompts")
-    params = {each: getattr(config, each) for each in names} | {"sampler": config.sampler.model_dump(mode="json")}
+    params = {each: getattr(config, each) for each in names} | {
+        "sampler": config.sampler.model_dump(mode="json"),
+        "resources": config.resources.model_dump(mode="json"),
+    }
     try:
         job = weights.generate(evaluation.workspace, evaluation.created_by, model, version, params)
     except Problem as problem:

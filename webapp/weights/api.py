@@ -1,4 +1,4 @@
-"""Jobs that need weights outside training: generating, scoring, exporting."""
+"""Jobs that need weights outside training: generating, scoring, measuring, embedding, exporting."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -34,6 +34,9 @@ class WeightsJobOut(Schema):
     total: int
     attempt: int
     outcome: dict[str, Any]
+    used: dict[str, Any] = Field(
+        description="Of its machine so far: cpu_seconds, memory_bytes, gpu_bytes, device, processors"
+    )
     model_id: int | None
     version_id: int | None
     created_at: datetime
@@ -47,7 +50,8 @@ class WeightsJobList(Schema):
 
 
 class WeightsJobIn(Schema):
-    """`generate`: a model answers the prompts of a dataset version. `score`: a reward model scores its responses."""
+    """`generate`: a model answers the prompts of a dataset version. `score`: a reward model scores its responses. `logprobs`:
+    how likely they are under a model. `embed`: vectors of its texts. `params.resources` is what Ray sets aside."""
 
     model_config = ConfigDict(
         extra="forbid",
@@ -56,8 +60,8 @@ class WeightsJobIn(Schema):
         },
     )
 
-    kind: Literal["generate", "score"]
-    model: RowId
+    kind: Literal["generate", "score", "logprobs", "embed"]
+    model: RowId | None = Field(None, description="Not for `embed`")
     dataset_version: RowId
     params: dict[str, Any] = Field(default_factory=dict)
 
@@ -95,23 +99,26 @@ def list_jobs(
     return page(rows.filter(state=state) if state else rows, cursor, limit)
 
 
-@router.post("/weights-jobs", response={201: WeightsJobOut}, summary="Generate or score with a model, on the cluster")
+@router.post("/weights-jobs", response={201: WeightsJobOut}, summary="Generate, score, measure or embed on the cluster")
 def start_job(request: HttpRequest, payload: WeightsJobIn) -> Status[WeightsJob]:
     """What was done once is not done again: the same question answers with the same job."""
     membership = access.may_write(require(request))
-    model = (
-        RegisteredModel.objects.filter(workspace=membership.workspace, id=payload.model).select_related("base").first()
-    )
+    embeds = payload.kind == "embed"
+    models = RegisteredModel.objects.filter(workspace=membership.workspace).select_related("base")
+    model = models.filter(id=payload.model).first() if payload.model is not None else None
     version = (
         DatasetVersion.objects.filter(dataset__workspace=membership.workspace, id=payload.dataset_version)
         .select_related("dataset")
         .first()
     )
-    missing = {"model": "this workspace has no such model"} if model is None else {}
+    missing = {"model": "this workspace has no such model"} if model is None and not embeds else {}
+    missing |= {"model": "embeddings are made by the installed sentence model"} if embeds and payload.model else {}
     missing |= {"dataset_version": "this workspace has no such version"} if version is None else {}
-    if model is None or version is None:
+    if version is None or missing:
         raise Invalid("The job cannot be started.", missing)
-    begin = {"generate": services.generate, "score": services.score}[payload.kind]
+    if model is None:
+        return Status(201, services.embed(membership.workspace, membership.user, version, payload.params))
+    begin = {"generate": services.generate, "score": services.score, "logprobs": services.log_probs}[payload.kind]
     return Status(201, begin(membership.workspace, membership.user, model, version, payload.params))
 
 

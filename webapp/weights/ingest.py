@@ -119,6 +119,8 @@ def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
     fields: dict[str, object] = {"heartbeat_at": timezone.now()}
     if batch.phase:
         fields["phase"] = batch.phase
+    if batch.used is not None:
+        fields["used"] = batch.used.model_dump(mode="json")
     if batch.total is not None:
         fields["total"] = batch.total
     if batch.results and batch.number == job.acked + 1:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from webapp.core import ray_client
 from webapp.core.addresses import internal_url
-from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
+from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused, Wanted
 from webapp.core.tasks import enqueue
 
 from . import tokens
@@ -46,7 +46,7 @@ def launch(pk: int) -> float | None:
             "TOUCHSTONE_WEIGHTS_JOB": str(job.pk),
             "TOUCHSTONE_RUN_TOKEN": tokens.token(job),
         }
-        client.submit(job_id(job), _command(job), environment)
+        client.submit(job_id(job), _command(job), environment, wanted(job))
     except RayAway as error:
         return _try_later(job, str(error))
     except RayRefused as error:
@@ -54,6 +54,11 @@ def launch(pk: int) -> float | None:
         return None
     _submitted(client, job)
     return None
+
+
+def wanted(job: WeightsJob) -> Wanted:
+    asked = job.params.get("resources") or {}
+    return Wanted(asked.get("cpus", 0), asked.get("gpus", 0), round(asked.get("memory_gb", 0) * 1e9))
 
 
 def _command(job: WeightsJob) -> str:
@@ -136,6 +141,11 @@ def _inspect(job: WeightsJob, now: datetime) -> None:
         logger.warning("cannot ask for job %s: %s", job.ray_job_id, error)
     if found and found.has_ended:
         _finish(job, _death(found), client)
+    elif found and found.status == "PENDING" and not overdue:
+        waits = f"Ray waits until a machine of the cluster has {_words(wanted(job))} free."
+        WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.STARTING).update(problem=waits)
+        refresh(job)
+        tell(job)
     elif overdue or quiet > SILENT:
         _kill(client, job)
         why = (
@@ -144,6 +154,12 @@ def _inspect(job: WeightsJob, now: datetime) -> None:
             else f"No sign of life for {quiet.total_seconds():.0f} s"
         )
         _finish(job, why, client)
+
+
+def _words(asked: Wanted) -> str:
+    parts = [(asked.cpus, f"{asked.cpus:g} CPUs"), (asked.gpus, f"{asked.gpus:g} GPUs")]
+    parts.append((asked.memory_bytes, f"{asked.memory_bytes / 1e9:g} GB of memory"))
+    return ", ".join(words for number, words in parts if number) or "a place"
 
 
 def _death(found: Job) -> str:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from trainer.config.fields import Section, knob
 from trainer.config.sampler import Sampler
@@ -15,6 +15,15 @@ from .models import WeightsJob
 
 Items = Iterator[str]
 ROWS_PER_READ = 500
+READ_RESPONSES = (WeightsJob.Kind.SCORE, WeightsJob.Kind.LOGPROBS)
+
+
+class Resources(Section):
+    """What Ray sets aside for the job: it waits until a machine of the cluster has as much free."""
+
+    cpus: float = knob(0.0, "Processors; 0 sets none aside and starts at once", ge=0, le=1024)
+    gpus: float = knob(0.0, "GPUs; a job sees those that it asks for", ge=0, le=64)
+    memory_gb: float = knob(0.0, "Memory; 0 sets none aside", unit="GB", ge=0, le=65_536)
 
 
 class Generation(Section):
@@ -29,6 +38,7 @@ class Generation(Section):
     split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     sampler: Sampler = Sampler()
+    resources: Resources = Resources()
 
 
 class Scoring(Section):
@@ -36,6 +46,19 @@ class Scoring(Section):
 
     split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", max_length=10)
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
+    resources: Resources = Resources()
+
+
+class LogProbs(Scoring):
+    """How likely the responses of a dataset version are under a model."""
+
+    per_token: bool = knob(False, "Also the log-probability of each token")
+
+
+class Embedding(Scoring):
+    """Which texts of a dataset version become vectors."""
+
+    texts: Literal["prompts", "responses"] = knob("responses", "Each prompt's last message, or its responses")
 
 
 @dataclass(frozen=True)
@@ -68,6 +91,16 @@ def responses(job: WeightsJob, after: int = 0) -> Items:
         yield json.dumps({"key": example.key, "messages": messages, "responses": given}, ensure_ascii=False)
 
 
+def texts(job: WeightsJob, after: int = 0) -> Items:
+    """`{"key", "texts": [{"id", "text"}]}` of each prompt; the prompt's own text has an empty id."""
+    for example in examples(job, after):
+        if job.params["texts"] == "prompts":
+            given = [{"id": "", "text": example.prompt[-1].content}]
+        else:
+            given = [{"id": response.id, "text": response.text} for response in example.responses]
+        yield json.dumps({"key": example.key, "texts": given}, ensure_ascii=False)
+
+
 def examples(job: WeightsJob, after: int) -> Iterator[Example]:
     """The chosen prompts of the version in its order, read in pieces: it may be larger than memory."""
     if job.version is None:
@@ -75,7 +108,7 @@ def examples(job: WeightsJob, after: int) -> Iterator[Example]:
     rows = VersionMember.objects.filter(version=job.version).order_by("position")
     if split := job.params.get("split"):
         rows = rows.filter(example__split=split)
-    if job.kind == WeightsJob.Kind.SCORE:
+    if job.kind in READ_RESPONSES or job.params.get("texts") == "responses":
         rows = rows.filter(example__response_count__gt=0)
     most = job.params.get("max_prompts")
     at = after
@@ -91,4 +124,6 @@ def examples(job: WeightsJob, after: int) -> Iterator[Example]:
 KINDS: dict[str, Kind] = {
     WeightsJob.Kind.GENERATE: Kind(_model, prompts),
     WeightsJob.Kind.SCORE: Kind(_model, responses),
+    WeightsJob.Kind.LOGPROBS: Kind(_model, responses),
+    WeightsJob.Kind.EMBED: Kind(_model, texts),
 }

@@ -14,6 +14,8 @@ class WeightsJob(models.Model):
     class Kind(models.TextChoices):
         GENERATE = "generate", "Generate"
         SCORE = "score", "Score"
+        LOGPROBS = "logprobs", "Log-probabilities"
+        EMBED = "embed", "Embeddings"
         EXPORT = "export", "Export"
 
     class State(models.TextChoices):
@@ -44,6 +46,9 @@ class WeightsJob(models.Model):
     total = models.PositiveIntegerField(default=0)
     acked = models.PositiveIntegerField(default=0)  # batches of results that are stored
     outcome = models.JSONField(default=dict)
+    used = models.JSONField(
+        default=dict
+    )  # of the machine, as the process told last: trainer.contracts.weights.WeightsUse
     attempt = models.PositiveIntegerField(default=1)
     token_digest = models.CharField(max_length=64, blank=True)
     ray_job_id = models.CharField(max_length=80, blank=True)

@@ -9,6 +9,7 @@ from django.utils import timezone
 from pydantic import ValidationError
 
 from trainer.config.errors import ConfigInvalid, FieldProblem
+from trainer.config.fields import Section
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
@@ -19,7 +20,7 @@ from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel
 
 from . import tokens
-from .kinds import Generation, Scoring
+from .kinds import Embedding, Generation, LogProbs, Scoring
 from .models import WeightsJob, WeightsResult
 from .states import OVER, State, move, tell
 
@@ -49,6 +50,24 @@ def score(
     return _start(workspace, user, Kind.SCORE, title, _checked(Scoring, params), model, version)
 
 
+def log_probs(
+    workspace: Workspace, user: User | None, model: RegisteredModel, version: DatasetVersion, params: dict[str, Any]
+) -> WeightsJob:
+    """Measures how likely the responses of `version` are under `model`. Raises as `generate`."""
+    if model.head != RegisteredModel.Head.LM:
+        raise Invalid(
+            "This model has no tokens to weigh.", {"model": f"{model.name} scores texts; choose one that writes"}
+        )
+    title = f"{model.name} reads {version}"
+    return _start(workspace, user, Kind.LOGPROBS, title, _checked(LogProbs, params), model, version)
+
+
+def embed(workspace: Workspace, user: User | None, version: DatasetVersion, params: dict[str, Any]) -> WeightsJob:
+    """Makes vectors of the texts of `version`, by the sentence model that is installed with the product."""
+    checked = _checked(Embedding, params)
+    return _start(workspace, user, Kind.EMBED, f"Embeddings of {version}", checked, None, version)
+
+
 def start(
     workspace: Workspace,
     user: User | None,
@@ -72,25 +91,28 @@ def _start(
     kind: str,
     title: str,
     params: dict[str, Any],
-    model: RegisteredModel,
+    model: RegisteredModel | None,
     version: DatasetVersion,
 ) -> WeightsJob:
-    if gone := registry.missing_folder(model):
+    if model is not None and (gone := registry.missing_folder(model)):
         raise Invalid("The model is gone.", {"model": f"the files of {model.name} are gone: there is no folder {gone}"})
     if version.state != DatasetVersion.State.FROZEN:
         membership = Membership.objects.filter(workspace=workspace, user=user).first()
         if membership is not None:
             version = datasets.freeze(membership, version)
-    source = registry.source(model)
-    key = _key(kind, params, f"{source.model_dump_json()} {model.digest} {version.digest}")
+    known = f"{registry.source(model).model_dump_json()} {model.digest} " if model else ""
+    key = _key(kind, params, f"{known}{version.digest}")
     return _create(workspace, user, kind=kind, title=title[:300], params=params, key=key, model=model, version=version)
 
 
 def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJob:
     """The job that has this key, or a new one; one that was stopped or has failed goes on from where it was."""
     known = WeightsJob.objects.filter(workspace=workspace, key=fields["key"]).first()
+    if known is not None and known.state in (State.STOPPED, State.FAILED):
+        WeightsJob.objects.filter(pk=known.pk).update(params=fields["params"])  # perhaps with other resources
+        return retry(known, user)
     if known is not None:
-        return retry(known, user) if known.state in (State.STOPPED, State.FAILED) else known
+        return known
     try:
         with transaction.atomic():
             job = WeightsJob.objects.create(workspace=workspace, created_by=user, next_try_at=timezone.now(), **fields)
@@ -149,7 +171,7 @@ def _next_attempt(job: WeightsJob, user: User | None, **fields: Any) -> WeightsJ
     return job
 
 
-def _checked(schema: type[Generation] | type[Scoring], params: dict[str, Any]) -> dict[str, Any]:
+def _checked(schema: type[Section], params: dict[str, Any]) -> dict[str, Any]:
     try:
         return schema.model_validate(params).model_dump(mode="json")
     except ValidationError as error:
@@ -158,4 +180,5 @@ def _checked(schema: type[Generation] | type[Scoring], params: dict[str, Any]) -
 
 
 def _key(kind: str, params: dict[str, Any], subject: str) -> str:
-    return hashlib.sha256(f"{kind}\n{json.dumps(params, sort_keys=True)}\n{subject}".encode()).hexdigest()
+    asked = {name: value for name, value in params.items() if name != "resources"}  # how, not what
+    return hashlib.sha256(f"{kind}\n{json.dumps(asked, sort_keys=True)}\n{subject}".encode()).hexdigest()

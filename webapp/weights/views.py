@@ -1,18 +1,20 @@
-"""Pages of jobs that need weights: all of them, and one of them."""
+"""Pages of jobs that need weights: all of them, one of them, and the form for a new one."""
 
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_POST
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
-from webapp.accounts.models import Role
+from webapp.accounts.models import Membership, Role
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.models import RegisteredModel
 
 from . import access, services
+from .forms import JobForm
 from .models import WeightsJob, WeightsLogLine
 
 LINES = 200
@@ -68,3 +70,37 @@ def job_act(request: HttpRequest, job_id: int) -> HttpResponseBase:
     except Conflict as problem:
         messages.error(request, problem.message)
     return redirect("weights_job", job_id)
+
+
+@member(Role.RESEARCHER)
+@require_http_methods(["GET", "POST"])
+def new(request: HttpRequest) -> HttpResponseBase:
+    """Scores, log-probabilities or embeddings of a dataset's texts. `?kind=`, `?model=` and `?dataset_version=` fill it in."""
+    membership = require(request)
+    names = ("kind", "model", "dataset_version", "split")
+    initial = {name: request.GET[name] for name in names if name in request.GET}
+    form = JobForm(membership, request.POST or None, initial=initial)
+    if request.method == "POST" and form.is_valid():
+        try:
+            return redirect("weights_job", _started(membership, form).pk)
+        except ConfigInvalid as problem:
+            for each in problem.problems:
+                name = each.path.rpartition(".")[2]
+                form.add_error(name if name in form.fields else None, each.message)
+        except Invalid as problem:
+            for field, reason in problem.fields.items():
+                form.add_error(field if field in form.fields else None, reason)
+    return render(request, "weights/new.html", {"form": form}, status=422 if form.is_bound else 200)
+
+
+def _started(membership: Membership, form: JobForm) -> WeightsJob:
+    """Raises ConfigInvalid and Invalid."""
+    kind, model = form.cleaned_data["kind"], form.cleaned_data["model"]
+    given = membership.workspace, membership.user
+    version, params = form.cleaned_data["dataset_version"], form.params()
+    if kind == WeightsJob.Kind.EMBED:
+        return services.embed(*given, version, params)
+    if model is None:
+        raise Invalid("The job cannot be started.", {"model": "choose a model"})
+    begin = {WeightsJob.Kind.SCORE: services.score, WeightsJob.Kind.LOGPROBS: services.log_probs}[kind]
+    return begin(*given, model, version, params)

@@ -11,6 +11,7 @@ from django.utils import timezone
 from tests.cast import ApiClient
 from trainer.config import ConfigInvalid
 from webapp.core.problems import Conflict, Invalid
+from webapp.inference.models import RegisteredModel
 from webapp.weights import jobs, services, tokens
 from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
 
@@ -197,3 +198,54 @@ def test_jobs_over_the_api(api, cast, model, version):
     assert ApiClient(cast.outsider).post("/weights-jobs", body).status_code == 422
     assert ApiClient(cast.annotator).get("/weights-jobs").status_code == 403
     assert ApiClient(cast.reviewer).post("/weights-jobs", body).status_code == 403
+
+
+def test_resources_are_asked_of_ray_and_what_was_used_is_told(cast, model, version, ray):
+    params = {"split": "", "resources": {"cpus": 2.0, "gpus": 1.0, "memory_gb": 8.0}}
+    job = services.generate(cast.workspace, None, model, version, params)
+    assert jobs.launch(job.pk) is None
+    body = ray.jobs[f"weights-{job.pk}-1"]["body"]
+    assert (body["entrypoint_num_cpus"], body["entrypoint_num_gpus"], body["entrypoint_memory"]) == (
+        2.0,
+        1.0,
+        8 * 10**9,
+    )
+    ray.jobs[f"weights-{job.pk}-1"]["status"] = "PENDING"
+    WeightsJob.objects.filter(pk=job.pk).update(state_at=timezone.now() - timedelta(minutes=20))
+    jobs.watch()
+    assert fresh(job).state == "starting" and "2 CPUs, 1 GPUs, 8 GB of memory free" in fresh(job).problem
+    used = {"device": "CPU", "cpu_seconds": 1.5, "memory_bytes": 10**8, "gpu_bytes": None, "processors": 2}
+    assert Process(job).post(used=used).status_code == 200
+    assert fresh(job).used == used and fresh(job).problem == ""
+    other = services.generate(cast.workspace, None, model, version, {"split": "", "resources": {"cpus": 1.0}})
+    assert other.pk == job.pk, "resources say how, not what"
+
+
+def test_log_probabilities_and_embeddings_have_their_items(cast, api, model, version):
+    asked = {"kind": "logprobs", "model": model.pk, "dataset_version": version.pk, "params": {"split": ""}}
+    job = WeightsJob.objects.get(pk=api.post("/weights-jobs", asked).json()["id"])
+    assert Process(job).get().json()["kind"] == "logprobs"
+    asked = {"kind": "embed", "dataset_version": version.pk, "params": {"split": "", "texts": "prompts"}}
+    job = WeightsJob.objects.get(pk=api.post("/weights-jobs", asked).json()["id"])
+    first = json.loads(b"".join(Process(job).get("/items")).decode().splitlines()[0])
+    assert first == {"key": "e0", "texts": [{"id": "", "text": "Prompt 0 ü"}]} and job.model is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "field"),
+    [
+        ({"kind": "logprobs"}, "model"),
+        ({"kind": "logprobs", "model": "SCALAR"}, "model"),
+        ({"kind": "score", "model": "LM"}, "model"),
+        ({"kind": "embed", "model": "LM"}, "model"),
+        ({"kind": "embed", "params": {"texts": "words"}}, "texts"),
+        ({"kind": "embed", "params": {"resources": {"gpus": -1.0}}}, "resources.gpus"),
+    ],
+)
+def test_a_job_that_cannot_work_is_refused_at_its_field(cast, api, model, version, asked, field):
+    scalar = RegisteredModel.objects.create(workspace=cast.workspace, name="s", source="hub", path="o/s", head="scalar")
+    if "model" in asked:
+        asked = {**asked, "model": {"SCALAR": scalar, "LM": model}[asked["model"]].pk}
+    answer = api.post("/weights-jobs", {"dataset_version": version.pk, **asked})
+    assert answer.status_code == 422, answer.content
+    assert field in {each["path"] for each in answer.json()["error"]["fields"]} and not WeightsJob.objects.exists()

@@ -1,0 +1,30 @@
+"""What the process of a job has taken of its machine."""
+
+import os
+import resource
+import sys
+
+from trainer.contracts.weights import WeightsUse
+
+
+def use() -> WeightsUse:
+    """Of this process and the children that have ended. torch is looked at only where something else has loaded it."""
+    mine, children = resource.getrusage(resource.RUSAGE_SELF), resource.getrusage(resource.RUSAGE_CHILDREN)
+    device, gpu_bytes = _gpu()
+    return WeightsUse(
+        device=device,
+        cpu_seconds=round(mine.ru_utime + mine.ru_stime + children.ru_utime + children.ru_stime, 2),
+        memory_bytes=max(mine.ru_maxrss, children.ru_maxrss) * 1024,  # Linux counts in KiB
+        gpu_bytes=gpu_bytes,
+        processors=len(os.sched_getaffinity(0)),
+    )
+
+
+def _gpu() -> tuple[str, int | None]:
+    torch = sys.modules.get("torch")
+    cuda = getattr(torch, "cuda", None)  # half imported in the thread that works
+    if torch is None or cuda is None:
+        return "", None
+    if not cuda.is_initialized():
+        return "CPU", None
+    return str(cuda.get_device_name(0))[:120], int(cuda.max_memory_allocated())
