@@ -22,9 +22,11 @@ def use() -> WeightsUse:
 
 def _gpu() -> tuple[str, int | None]:
     torch = sys.modules.get("torch")
-    cuda = getattr(torch, "cuda", None)  # half imported in the thread that works
-    if torch is None or cuda is None:
+    if torch is None:
         return "", None
-    if not cuda.is_initialized():
-        return "CPU", None
-    return str(cuda.get_device_name(0))[:120], int(cuda.max_memory_allocated())
+    try:
+        if not torch.cuda.is_initialized():
+            return "CPU", None
+        return str(torch.cuda.get_device_name(0))[:120], int(torch.cuda.max_memory_allocated())
+    except AttributeError:  # the thread that works is about to import it
+        return "", None
