@@ -63,7 +63,7 @@ class Timed:
         setattr(owner, name, timed)
 
     def _note_lengths(self, trajectories: Sequence[Any], *_: Any) -> None:
-        self.lengths += [len(trajectory.tokens) for trajectory in trajectories]
+        self.lengths += [trajectory.length for trajectory in trajectories]
 
     @property
     def steps_per_s(self) -> float:

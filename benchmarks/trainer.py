@@ -230,9 +230,7 @@ def _trajectory(place: int, request: SampleRequest, size: int, result: Any) -> T
     group, index = divmod(place, size)
     prompt = request.prompt_tokens
     plan = PromptPlan(f"q{group}", group, index, QUESTIONS[group], prompt, prompt, request.seed)
-    return Trajectory(
-        plan, result.tokens, result.logprobs, result.text, result.finish_reason, result.version, Reward(0.0)
-    )
+    return Trajectory.of(plan, result, Reward(0.0))
 
 
 def _report(dtype: str, ours: list[Taken], peer: list[Taken], options: argparse.Namespace) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def of_policy(stage: Any, correct: float) -> dict[str, float | None]:
     texts = [[t.text for t in group] for group in groups]
     found: dict[str, float | None] = {
         "score": measures.average_at_k(scores).value,
-        "length": statistics.fmean(len(t.tokens) for t in trajectories),
+        "length": statistics.fmean(t.length for t in trajectories),
         "excluded": float(sum(t.reward.score is None for t in trajectories)),
         "self_bleu_diversity": measures.diversity(texts).value,
         "embedding_diversity": _embedding_diversity(texts),
@@ -73,17 +73,19 @@ def _likelihoods(stage: Any, trajectories: Sequence[Any]) -> dict[str, float | N
     """Entropy, and novelty: how much likelier the responses have become than under the untrained model."""
     import torch
 
+    from trainer.loops.learner import Marked
+
     learner, temperature = stage.parts.learner, stage.parts.config.rollout.temperature
     now: list[list[float]] = []
     before: list[list[float]] = []
     entropies: list[float] = []
     with torch.no_grad():
         for start in range(0, len(trajectories), _CHUNK):
-            sequences = [(t.plan.prompt_tokens, t.tokens) for t in trajectories[start : start + _CHUNK]]
-            for part in learner.score(sequences, temperature):
+            rows = [Marked.of(t) for t in trajectories[start : start + _CHUNK]]
+            for part in learner.measure(rows, temperature):
                 now.append(part.logp_T.tolist())
                 entropies += part.entropy_T.tolist()
-            before += [part.logp_T.tolist() for part in learner.score(sequences, temperature, untrained=True)]
+            before += [part.logp_T.tolist() for part in learner.measure(rows, temperature, untrained=True)]
     found = measures.novelty(now, before)
     above = {f"novel>{bound:g}": float(count) for bound, count in found.above.items()}
     return {"entropy": statistics.fmean(entropies), "novelty": found.median, **above}

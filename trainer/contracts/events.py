@@ -80,7 +80,8 @@ class TokenStretch(Record):
 
 
 class RolloutRecord(Record):
-    """One response with everything the viewer shows. Token arrays have the length of the response.
+    """One response with everything the viewer shows. Token arrays have the length of the response; where an environment wrote
+    a token, it has no log-probability and no ratio, and its mask is 0.
 
     A pair is a group of two: index 0 is the preferred answer, 1 the other. `components` are numbers to sort and filter by;
     of a pair those of `trainer.contracts.pairs.compared`. `facts` are what else there is to know of it, in few words.
@@ -94,7 +95,7 @@ class RolloutRecord(Record):
     scaffold: str = ""
     scaffold_shown: int = 0
     response: str
-    finish_reason: Literal["stop", "length", "error"]
+    finish_reason: Literal["stop", "length", "env", "error"]
     reward: float | None = None
     components: dict[str, float] = Field(default_factory=dict)
     facts: dict[str, str | float | bool] = Field(default_factory=dict)
@@ -103,8 +104,8 @@ class RolloutRecord(Record):
     parts: tuple[PartResult, ...] = ()
     excluded: str = ""
     tokens: tuple[str, ...] = ()
-    logprobs: tuple[float, ...] = ()
-    ratios: tuple[float, ...] = ()
+    logprobs: tuple[float | None, ...] = ()
+    ratios: tuple[float | None, ...] = ()
     mask: tuple[float, ...] = ()
     stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
     """Which weights sampled which tokens; `spans` where it was written before trajectories had spans of their own."""

@@ -17,7 +17,7 @@ from trainer.config.policy import Rollout
 from trainer.rollouts import Trajectory
 
 from .errors import RunFailed
-from .learner import Learner
+from .learner import Learner, Marked
 
 MEAN = {"float32": 5e-4, "bfloat16": 0.05}
 """Largest mean |log pi_train - log pi_roll| of a token. On a CPU 1e-6 is usual in float32, 0.005 in bfloat16."""
@@ -62,8 +62,8 @@ def agreement(learner: Learner, trajectories: Sequence[Trajectory], rollout: Rol
     """Raises RunFailed where a probability is not a number."""
     differences: list[torch.Tensor] = []
     for trajectory in trajectories:
-        sequence = (trajectory.plan.sampled_prompt_tokens, trajectory.tokens)
-        logp_T = learner.sampled_log_probs(sequence, rollout.temperature, rollout.top_p)
+        row = Marked.of(trajectory, sampled=True)
+        logp_T = learner.sampled_log_probs(row, rollout.temperature, rollout.top_p)
         difference_T = logp_T - torch.tensor(trajectory.logprobs)
         if difference_T.isnan().any():
             wider = "" if dtype == "float32" else ", or set model.dtype to float32"
@@ -83,8 +83,8 @@ def _spread(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
     stride = max(1, len(trajectories) // _SAMPLES)
     chosen, tokens = [], 0
     for trajectory in trajectories[::stride][:_SAMPLES]:
-        if chosen and tokens + len(trajectory.tokens) > _TOKENS:
+        if chosen and tokens + trajectory.length > _TOKENS:
             break
         chosen.append(trajectory)
-        tokens += len(trajectory.tokens)
+        tokens += trajectory.length
     return chosen

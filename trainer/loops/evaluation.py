@@ -53,7 +53,7 @@ def evaluate(
 def _values(trajectories: list[Trajectory]) -> dict[str, float]:
     scored = [t.reward for t in trajectories if t.reward.score is not None]
     values = {
-        "eval/length": sum(len(t.tokens) for t in trajectories) / len(trajectories),
+        "eval/length": sum(t.length for t in trajectories) / len(trajectories),
         "eval/excluded": float(len(trajectories) - len(scored)),
     }
     if scored:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from trainer.config import RecipeConfig
 from trainer.inference.attention import use_grouped_attention
 from trainer.inference.prefix import PrefixTree
+from trainer.rollouts import Trajectory
 
 from .head import log_probs, sampled_log_probs
 from .sharding import Share
@@ -27,6 +28,21 @@ class Marked(NamedTuple):
 
     tokens: tuple[int, ...]
     places: Sequence[int]
+
+    @classmethod
+    def response(cls, prompt: tuple[int, ...], response: tuple[int, ...]) -> "Marked":
+        """All of the response, after the prompt."""
+        return cls(prompt + response, range(len(prompt), len(prompt) + len(response)))
+
+    @classmethod
+    def of(cls, trajectory: Trajectory, sampled: bool = False) -> "Marked":
+        """What the policy wrote, after the view that it is trained on, or `sampled` after the prompt it was sampled from.
+        What the environment wrote is read."""
+        prompt = trajectory.prompt if sampled else trajectory.view or trajectory.prompt
+        places, start = trajectory.places, len(prompt)
+        if isinstance(places, range):
+            return cls(prompt + trajectory.tokens, range(places.start + start, places.stop + start))
+        return cls(prompt + trajectory.tokens, [place + start for place in places])
 
     @property
     def read(self) -> tuple[int, ...]:
@@ -83,7 +99,7 @@ class Learner(Trained):
 
     def score(self, sequences: Sequence[Sequence_], temperature: float, untrained: bool = False) -> list[Scored]:
         """One forward pass over all sequences, shared prefixes once. `untrained`: as the model was before the run."""
-        return self.measure([_response(sequence) for sequence in sequences], temperature, untrained)
+        return self.measure([Marked.response(*sequence) for sequence in sequences], temperature, untrained)
 
     def measure(self, rows: Sequence[Marked], temperature: float = 1.0, untrained: bool = False) -> list[Scored]:
         """The same for the marked tokens of each row."""
@@ -97,10 +113,10 @@ class Learner(Trained):
         return [Scored(logp_T, entropy_T) for logp_T, entropy_T in parts]
 
     @torch.no_grad()
-    def sampled_log_probs(self, sequence: Sequence_, temperature: float, top_p: float) -> Tensor:
-        """Log-probabilities [T] of a response's tokens under the distribution that a sampler draws from."""
+    def sampled_log_probs(self, row: Marked, temperature: float, top_p: float) -> Tensor:
+        """Log-probabilities [T] of the marked tokens under the distribution that a sampler draws from."""
         measure = partial(sampled_log_probs, temperature=temperature, top_p=top_p)
-        logp_T: Tensor = self._pass([_response(sequence)], measure)
+        logp_T: Tensor = self._pass([row], measure)
         return logp_T.cpu()
 
     def _passes(self, model: Any) -> Pass:
@@ -117,13 +133,7 @@ class Teacher:
         self._pass = Pass(model.eval().requires_grad_(False))
 
     @torch.no_grad()
-    def score(self, sequences: Sequence[Sequence_], temperature: float) -> list[Tensor]:
-        """log pi_teacher of each response's tokens, [T] each."""
-        rows = [_response(sequence) for sequence in sequences]
+    def measure(self, rows: Sequence[Marked], temperature: float) -> list[Tensor]:
+        """log pi_teacher of the marked tokens of each row, [T] each."""
         logp_M, _ = self._pass(rows, partial(log_probs, temperature=temperature))
-        return list(logp_M.cpu().split([len(response) for _, response in sequences]))
-
-
-def _response(sequence: Sequence_) -> Marked:
-    prompt, response = sequence
-    return Marked(prompt + response, range(len(prompt), len(prompt) + len(response)))
+        return list(logp_M.cpu().split([len(row.places) for row in rows]))

@@ -105,7 +105,7 @@ class OfflineCollector:
             scoring = ScoringWatch(tell, len(lot), responses.phase("scoring"))
             found.append(responses_of(self._parts, self._scorer, lot, where, responses, scoring).trajectories)
             file.add(found[-1])
-        tokens = sum(len(t.tokens) for lot in found[before:] for t in lot)
+        tokens = sum(t.length for lot in found[before:] for t in lot)
         groups = _by_group([trajectory for lot in found for trajectory in lot])
         kept = [place for place, group in enumerate(groups) if _solved(group, config.runner.solved_above)]
         if not kept:

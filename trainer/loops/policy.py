@@ -1,6 +1,7 @@
 """Recipe `policy`: collect, score, update, report, evaluate; the same named steps every time."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -8,7 +9,7 @@ import torch
 from torch import Tensor
 
 from trainer import checkpoints
-from trainer.rollouts import RewardSetup, Trajectory, greedy_rewards
+from trainer.rollouts import RewardSetup, Trajectory, TrajectoryKey, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
 from .engine_check import check_engine
@@ -105,14 +106,19 @@ class PolicyStage:
         self.parts.learner.close()
 
     def advantages(self, trajectories: Sequence[Trajectory], greedy_B: Tensor | None = None) -> Tensor:
-        """[B], NaN where a response has no reward. `greedy_B` is the baseline of the estimator `remax`."""
+        """[B], NaN where a trajectory has no reward. `greedy_B` is the baseline of the estimator `remax`."""
         if not trajectories:
             return torch.empty(0)
         rewards = [t.reward.total if t.reward.total is not None else float("nan") for t in trajectories]
-        groups_B = torch.tensor([t.plan.group for t in trajectories])
-        advantages_B = self.updater.advantages(torch.tensor(rewards), groups_B, greedy_B)
+        rewards_B, groups_B = torch.tensor(rewards), torch.tensor([t.plan.group for t in trajectories])
+        # An episode counts once in its group, however many trajectories it has; all of them get its advantage.
+        row_of, rows = episode_rows(trajectories)
+        advantages_E = self.updater.advantages(
+            rewards_B[rows], groups_B[rows], None if greedy_B is None else greedy_B[rows]
+        )
+        advantages_B = advantages_E[row_of]
         if self.parts.config.rollout.truncated == "mask":
-            cut_B = torch.tensor([t.finish_reason == "length" for t in trajectories])
+            cut_B = torch.tensor([t.stop == "length" for t in trajectories])
             advantages_B = advantages_B.masked_fill(cut_B, torch.nan)
         return advantages_B
 
@@ -136,7 +142,7 @@ class PolicyStage:
             criteria = sum(len(rubric.criteria) for rubric in rubrics if rubric)
             values["scaffold/ratio"] = sum(t.plan.scaffold_shown for t in trajectories) / criteria
         if collected.elapsed_s is not None:
-            values["perf/rollout_tokens_per_s"] = sum(len(t.tokens) for t in trajectories) / collected.elapsed_s
+            values["perf/rollout_tokens_per_s"] = sum(t.length for t in trajectories) / collected.elapsed_s
         tell.metrics(values | collected.metrics)
 
     def _look_at_rewards(self, step: int, collected: Collected, tell: Tell) -> None:
@@ -204,6 +210,25 @@ class PolicyStage:
             return f"the checkpoint of step {kept[-1]} is good"
         older = f", that of step {kept[-2]} is good" if kept[1:] else ""
         return f"the checkpoint of step {kept[-1]} holds these very weights{older}"
+
+
+def episode_rows(trajectories: Sequence[Trajectory]) -> tuple[list[int], list[int]]:
+    """For each trajectory the number of its episode, and for each episode the place of its first trajectory.
+
+    Trajectories of one episode differ in their turn; where a step has the same one twice, those are two episodes.
+    """
+    seen: Counter[TrajectoryKey] = Counter()
+    numbers: dict[tuple[str, int, int, int], int] = {}
+    firsts: list[int] = []
+    row_of = []
+    for place, key in enumerate(trajectory.key for trajectory in trajectories):
+        episode = (key.role, key.group, key.place, seen[key])
+        seen[key] += 1
+        if episode not in numbers:
+            numbers[episode] = len(firsts)
+            firsts.append(place)
+        row_of.append(numbers[episode])
+    return row_of, firsts
 
 
 def _touched(error: NotFinite) -> str:

@@ -4,7 +4,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
@@ -16,6 +16,7 @@ from .update import UpdateReport
 
 JUDGED = ("rubric", "judge")
 """Kinds of parts that may ask a judge."""
+_Others = TypeVar("_Others", float, None)
 _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
 
 
@@ -24,8 +25,8 @@ def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     groups = group_rewards(trajectories)
     rewarded = [t for t in trajectories if t.reward.total is not None]
     values = {
-        "rollout/length": _mean([len(t.tokens) for t in trajectories]),
-        "rollout/truncated_share": _mean([t.finish_reason == "length" for t in trajectories]),
+        "rollout/length": _mean([t.length for t in trajectories]),
+        "rollout/truncated_share": _mean([t.stop == "length" for t in trajectories]),
         "rollout/excluded": float(len(trajectories) - len(rewarded)),
         "rollout/flat_groups": float(flat_groups(groups)),
         "reward/mean": _mean([t.reward.total for t in rewarded if t.reward.total is not None]),
@@ -138,7 +139,7 @@ def rollout_records(
                 scaffold=trajectory.plan.scaffold,
                 scaffold_shown=trajectory.plan.scaffold_shown,
                 response=trajectory.text,
-                finish_reason=trajectory.finish_reason,
+                finish_reason=trajectory.stop,
                 reward=trajectory.reward.total,
                 components=trajectory.reward.components,
                 advantage=None if advantage is None or math.isnan(advantage) else advantage,
@@ -146,17 +147,21 @@ def rollout_records(
                 parts=trajectory.reward.parts,
                 excluded=trajectory.reward.excluded,
                 tokens=tuple(tokenizer.decode([token]) for token in trajectory.tokens) if phase == "train" else (),
-                logprobs=_rounded(trajectory.logprobs) if phase == "train" else (),
-                ratios=_rounded(report.ratio[b].tolist()) if report and traced else (),
-                mask=_rounded(report.weight[b].tolist()) if report and traced else (),
-                stretches=tuple(TokenStretch(version=v, start=start, end=end) for v, start, end in trajectory.spans),
+                logprobs=_placed(trajectory, trajectory.logprobs, None) if phase == "train" else (),
+                ratios=_placed(trajectory, report.ratio[b].tolist(), None) if report and traced else (),
+                mask=_placed(trajectory, report.weight[b].tolist(), 0.0) if report and traced else (),
+                stretches=tuple(TokenStretch(version=v, start=start, end=end) for v, start, end in trajectory.versions),
             )
         )
     return records
 
 
-def _rounded(values: Sequence[float]) -> tuple[float, ...]:
-    return tuple(round(value, 4) for value in values)
+def _placed(trajectory: Trajectory, values: Sequence[float], others: _Others) -> tuple[float | _Others, ...]:
+    """Numbers of the policy's tokens at their places among all behind the prompt, and `others` at the places of others'."""
+    found: list[float | _Others] = [others] * len(trajectory.tokens)
+    for place, value in zip(trajectory.places, values, strict=True):
+        found[place] = round(value, 4)
+    return tuple(found)
 
 
 def _flat(parts: Mapping[int, Tensor]) -> Tensor:

@@ -130,8 +130,8 @@ class Rounds:
         watch = ScoringWatch(tell, len(plans), f"scoring, {self.name(number)}")
         groups = Groups(plans, parts.tasks, self._single, f"train/{number + 1}")
         found = sample_and_score(parts.sampler, plans, parts.config.rollout, groups, self._single, progress, watch)
-        lengths = [len(trajectory.tokens) for trajectory in found.trajectories]
-        cut = (trajectory.finish_reason == "length" for trajectory in found.trajectories)
+        lengths = [trajectory.length for trajectory in found.trajectories]
+        cut = (trajectory.stop == "length" for trajectory in found.trajectories)
         metrics = {
             "rollout/length": statistics.fmean(lengths),
             "rollout/truncated_share": statistics.fmean(cut),
@@ -162,7 +162,7 @@ class Rounds:
 
     def _item(self, place: str, answer: Trajectory, other: str) -> Item:
         task, longest = self._parts.tasks[answer.plan.example_key], self._config.rollout.max_new_tokens
-        return Item(place, task.example, task.rubric, answer.text, len(answer.tokens), longest, other)
+        return Item(place, task.example, task.rubric, answer.text, answer.length, longest, other)
 
     def _against_untrained(
         self, scorer: RewardScorer, trajectories: Sequence[Trajectory], step: int, watch: ScoringWatch

@@ -14,7 +14,7 @@ from trainer.inference.prefix import Pack, pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
-from .learner import Learner, Scored, Sequence_, Teacher
+from .learner import Learner, Marked, Scored, Teacher
 
 
 class NotFinite(ArithmeticError):
@@ -136,7 +136,10 @@ class Updater:
 
 
 class _Step:
-    """The padded tensors of one step. Row b is trajectory b; excluded ones are never computed."""
+    """The padded tensors of one step. Row b is trajectory b; excluded ones are never computed.
+
+    T are the policy's tokens of a trajectory, end to end: what others wrote between them is read and is in no tensor.
+    """
 
     def __init__(
         self,
@@ -148,19 +151,20 @@ class _Step:
     ) -> None:
         self._learner, self._config, self._trajectories, self._teacher = learner, config, trajectories, teacher
         self._advantages_B = advantages_B
-        self._width = max(len(trajectory.tokens) for trajectory in trajectories)
+        scaffold = config.scaffold
+        mode = scaffold.ratio_mode if scaffold else "unscaffolded"
+        self._rows = [Marked.of(trajectory, sampled=mode == "scaffolded") for trajectory in trajectories]
+        self._width = max(len(row.places) for row in self._rows)
         self._groups_B = torch.tensor([trajectory.plan.group for trajectory in trajectories])
-        self._mask_BT = self.pad([torch.ones(len(trajectory.tokens)) for trajectory in trajectories])
+        self._mask_BT = self.pad([torch.ones(len(row.places)) for row in self._rows])
         self._roll_BT = self.pad([torch.tensor(trajectory.logprobs) for trajectory in trajectories])
         self._old_BT = torch.zeros_like(self._roll_BT)
         self._ref_BT = torch.zeros_like(self._roll_BT)
         self._teacher_BT = torch.zeros_like(self._roll_BT) if teacher else None
         self._taught: set[int] = set()
         self._kl_beta = getattr(config.objective, "kl_beta", 0.0)
-        scaffold = config.scaffold
-        self._mode = scaffold.ratio_mode if scaffold else "unscaffolded"
         # In both cases the sampler's record is pi_old: on the scaffolded prompt, or because the objective says so.
-        recorded = self._mode == "corrected" or sampler_is_old(config.objective)
+        recorded = mode == "corrected" or sampler_is_old(config.objective)
         self._known = set(range(len(trajectories))) if recorded else set()
         if recorded:
             self._old_BT.copy_(self._roll_BT)
@@ -188,19 +192,19 @@ class _Step:
 
     def idle(self, rows: list[int], refer: bool) -> None:
         """What a process does in a turn that has nothing for it: the passes that the others wait for, counting for nothing."""
-        shortest = [min((self._sequence(b) for b in rows), key=lambda sequence: len(sequence[0] + sequence[1]))]
+        shortest = [min((self._rows[b] for b in rows), key=lambda row: len(row.read))]
         temperature = self._config.rollout.temperature
         with torch.set_grad_enabled(self._moves(rows[0])):
-            (part,) = self._learner.score(shortest, temperature)
+            (part,) = self._learner.measure(shortest, temperature)
         if refer:
             with torch.no_grad():
-                self._learner.score(shortest, temperature, untrained=True)
+                self._learner.measure(shortest, temperature, untrained=True)
         if part.logp_T.requires_grad:
             (part.logp_T.sum() * 0.0).backward()
 
     def score(self, rows: list[int]) -> list[Scored]:
         with torch.set_grad_enabled(self._moves(rows[0])):
-            return self._learner.score([self._sequence(b) for b in rows], self._config.rollout.temperature)
+            return self._learner.measure([self._rows[b] for b in rows], self._config.rollout.temperature)
 
     @torch.no_grad()
     def record_old(self, rows: list[int]) -> None:
@@ -210,7 +214,7 @@ class _Step:
         for turn in self._dealt(self._packed(unknown)):
             # A process without a micro-batch repeats the first one, which the others' passes need it for.
             mine = turn[share.rank if share.rank < len(turn) else 0]
-            parts = self._learner.score([self._sequence(b) for b in mine.places], self._config.rollout.temperature)
+            parts = self._learner.measure([self._rows[b] for b in mine.places], self._config.rollout.temperature)
             if share.rank < len(turn):
                 self.fill_old(mine.places, parts)
         if unknown:
@@ -230,7 +234,7 @@ class _Step:
         unknown = [b for b in rows if b not in self._taught]
         if self._teacher is None or self._teacher_BT is None or not unknown:
             return
-        parts = self._teacher.score([self._sequence(b) for b in unknown], self._config.rollout.temperature)
+        parts = self._teacher.measure([self._rows[b] for b in unknown], self._config.rollout.temperature)
         for b, logp_T in zip(unknown, parts, strict=True):
             self._teacher_BT[b, : len(logp_T)] = logp_T
             self._taught.add(b)
@@ -243,8 +247,8 @@ class _Step:
         """log-probabilities of the untrained model, and the k3 estimate of the distance from it."""
         wanted = [(b, part) for b, part in zip(rows, scored, strict=True) if b in self._kl_rows]
         # Asked for because of another process's micro-batch: its pass needs this one, the numbers are not needed.
-        sequences = [self._sequence(b) for b, _ in wanted] or [self._sequence(rows[0])]
-        reference = self._learner.score(sequences, self._config.rollout.temperature, untrained=True)
+        asked = [self._rows[b] for b, _ in wanted] or [self._rows[rows[0]]]
+        reference = self._learner.measure(asked, self._config.rollout.temperature, untrained=True)
         for (b, part), ref in zip(wanted, reference, strict=bool(wanted)):
             self._ref_BT[b, : len(ref.logp_T)] = ref.logp_T
             kl[b] = _k3(part.logp_T.detach(), ref.logp_T)
@@ -284,7 +288,7 @@ class _Step:
             report.weight[b] = result.weight[row, :length]
             report.entropy.setdefault(b, part.entropy_T.detach())
             report.kl_old[b] = _k3(part.logp_T.detach(), self._old_BT[b, :length])
-            report.tokens += len(self._sequence(b)[0]) + length - 1
+            report.tokens += len(self._rows[b].read)
             if result.advantages is not None:
                 report.advantages[b] = float(result.advantages[row, :length].mean())
         self._note_extra(report, {name: float(value) for name, value in result.diagnostics.items()})
@@ -299,15 +303,9 @@ class _Step:
             if name in found and not math.isnan(found[name]):
                 report.extra.setdefault(name, []).append((found[name], weight))
 
-    def _sequence(self, b: int) -> Sequence_:
-        plan = self._trajectories[b].plan
-        unscaffolded = self._mode in ("unscaffolded", "corrected")
-        return (plan.prompt_tokens if unscaffolded else plan.sampled_prompt_tokens), self._trajectories[b].tokens
-
     def _packed(self, rows: list[int]) -> list[Pack]:
-        # The last token is predicted and never read, so it takes no room.
-        sequences = [sum(self._sequence(b), ())[:-1] for b in rows]
-        packs = pack(sequences, self._config.optim.micro_batch_tokens)
+        # The last token of the policy is predicted and never read, so it takes no room.
+        packs = pack([self._rows[b].read for b in rows], self._config.optim.micro_batch_tokens)
         return [Pack([rows[place] for place in found.places], found.nodes) for found in packs]
 
     def moves(self, rows: list[int]) -> bool:

@@ -152,7 +152,8 @@ class Journal(Notes):
 
 def _key(part: RewardPart, asked: str, item: Item) -> str:
     what = part.model_dump(mode="json", exclude=_NOT_MEASURED)
-    text = canonical([item.place, what, asked, item.example.key, item.response, item.baseline])
+    facts = [dict(item.facts)] if item.facts else []
+    text = canonical([item.place, what, asked, item.example.key, item.response, item.baseline, *facts])
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
 
 

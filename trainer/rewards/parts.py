@@ -57,9 +57,9 @@ class Away(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """One response to value. `place` is unique within the run and the same when the run is resumed: phase, step, group,
-    index. `tokens` is the response's length, `longest` where responses are cut. `rubric` may hold fewer criteria than the
-    example's. `baseline` is the policy's likeliest answer, where a part compares with it.
+    """One response to value, or one attempt in several turns. `place` is unique within the run and the same when the run is resumed: phase, step, group,
+    index. `response` is what the policy said last, `tokens` how many it wrote, `longest` where responses are cut. `rubric` may hold fewer criteria than the
+    example's. `baseline` is the policy's likeliest answer, where a part compares with it; `facts` what an environment says.
     """
 
     place: str
@@ -69,6 +69,7 @@ class Item:
     tokens: int
     longest: int
     baseline: str | None = None
+    facts: Mapping[str, JSON] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

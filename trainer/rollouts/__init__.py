@@ -4,7 +4,6 @@ from .collect import (
     Groups,
     Scored,
     Scoring,
-    Task,
     flat_groups,
     greedy_rewards,
     greedy_samples,
@@ -14,11 +13,13 @@ from .collect import (
     sample_plans,
     score_samples,
 )
+from .episode import Episode, Task
 from .scoring import RewardScorer, Watch
 from .setup import RewardSetup, reward_folders
-from .trajectory import PromptPlan, Reward, Trajectory
+from .trajectory import PromptPlan, Reward, Span, Trajectory, TrajectoryKey
 
 __all__ = [
+    "Episode",
     "Groups",
     "PromptPlan",
     "Reward",
@@ -26,8 +27,10 @@ __all__ = [
     "RewardSetup",
     "Scored",
     "Scoring",
+    "Span",
     "Task",
     "Trajectory",
+    "TrajectoryKey",
     "Watch",
     "flat_groups",
     "greedy_rewards",

@@ -8,22 +8,12 @@ from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 from trainer.config.policy import Rollout
-from trainer.contracts import Example, Rubric
 from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, SampleResult, SamplingProgress
 from trainer.rewards import Item
 
+from .episode import Episode, Task
 from .scoring import Begun, Watch
 from .trajectory import PromptPlan, Reward, Trajectory
-
-
-class Task(Protocol):
-    """What responses are sampled for. `rubric` may hold fewer criteria than the example's."""
-
-    @property
-    def example(self) -> Example: ...
-
-    @property
-    def rubric(self) -> Rubric | None: ...
 
 
 class Scoring(Protocol):
@@ -74,8 +64,8 @@ def sample_plans(
 
 
 class Groups:
-    """The responses to `plans` on their way to rewards: a group can be scored as soon as its last one has ended, while others
-    are still sampled. Neither responses nor rewards depend on when that is.
+    """The attempts that `plans` begin, on their way to rewards: a group can be scored as soon as its last one has ended, while
+    others are still sampled. Neither responses nor rewards depend on when that is.
 
     `tasks` by the key of the example; `where` in the run they are sampled (phase and step), `baselines` the policy's
     likeliest response to the prompt of each group, where a part of the reward compares with it.
@@ -91,38 +81,37 @@ class Groups:
     ) -> None:
         self._plans, self._tasks, self._scorer, self._where = plans, tasks, scorer, where
         self._baselines = baselines
-        self._results: dict[int, SampleResult] = {}
+        self._episodes: dict[int, Episode] = {}
         self._begun: dict[int, Begun] = {}
         self._places: dict[int, list[int]] = defaultdict(list)
         for place, plan in enumerate(plans):
             self._places[plan.group].append(place)
 
     def ended(self, place: int, result: SampleResult) -> None:
-        self._results[place] = result
+        """The response to the plan at `place`, which is the whole attempt."""
+        plan = self._plans[place]
+        self.played(place, Episode(self._tasks[plan.example_key], (Trajectory.of(plan, result),)))
+
+    def played(self, place: int, episode: Episode) -> None:
+        """The attempt that the plan at `place` began."""
+        self._episodes[place] = episode
         group = self._plans[place].group
-        if all(each in self._results for each in self._places[group]):
+        if all(each in self._episodes for each in self._places[group]):
             self._begun[group] = self._scorer.begin([self._item(each) for each in self._places[group]])
 
-    def trajectories(self, results: Sequence[SampleResult], watch: Watch | None = None) -> list[Trajectory]:
-        """With their rewards; those without one stay in the list, marked, so that they can be counted."""
-        for place, result in enumerate(results):
-            if place not in self._results:
-                self.ended(place, result)
+    def scored(self, watch: Watch | None = None) -> list[Episode]:
+        """All attempts with their rewards; those without one stay in the list, marked, so that they can be counted."""
         found = self._scorer.finish([self._begun[group] for group in self._places], watch)
         places = [place for group in self._places.values() for place in group]
         rewards = dict(zip(places, found, strict=True))
-        return [
-            Trajectory(
-                plan=plan,
-                tokens=result.tokens,
-                logprobs=result.logprobs,
-                text=result.text,
-                finish_reason=result.finish_reason,
-                version=result.version,
-                reward=rewards[place],
-            )
-            for place, (plan, result) in enumerate(zip(self._plans, results, strict=True))
-        ]
+        return [self._episodes[place].worth(rewards[place]) for place in range(len(self._plans))]
+
+    def trajectories(self, results: Sequence[SampleResult], watch: Watch | None = None) -> list[Trajectory]:
+        """Of attempts that are one response each, with their rewards."""
+        for place, result in enumerate(results):
+            if place not in self._episodes:
+                self.ended(place, result)
+        return [trajectory for episode in self.scored(watch) for trajectory in episode.trajectories]
 
     def cancel(self) -> None:
         for begun in self._begun.values():
@@ -130,9 +119,9 @@ class Groups:
 
     def _item(self, place: int) -> Item:
         plan = self._plans[place]
+        baseline = self._baselines.get(plan.group) if self._baselines else None
         where = f"{self._where}/{plan.group}/{plan.index}"
-        task, result = self._tasks[plan.example_key], self._results[place]
-        return item_of(where, task, result, self._scorer.longest, self._baselines, plan.group)
+        return item_of(where, self._episodes[place], self._scorer.longest, baseline)
 
 
 def sample_and_score(
@@ -168,17 +157,10 @@ def score_samples(
     return Groups(plans, tasks, scorer, where).trajectories(results, watch)
 
 
-def item_of(
-    place: str,
-    task: Task,
-    result: SampleResult,
-    longest: int,
-    baselines: Mapping[int, str] | None = None,
-    group: int = 0,
-) -> Item:
-    """A response as rewards look at it."""
-    baseline = baselines.get(group) if baselines else None
-    return Item(place, task.example, task.rubric, result.text, len(result.tokens), longest, baseline)
+def item_of(place: str, episode: Episode, longest: int, baseline: str | None = None) -> Item:
+    """An attempt as rewards look at it."""
+    task = episode.task
+    return Item(place, task.example, task.rubric, episode.text, episode.length, longest, baseline, episode.facts)
 
 
 def greedy_samples(

@@ -4,20 +4,20 @@ from dataclasses import asdict
 from typing import Any
 
 from trainer.contracts import CriterionResult, PartResult
+from trainer.inference.sampling import SampleResult
 
-from .trajectory import PromptPlan, Reward, Trajectory
+from .trajectory import PromptPlan, Reward, Span, Trajectory, other_view
 
 
 def written(trajectory: Trajectory) -> dict[str, Any]:
-    """Without its plan, which often follows from the seed; see `with_plan`."""
+    """Without its plan, which often follows from the seed, and without what follows from that; see `with_plan`."""
     reward = trajectory.reward
+    view = {} if trajectory.view == other_view(trajectory.plan) else {"view": list(trajectory.view)}
     return {
-        "tokens": list(trajectory.tokens),
-        "logprobs": list(trajectory.logprobs),
+        "spans": [[span.author, list(span.tokens), list(span.logprobs), span.version] for span in trajectory.spans[1:]],
         "text": trajectory.text,
-        "finish_reason": trajectory.finish_reason,
-        "version": trajectory.version,
-        "versions": [list(span) for span in trajectory.versions],
+        "stop": trajectory.stop,
+        **view,
         "reward": {
             "total": reward.total,
             "components": reward.components,
@@ -32,20 +32,24 @@ def written(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def read(row: dict[str, Any], plan: PromptPlan) -> Trajectory:
-    """The inverse of `written`. Raises KeyError, TypeError or ValueError for what it did not write."""
+    """The inverse of `written`, and of what programs before spans wrote. Raises KeyError, TypeError or ValueError for
+    anything else."""
     reward = dict(row["reward"])
     reward["criteria"] = tuple(CriterionResult.model_validate(criterion) for criterion in reward["criteria"])
     reward["parts"] = tuple(PartResult.model_validate(part) for part in reward.get("parts", ()))
-    return Trajectory(
-        plan=plan,
-        tokens=tuple(row["tokens"]),
-        logprobs=tuple(row["logprobs"]),
-        text=row["text"],
-        finish_reason=row["finish_reason"],
-        version=row["version"],
-        reward=Reward(**reward),
-        versions=tuple((version, start, end) for version, start, end in row["versions"]),
-    )
+    if "spans" not in row:
+        return _of_one_response(row, plan, Reward(**reward))
+    said = [Span(author, tuple(tokens), tuple(logprobs), version) for author, tokens, logprobs, version in row["spans"]]
+    spans = (Span("prompt", plan.sampled_prompt_tokens), *said)
+    view = tuple(row["view"]) if "view" in row else other_view(plan)
+    return Trajectory(plan, spans, row["text"], row["stop"], Reward(**reward), view)
+
+
+def _of_one_response(row: dict[str, Any], plan: PromptPlan, reward: Reward) -> Trajectory:
+    """Until November 2026 a trajectory was one response, and runs of its tokens had the versions."""
+    tokens, logprobs = tuple(row["tokens"]), tuple(row["logprobs"])
+    result = SampleResult(tokens, logprobs, row["text"], row["finish_reason"], row["version"])
+    return Trajectory.of(plan, result, reward, [(version, start, end) for version, start, end in row["versions"]])
 
 
 def with_plan(trajectory: Trajectory) -> dict[str, Any]:

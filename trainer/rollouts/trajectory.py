@@ -1,9 +1,16 @@
-"""One sampled response on its way from the sampler to the update."""
+"""Sampled responses on their way from the sampler to the update: who wrote which tokens, and what came of it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, chain, pairwise
+from typing import Any, Literal, NamedTuple
 
 from trainer.contracts import CriterionResult, PartResult
-from trainer.inference.sampling import FinishReason
+from trainer.inference.sampling import SampleResult
+
+Author = Literal["prompt", "policy", "env"]
+Stop = Literal["stop", "length", "env", "error"]
+"""What ended it: the policy, the limit of tokens, the environment, a fault."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +28,9 @@ class PromptPlan:
     seed: int
     scaffold: str = ""
     scaffold_shown: int = 0
+    role: str = "policy"
+    turn: int = 0
+    """Which of an episode's trajectories: above 0 where its context was written anew between turns."""
 
 
 @dataclass(frozen=True)
@@ -40,21 +50,135 @@ class Reward:
     """Whether it is excluded because somebody could not be asked and their part says to go on without them."""
 
 
+UNSCORED = Reward(None, excluded="it was not scored")
+
+
+class Span(NamedTuple):
+    """Tokens of one author, exactly as they came: ids are never made again from text.
+
+    The policy's have the log-probabilities with which they were sampled, one each, and the `version` of the weights that did
+    it. Others have neither: -1.
+    """
+
+    author: Author
+    tokens: tuple[int, ...]
+    logprobs: tuple[float, ...] = ()
+    version: int = -1
+
+
+class TrajectoryKey(NamedTuple):
+    """Whose it is: the trained role, the group and the place in it, the turn of the episode."""
+
+    role: str
+    group: int
+    place: int
+    turn: int
+
+
 @dataclass(frozen=True)
 class Trajectory:
-    """Tokens and log-probabilities exactly as the sampler gave them, and what they were worth."""
+    """A prompt, and behind it what policy and environment wrote in turns. One prompt and one response are two spans.
+
+    What is learnt is the policy's: tokens of others are read, and count in no loss, mean, ratio or length. Raises ValueError
+    for spans that cannot be.
+    """
 
     plan: PromptPlan
-    tokens: tuple[int, ...]
-    logprobs: tuple[float, ...]
+    spans: tuple[Span, ...]
     text: str
-    finish_reason: FinishReason
-    version: int
-    reward: Reward
-    versions: tuple[tuple[int, int, int], ...] = ()
-    """(version, start, end) of each run of tokens, where several weights may have sampled them; `version` is the oldest."""
+    """What the policy has said, in its last turn if there are several: what rewards read."""
+    stop: Stop
+    reward: Reward = UNSCORED
+    view: tuple[int, ...] = ()
+    """Another prompt for pi in training than the one that was sampled from (scaffold, self-distillation); () for the same."""
+
+    def __post_init__(self) -> None:
+        if problem := _problem(self.spans):
+            raise ValueError(f"a trajectory {problem}")
+
+    @classmethod
+    def of(
+        cls,
+        plan: PromptPlan,
+        result: SampleResult,
+        reward: Reward = UNSCORED,
+        versions: Sequence[tuple[int, int, int]] = (),
+    ) -> "Trajectory":
+        """One response to one prompt. `versions`: (version, start, end) of the tokens, where several weights sampled them."""
+        cuts = versions or ((result.version, 0, len(result.tokens)),)
+        said = [Span("policy", result.tokens[a:b], result.logprobs[a:b], version) for version, a, b in cuts]
+        spans = (Span("prompt", plan.sampled_prompt_tokens), *said)
+        return cls(plan, spans, result.text, result.finish_reason, reward, other_view(plan))
 
     @property
-    def spans(self) -> tuple[tuple[int, int, int], ...]:
-        """(version, start, end) of each run of tokens."""
-        return self.versions or ((self.version, 0, len(self.tokens)),)
+    def key(self) -> TrajectoryKey:
+        return TrajectoryKey(self.plan.role, self.plan.group, self.plan.index, self.plan.turn)
+
+    @property
+    def prompt(self) -> tuple[int, ...]:
+        """What the sampler saw first."""
+        return self.spans[0].tokens
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """All behind the prompt, whoever wrote it: T tokens."""
+        return _joined([span.tokens for span in self.spans[1:]])
+
+    @property
+    def places(self) -> Sequence[int]:
+        """Of the policy's tokens among the T, ascending: the mask is `author == "policy"`."""
+        found = [range(start, end) for span, start, end in self._laid_out() if span.author == "policy"]
+        if found and all(one.stop == other.start for one, other in pairwise(found)):
+            return range(found[0].start, found[-1].stop)
+        return tuple(chain.from_iterable(found))
+
+    @property
+    def logprobs(self) -> tuple[float, ...]:
+        """Of the policy's tokens, end to end."""
+        return _joined([span.logprobs for span in self.spans[1:] if span.author == "policy"])
+
+    @property
+    def length(self) -> int:
+        """How many tokens the policy wrote."""
+        return sum(len(span.tokens) for span in self.spans if span.author == "policy")
+
+    @property
+    def versions(self) -> tuple[tuple[int, int, int], ...]:
+        """(version, start, end) of each stretch among the T tokens that one set of weights sampled."""
+        found: list[tuple[int, int, int]] = []
+        for span, start, end in self._laid_out():
+            if span.author != "policy":
+                continue
+            if found and (found[-1][0], found[-1][2]) == (span.version, start):
+                start = found.pop()[1]
+            found.append((span.version, start, end))
+        return tuple(found)
+
+    def _laid_out(self) -> list[tuple[Span, int, int]]:
+        """Each span behind the prompt, with its start and end among the T tokens."""
+        ends = list(accumulate((len(span.tokens) for span in self.spans[1:]), initial=0))
+        return list(zip(self.spans[1:], ends[:-1], ends[1:], strict=True))
+
+
+def other_view(plan: PromptPlan) -> tuple[int, ...]:
+    """The view that follows from a plan."""
+    return () if plan.prompt_tokens == plan.sampled_prompt_tokens else plan.prompt_tokens
+
+
+def _joined(parts: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+    return parts[0] if len(parts) == 1 else tuple(chain.from_iterable(parts))
+
+
+def _problem(spans: Sequence[Span]) -> str:
+    """What keeps these from being a trajectory; empty if nothing does."""
+    if not spans or spans[0].author != "prompt" or not spans[0].tokens:
+        return "begins with a prompt of one token or more"
+    for span in spans[1:]:
+        if span.author not in ("policy", "env"):
+            return f"has behind its prompt what the policy or the environment wrote, not {span.author!r}"
+        if len(span.logprobs) != (len(span.tokens) if span.author == "policy" else 0):
+            return (
+                f"has a log-probability for each token of the policy and none for others, not {len(span.logprobs)} "
+                f"for {len(span.tokens)} of author {span.author!r}"
+            )
+    return ""

@@ -87,7 +87,7 @@ class AsyncCollector:
         return name
 
     def comparable(self, step: int, trajectories: Sequence[Trajectory]) -> Sequence[Trajectory]:
-        return [t for t in trajectories if t.versions == ((step - 1, 0, len(t.tokens)),)]
+        return [t for t in trajectories if {version for version, _, _ in t.versions} == {step - 1}]
 
     def updated(self, step: int) -> None:
         self._step = step

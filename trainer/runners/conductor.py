@@ -11,7 +11,7 @@ from trainer.config import PolicyConfig
 from trainer.inference.checksum import Weights, digest_of
 from trainer.loops.errors import RunFailed
 from trainer.rewards.journal import Journal
-from trainer.rollouts import Task, Trajectory, item_of
+from trainer.rollouts import Episode, Task, Trajectory, item_of
 from trainer.scheduling import (
     Decision,
     Drop,
@@ -285,7 +285,9 @@ class Conductor:
         self._count += 1
         self._whole_at[keys[0].sample.group] = time.monotonic()
         items = tuple(
-            item_of(f"train/{key.sample.group}/{key.sample.place}", task, self._responses.result(key), longest)
+            item_of(
+                f"train/{key.sample.group}/{key.sample.place}", Episode(task, (self._responses.whole(key),)), longest
+            )
             for key in keys
         )
         known = self._journal.at([item.place for item in items]) if self._journal else ()

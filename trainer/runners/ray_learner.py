@@ -14,7 +14,7 @@ from torch import Tensor
 
 from trainer.config import PolicyConfig
 from trainer.loops.errors import RunFailed
-from trainer.loops.learner import Sequence_
+from trainer.loops.learner import Marked
 from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
@@ -118,8 +118,8 @@ class ShardedLearner:
             report.take_in(part)
         return report
 
-    def sampled_log_probs(self, sequence: Sequence_, temperature: float, top_p: float) -> Tensor:
-        found: Tensor = self._all("sampled_log_probs", sequence, temperature, top_p)
+    def sampled_log_probs(self, row: Marked, temperature: float, top_p: float) -> Tensor:
+        found: Tensor = self._all("sampled_log_probs", row, temperature, top_p)
         return found
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:

@@ -34,14 +34,6 @@ class Part:
         )
 
 
-@dataclass(frozen=True)
-class Whole:
-    """A response with its last token, not yet scored."""
-
-    result: SampleResult
-    stretches: tuple[Stretch, ...]
-
-
 class Responses:
     """Of a response that is put off or finished the tokens are kept; what a lost attempt had added goes with it."""
 
@@ -57,7 +49,8 @@ class Responses:
         self._plans: dict[int, Sequence[PromptPlan]] = {}
         self._put_off: dict[SampleId, Part] = {}
         self._running: dict[Key, Part] = {}
-        self._whole: dict[Key, Whole] = {}
+        self._whole: dict[Key, Trajectory] = {}
+        """With their last token, not yet scored."""
         self._done: dict[SampleId, Trajectory] = {}
 
     def plan(self, sample: SampleId) -> PromptPlan:
@@ -84,7 +77,7 @@ class Responses:
             seed=derive_seed(plan.seed, "from", len(had)) if had else plan.seed,
         )
 
-    def add(self, key: Key, result: SampleResult) -> Whole | None:
+    def add(self, key: Key, result: SampleResult) -> Trajectory | None:
         """A segment has come; the whole response if that was its last one."""
         had = self._running.pop(key)
         part = had.grown(result)
@@ -95,12 +88,12 @@ class Responses:
         reason: FinishReason = "stop" if result.finish_reason == "stop" else "length"
         text = self._decode(part.tokens) if had.tokens else result.text
         whole = SampleResult(part.tokens, part.logprobs, text, reason, part.stretches[0].version)
-        self._whole[key] = Whole(whole, part.stretches)
+        self._whole[key] = Trajectory.of(self.plan(key.sample), whole, versions=part.stretches)
         return self._whole[key]
 
-    def result(self, key: Key) -> SampleResult:
-        """Of a whole response that waits for its reward."""
-        return self._whole[key].result
+    def whole(self, key: Key) -> Trajectory:
+        """A whole response that waits for its reward."""
+        return self._whole[key]
 
     def put_off(self, key: Key) -> tuple[Stretch, ...]:
         """Keep the tokens for later; their stretches."""
@@ -115,19 +108,9 @@ class Responses:
     def scored(self, key: Key, reward: Reward) -> tuple[Stretch, ...]:
         """The response can be trained on; its stretches."""
         whole = self._whole.pop(key)
-        result = whole.result
         self._put_off.pop(key.sample, None)
-        self._done[key.sample] = Trajectory(
-            plan=self.plan(key.sample),
-            tokens=result.tokens,
-            logprobs=result.logprobs,
-            text=result.text,
-            finish_reason=result.finish_reason,
-            version=result.version,
-            reward=reward,
-            versions=tuple((stretch.version, stretch.start, stretch.end) for stretch in whole.stretches),
-        )
-        return whole.stretches
+        self._done[key.sample] = replace(whole, reward=reward)
+        return tuple(Stretch(*each) for each in whole.versions)
 
     def taken(self, number: int, places: Sequence[int], group: int) -> list[Trajectory]:
         """Responses of a group as the `group`-th of a batch. The group is forgotten: it is trained on now."""

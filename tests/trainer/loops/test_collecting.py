@@ -79,7 +79,7 @@ def test_a_stop_during_replacement_draws_the_same_prompts_again(make_loop: Calla
 def test_a_masked_response_counts_in_its_group_and_changes_nothing(make_loop: Callable[..., Any]) -> None:
     session = make_loop(small_config(rollout=ROLLOUT | {"truncated": "mask"}))
     trajectories = [
-        replace(t, reward=Reward(float(t.plan.index)), finish_reason="length" if t.plan.index == 0 else "stop")
+        replace(t, reward=Reward(float(t.plan.index)), stop="length" if t.plan.index == 0 else "stop")
         for t in sampled(session)
     ]
     advantages = session.stage.advantages(trajectories)

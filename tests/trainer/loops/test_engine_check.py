@@ -42,10 +42,7 @@ def found(
     prompt = tuple(tokenizer.encode("Say something."))
     plans = [PromptPlan("key", 0, place, "", prompt, prompt, seed * 100 + place) for place in range(4)]
     results = sample_plans(LocalSampler(model, tokenizer), plans, config.rollout)
-    trajectories = [
-        Trajectory(plan, r.tokens, r.logprobs, r.text, r.finish_reason, 0, Reward(0.0))
-        for plan, r in zip(plans, results, strict=True)
-    ]
+    trajectories = [Trajectory.of(plan, r, Reward(0.0)) for plan, r in zip(plans, results, strict=True)]
     learner = Learner(load_model(tiny_dir, dtype), config)
     return agreement(learner, trajectories, small_config(rollout=sampled | {"temperature": 1.0}).rollout, dtype), dtype
 

@@ -6,13 +6,15 @@ import pytest
 
 from trainer.config.iterative_dpo import SampledPairs
 from trainer.contracts import PartResult
+from trainer.inference.sampling import SampleResult
 from trainer.loops.labelling import by_judge, by_reward, draw, label_metrics
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
 
 def sample(index: int, total: float | None = None, group: int = 0, text: str = "", **components: float) -> Trajectory:
     plan = PromptPlan(f"row-{group}", group, index, "", (1,), (1,), 0)
-    return Trajectory(plan, (2,), (0.0,), text or f"answer {index}", "stop", 0, Reward(total, components))
+    result = SampleResult((2,), (0.0,), text or f"answer {index}", "stop", 0)
+    return Trajectory.of(plan, result, Reward(total, components))
 
 
 def said(given: str | None, swapped: str | None, strength: float | None = None) -> PartResult:

@@ -99,7 +99,8 @@ def test_tokens_on_which_the_sampler_disagrees_are_silenced_and_counted(
     trajectories = sampled(loop)
     for trajectory in trajectories:  # a sampler that thought every other token three times as likely
         doubtful = tuple(p + (math.log(3.0) if i % 2 else 0.0) for i, p in enumerate(trajectory.logprobs))
-        object.__setattr__(trajectory, "logprobs", doubtful)
+        prompt, said = trajectory.spans
+        object.__setattr__(trajectory, "spans", (prompt, said._replace(logprobs=doubtful)))
     report = loop.stage.updater.run(trajectories, torch.tensor([1.0, -1.0] * 4))
     for b, trajectory in enumerate(trajectories):
         assert report.weight[b].tolist() == [0.0 if i % 2 else 1.0 for i in range(len(trajectory.tokens))]

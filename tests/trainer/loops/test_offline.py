@@ -252,7 +252,7 @@ def test_a_damaged_store_is_sampled_again_from_the_damage_on(
     elif damage == "torn":
         file.write_bytes(content[:-40])
     else:
-        file.write_bytes(lines[0] + lines[1].replace(b'"version":0', b'"version":7') + b"".join(lines[2:]))
+        file.write_bytes(lines[0] + lines[1].replace(b'"text":"', b'"text":"altered ') + b"".join(lines[2:]))
     again = offline(make_loop, tmp_path / "broken", steps=3)
     asked = counting(again)
     assert again.resume() and again.step == 2
@@ -310,4 +310,5 @@ def test_the_store_is_plain_json_with_digests(make_loop: Callable[..., Any], tmp
     lines = (tmp_path / "run" / "rounds" / "round-001.jsonl").read_text().splitlines()
     contents = [json.loads(line.partition(" ")[2]) for line in lines]
     assert contents[0]["round"] == 1 and len(contents) == 4
-    assert all(len(row["tokens"]) == len(row["logprobs"]) for lot in contents[1:] for row in lot)
+    spans = [span for lot in contents[1:] for row in lot for span in row["spans"]]
+    assert spans and all(author == "policy" and len(ids) == len(logps) for author, ids, logps, _ in spans)

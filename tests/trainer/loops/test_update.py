@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -167,10 +166,10 @@ def test_in_scaffolded_mode_the_prompt_is_the_one_that_was_sampled_from(collecte
     config = small_config(scaffold={"ratio_mode": "scaffolded"}, optim={"lr": 1e-3})
     loop, trajectories, advantages_B = collected(config)
     seen = []
-    score = loop.stage.parts.learner.score
-    loop.stage.parts.learner.score = lambda sequences, *a, **k: (seen.extend(sequences), score(sequences, *a, **k))[1]
+    measure = loop.stage.parts.learner.measure
+    loop.stage.parts.learner.measure = lambda rows, *a, **k: (seen.extend(rows), measure(rows, *a, **k))[1]
     loop.stage.updater.run(trajectories, advantages_B)
-    assert {prompt for prompt, _ in seen} >= {t.plan.sampled_prompt_tokens for t in trajectories[:2]}
+    assert {row.tokens for row in seen} >= {t.plan.sampled_prompt_tokens + t.tokens for t in trajectories[:2]}
 
 
 def test_entropy_and_log_probability_agree_with_the_full_distribution(collected: Any) -> None:
@@ -188,10 +187,9 @@ def test_entropy_and_log_probability_agree_with_the_full_distribution(collected:
 
 def test_offending_rows_name_responses_of_the_step(collected: Any) -> None:
     loop, trajectories, advantages_B = collected(small_config())
-    infinite = [replace(t, logprobs=t.logprobs) for t in trajectories]
     advantages_B[5] = torch.inf
     with pytest.raises(NotFinite) as caught:
-        loop.stage.updater.run(infinite, advantages_B)
+        loop.stage.updater.run(trajectories, advantages_B)
     assert 5 in caught.value.rows
 
 

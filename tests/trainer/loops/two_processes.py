@@ -12,6 +12,7 @@ import torch
 
 from trainer.config import resolve
 from trainer.inference.models import load_model
+from trainer.inference.sampling import SampleResult
 from trainer.loops.learner import Learner
 from trainer.loops.sharding import Share
 from trainer.loops.update import Updater
@@ -39,7 +40,8 @@ def step() -> list[Trajectory]:
         prompt, length = prompts[place // 4], 5 + place % 4
         response = tuple(torch.randint(60, (length,), generator=draw).tolist())
         plan = PromptPlan("key", place // 4, place % 4, "", prompt, prompt, 0)
-        found.append(Trajectory(plan, response, (-5.0,) * length, "", "length", 0, Reward(0.0)))
+        result = SampleResult(response, (-5.0,) * length, "", "length", 0)
+        found.append(Trajectory.of(plan, result, Reward(0.0)))
     return found
 
 

@@ -5,6 +5,7 @@ import json
 import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,9 @@ def length(responses):
 
 def odd(responses):
     return [{"value": 0.5, "why": "half", "shown": {"of": each["key"]}} if place else None for place, each in enumerate(responses)]
+
+def solved(responses):
+    return [float(each["facts"]["solved"]) if each["facts"] else None for each in responses]
 
 def raises(responses):
     raise KeyError("tone")
@@ -53,7 +57,7 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     info = tmp_path / "politeness-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: politeness\nVersion: 1.0\n")
-    names = ("length", "odd", "raises", "text", "hangs", "dies", "secret")
+    names = ("length", "odd", "solved", "raises", "text", "hangs", "dies", "secret")
     lines = [f"{name} = politeness:{'length' if name == 'secret' else name}" for name in names]
     (info / "entry_points.txt").write_text("[touchstone.rewards]\n" + "\n".join([*lines, "broken = politeness:gone"]))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
@@ -87,6 +91,12 @@ def test_it_may_explain_itself_and_leave_responses_out() -> None:
     none, half = by_function("odd", item(), item(index=1))
     assert (none.total, none.excluded) == (None, "python: it answered nothing")
     assert (half.total, half.parts["python"].why, half.parts["python"].shown) == (0.5, "half", {"of": "row"})
+
+
+@pytest.mark.usefixtures("package")
+def test_it_is_told_what_the_environment_says_of_an_attempt() -> None:
+    played = by_function("solved", replace(item(), facts={"solved": True}), item(index=1))
+    assert [each.total for each in played] == [1.0, None]
 
 
 @pytest.mark.usefixtures("package")

@@ -19,7 +19,7 @@ from trainer.rewards import Item
 from trainer.rollouts import PromptPlan, Reward, RewardSetup
 from trainer.runners.responses import Responses, saved
 from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, Scored, ScoreJob
-from trainer.scheduling import SampleId, Start, Stretch
+from trainer.scheduling import SampleId, Start
 
 SAMPLE = SampleId(7, 1)
 
@@ -82,8 +82,9 @@ def test_a_response_is_put_together_from_its_segments(responses: Callable[[], Re
     assert request.prompt_tokens == (5, 6, 10, 11, 12, 13) and request.max_new_tokens == 1
     assert request.seed not in seeds
     whole = found.add(key, segment(14, version=1))
-    assert whole is not None and whole.result.text == "10 11 12 13 14" and whole.result.finish_reason == "length"
-    assert whole.stretches == (Stretch(0, 0, 4), Stretch(1, 4, 5)) and whole.result.version == 0
+    assert whole is not None and whole.text == "10 11 12 13 14" and whole.stop == "length"
+    assert whole.versions == ((0, 0, 4), (1, 4, 5))
+    assert [span.tokens for span in whole.spans] == [(5, 6), (10, 11, 12, 13), (14,)]
 
 
 def test_what_is_put_off_goes_on_and_a_lost_attempt_takes_only_its_own_tokens(

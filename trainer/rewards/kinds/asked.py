@@ -30,6 +30,7 @@ def as_json(item: Item) -> dict[str, JSON]:
         "place": item.place,
         "prompt": [{"role": message.role, "content": message.content} for message in item.example.prompt],
         "response": item.response,
+        "facts": dict(item.facts),
         "reference": item.example.reference,
         "domain": item.example.domain,
         "meta": item.example.meta,

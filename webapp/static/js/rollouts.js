@@ -186,7 +186,7 @@ function responseCard(row) {
   }
   part("text").append(state.tint ? tinted(row, state.tint) : row.response || "(empty response)");
   part("text").classList.toggle("muted", !row.response);
-  const ends = { stop: "", length: "cut at the length limit", error: "sampling failed" };
+  const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
   part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   part("criteria").append(...(row.criteria ?? []).map((each) => criterion(each, state.criterion === each.text)));
   const components = Object.entries(row.components ?? {});

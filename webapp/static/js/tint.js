@@ -10,20 +10,21 @@ export const LEGENDS = {
 };
 
 const BINS = {
-  logprob: (value) => (value > -0.05 ? 0 : value > -0.7 ? 1 : value > -1.6 ? 2 : value > -3 ? 3 : 4),
-  ratio: (value) => (value < 0.8 ? "d2" : value < 0.95 ? "d1" : value <= 1.05 ? 0 : value <= 1.2 ? "u1" : "u2"),
+  logprob: (value) => (value === null ? "off" : value > -0.05 ? 0 : value > -0.7 ? 1 : value > -1.6 ? 2 : value > -3 ? 3 : 4),
+  ratio: (value) => (value === null ? "off" : value < 0.8 ? "d2" : value < 0.95 ? "d1" : value <= 1.05 ? 0 : value <= 1.2 ? "u1" : "u2"),
   mask: (value) => (value > 0 ? 1 : 0),
 };
 BINS.loss = (value) => (value === null ? "off" : BINS.logprob(-value));
 const SOURCES = { logprob: "logprobs", ratio: "ratios", mask: "mask" };
+const OTHERS = "written by the environment, so read and not learnt";
 const WORDS = {
-  logprob: (value) => `log-probability ${exact(value)}, probability ${exact(Math.exp(value))}`,
-  ratio: (value) => `ratio ${exact(value)}`,
+  logprob: (value) => (value === null ? OTHERS : `log-probability ${exact(value)}, probability ${exact(Math.exp(value))}`),
+  ratio: (value) => (value === null ? OTHERS : `ratio ${exact(value)}`),
   mask: (value) => `weight ${exact(value)}`,
   loss: (value) => (value === null ? "not learnt" : `loss ${exact(value)}, probability ${exact(Math.exp(-value))}`),
 };
 
-/** What stands behind each token; the loss of one that is masked is null. */
+/** What stands behind each token; null for one that the environment wrote, and for the loss of one that is masked. */
 function valuesOf(row, kind) {
   if (kind !== "loss") return row[SOURCES[kind]] ?? [];
   return (row.logprobs ?? []).map((value, i) => (row.mask?.[i] === 0 ? null : -value));

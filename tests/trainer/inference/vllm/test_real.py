@@ -11,7 +11,7 @@ from trainer.inference.checksum import Checksum
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SamplerInvalid
-from trainer.loops.learner import Learner
+from trainer.loops.learner import Learner, Marked
 
 from .conftest import SERVERS, vllm_config
 
@@ -61,7 +61,9 @@ def test_log_probs_are_those_of_the_distribution_that_was_drawn_from_as_with_the
     for who in (sampler, local):
         results = who.sample(asked)
         for request, result in zip(asked, results, strict=True):
-            expected = learner.sampled_log_probs((request.prompt_tokens, result.tokens), 0.8, top_p).detach()
+            expected = learner.sampled_log_probs(
+                Marked.response(request.prompt_tokens, result.tokens), 0.8, top_p
+            ).detach()
             torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
             assert (result.version, len(result.tokens)) == (0, 12) or result.finish_reason == "stop"
         assert len({result.tokens for result in results}) == len(asked), "seeds make them differ"
@@ -85,7 +87,9 @@ def test_a_push_changes_what_is_sampled_into_what_the_local_sampler_says(
         assert {logprob for r in mine for logprob in r.logprobs} == {0.0}
         asked = requests(0.9)
         for request, result in zip(asked, sampler.sample(asked), strict=True):
-            expected = learner.sampled_log_probs((request.prompt_tokens, result.tokens), 0.9, 1.0).detach()
+            expected = learner.sampled_log_probs(
+                Marked.response(request.prompt_tokens, result.tokens), 0.9, 1.0
+            ).detach()
             torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
 
 
