@@ -6,7 +6,7 @@ from typing import Any
 from webapp.datasets.models import DatasetVersion
 
 from .models import Answer, Assignment, Comment, Guidelines, Task
-from .queries.faces import Faces
+from .queries.faces import Faces, day, remarked
 from .queries.mine import Waiting
 from .queries.people import Figures, Person
 from .queries.projects import Progress, Row
@@ -53,8 +53,8 @@ def person(row: Person, named: bool) -> dict[str, Any]:
         "role": row.role,
         "takes_part": row.takes_part,
         "paused": row.paused,
-        "joined_at": row.joined_at,
-        "last_at": row.last_at,
+        "joined_at": row.joined_at if named else None,
+        "last_at": row.last_at if named or row.last_at is None else day(row.last_at),
         "skipped": row.skipped,
         "open": row.open,
         "total": figures(row.total),
@@ -102,16 +102,16 @@ def seat(row: Assignment, people: Faces) -> dict[str, Any]:
         "rater": people.pseudonym(row.user_id),
         **({"user": row.user_id, "name": str(row.user)} if people.named else {}),
         "state": row.state,
-        "claimed_at": row.claimed_at,
-        "submitted_at": row.submitted_at,
+        "claimed_at": people.moment(row.claimed_at),
+        "submitted_at": people.moment(row.submitted_at),
         "seconds": row.seconds,
         "skip_reason": row.skip_reason,
         "sent_back": row.sent_back,
-        "answers": [answer(each) for each in given],
+        "answers": [answer(each, people) for each in given],
     }
 
 
-def answer(row: Answer) -> dict[str, Any]:
+def answer(row: Answer, people: Faces) -> dict[str, Any]:
     return {
         "id": row.pk,
         "revision": row.revision,
@@ -122,7 +122,7 @@ def answer(row: Answer) -> dict[str, Any]:
         "suggested_by": row.suggested_by,
         "gold_right": row.gold_right,
         "gold_detail": row.gold_detail,
-        "submitted_at": row.submitted_at,
+        "submitted_at": people.moment(row.submitted_at),
     }
 
 
@@ -132,8 +132,7 @@ def comment(row: Comment, people: Faces) -> dict[str, Any]:
         "kind": row.kind,
         "text": row.text,
         "author": people.author(row.author) if row.author else None,
-        "created_at": row.created_at,
-        "resolved_at": row.resolved_at,
+        **remarked(row, people),
     }
 
 

@@ -88,7 +88,7 @@ def _record(project: Project, people: Faces, row: tuple[Any, ...]) -> dict[str, 
         "gold": row[13],
         "gold_right": row[14],
         "gold_recall": row[18],
-        "submitted_at": row[15],
+        "submitted_at": people.moment(row[15]),
         "shown_order": json.loads(row[16]),
         "resolution": row[17],
     }

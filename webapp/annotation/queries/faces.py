@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
 
 from webapp.accounts.models import User
 from webapp.annotation.models import AgreementReport, Comment, Project
@@ -10,6 +13,11 @@ from webapp.annotation.models import AgreementReport, Comment, Project
 from .raters import Rater, raters
 
 GRID_UP_TO = 16  # people; more are a list
+
+
+def day(at: datetime) -> datetime:
+    """Its first moment."""
+    return timezone.localtime(at).replace(hour=0, minute=0, second=0, microsecond=0)
 
 
 @dataclass(frozen=True)
@@ -28,6 +36,11 @@ class Faces:
     def pseudonym(self, user: int) -> str:
         rater = self.by_user.get(user)
         return rater.pseudonym if rater else "annotator-0"
+
+    def moment(self, at: datetime | None) -> datetime | None:
+        """When somebody did something, as exact as they are named: of a pseudonym the day. Who knows when a colleague sat at
+        work would know the colleague by the minute."""
+        return at if self.named or at is None else day(at)
 
     def number(self, user: int) -> int:
         rater = self.by_user.get(user)
@@ -55,9 +68,15 @@ def comment(row: Comment, people: Faces) -> dict[str, Any]:
         "kind": row.kind,
         "text": row.text,
         "by": people.author(row.author),
-        "created_at": row.created_at,
-        "resolved_at": row.resolved_at,
+        **remarked(row, people),
     }
+
+
+def remarked(row: Comment, people: Faces) -> dict[str, datetime | None]:
+    """When a remark was made and dealt with; that of somebody who answers in the project as exact as they are named."""
+    hidden = row.author_id in people.by_user
+    times = {"created_at": row.created_at, "resolved_at": row.resolved_at}
+    return {name: people.moment(at) if hidden else at for name, at in times.items()}
 
 
 def published(report: AgreementReport, people: Faces, newest: int) -> dict[str, Any]:

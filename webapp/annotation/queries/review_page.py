@@ -8,7 +8,7 @@ from webapp.annotation.consolidation import Row, agreed
 from webapp.annotation.models import Answer, Resolution
 from webapp.annotation.shown import rationale
 
-from .faces import Faces, comment
+from .faces import Faces, comment, day
 from .review import Opened, beside, comments
 
 
@@ -65,7 +65,7 @@ def _person(answer: Answer, people: Faces, fast: float) -> dict[str, Any]:
         "revision": answer.revision,
         "guidelines": answer.guidelines.number if answer.guidelines else None,
         "suggestion": answer.suggestion,
-        "submitted_at": answer.submitted_at.isoformat(),
+        "submitted_at": day(answer.submitted_at).isoformat() if not people.named else answer.submitted_at.isoformat(),
         "note": answer.content.get("note", ""),
         "source": answer.content.get("source", ""),
     }

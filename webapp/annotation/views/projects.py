@@ -140,6 +140,7 @@ def project_guidelines(request: HttpRequest, project_id: int) -> HttpResponseBas
         "newest": versions[0] if versions else None,
         "history": diffs.history(versions),
         "editing": bool(form.problems) or "edit" in request.GET,
+        "named": people.named,
         "remarks": [(each, people.author(each.author)) for each in queries.guideline_remarks(row)[:20]],
     }
     return render(request, "annotation/project_guidelines.html", context, status=422 if form.problems else 200)

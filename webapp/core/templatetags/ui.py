@@ -111,6 +111,15 @@ def ago(moment: datetime | None, missing: str = "never") -> SafeString:
     )
 
 
+@register.simple_tag
+def when(moment: datetime | None, exact: object) -> SafeString:
+    """A time as `ago` has it where it may be exact; else its day alone, for what people do under pseudonyms."""
+    if exact or moment is None:
+        return ago(moment)
+    local = timezone.localtime(moment)
+    return format_html('<time datetime="{}">{}</time>', f"{local:%Y-%m-%d}", f"{local:%Y-%m-%d}")
+
+
 @register.filter
 def duration(seconds: float | None) -> str:
     """Seconds as people say them: 48 s, 4:12 min, 2 h 05 min; a dash where it is not known."""
