@@ -1,30 +1,50 @@
-"""Rewards of one's own from the pages: a service is named, tested and chosen, a function is chosen, and the run asks the service."""
+"""Rewards of one's own from the pages: a service is named and chosen, a function is chosen, and a real run asks both."""
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
 from ipaddress import ip_network
+from socket import socket
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.webapp.experiments.conftest import make_version
-from tests.webapp.experiments.service import SECRET, reward_service
+from tests.e2e.own_rewards import install_package, service_of_the_page
+from tests.e2e.test_demo import change, enter
+from tests.e2e.test_second_round import trained
+from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
+from tests.webapp.experiments.service import SECRET
+from trainer.contracts import Criterion, Example, Message, Rubric
 from trainer.judges.spec import resolve as resolve_spec
-from trainer.rewards import functions
-from trainer.rewards.relay import Relay, RelayedService
-from webapp.experiments import tokens
+from webapp.datasets import services as datasets
+from webapp.datasets.models import Dataset
 from webapp.experiments.models import Run
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
 
 pytestmark = pytest.mark.browser
+SMALL = {
+    "steps": 1,
+    "rollout.prompts_per_step": 2,
+    "rollout.group_size": 2,
+    "rollout.max_new_tokens": 12,
+    "evaluation.max_examples": 1,
+}
 
 
 @pytest.fixture
-def ready(server, cast):
-    make_version(cast.owner, "Of people", verifier=None)
+def ready(server, cast, tiny_dir):  # noqa: F811
+    criterion = Criterion(id="c1", text="Names a colour", points=3)
+    examples = [
+        Example(
+            key=f"e{i}",
+            prompt=(Message(role="user", content=f"Prompt {i}"),),
+            rubric=Rubric(criteria=(criterion,)),
+            split="train" if i < 3 else "heldout",
+        )
+        for i in range(5)
+    ]
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Of people")
+    datasets.freeze(cast.owner, datasets.new_version(cast.owner, dataset, examples, None, {}, as_given=True))
     RegisteredModel.objects.create(
-        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path="/models/smollm2"
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="local", path=str(tiny_dir)
     )
 
 
@@ -34,19 +54,30 @@ def launched(page) -> Run:
     return Run.objects.get(pk=int(page.url.split("/")[-1]))
 
 
-def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, server, settings, monkeypatch):
+def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, server, settings, monkeypatch, tmp_path):
+    """Both as docs/rewards.md has them: a package that pip installs, and a service that refuses what is not signed."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
-    monkeypatch.setenv(functions.ALLOWED, "polite")
-    monkeypatch.setattr(functions, "entry_points", lambda group, name: [name])
+    settings.VAR = tmp_path
+    site = install_package(tmp_path)
+    monkeypatch.setenv("TOUCHSTONE_REWARD_FUNCTIONS", "polite")
+    monkeypatch.setenv("PYTHONPATH", str(site))
     page = open_page(as_researcher)
-    with reward_service() as service:
+    page.goto("/runs/new?recipe=policy")
+    page.locator("#f-rewards-0-kind").select_option("python")
+    expect(page.locator("#f-rewards-0-entry-note")).to_contain_text("No function is allowed here")
+    monkeypatch.syspath_prepend(str(site))  # installed where the web server runs as well
+
+    with socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with service_of_the_page(tmp_path, port, SECRET) as (url, log):
         page.goto("/runs/new?recipe=policy")
         page.locator("#f-rewards-0-kind").select_option("http")
         with page.expect_popup() as opened:
             page.get_by_role("link", name="Name one").click()
         naming = opened.value
         naming.get_by_label("Name", exact=True).fill("Our service")
-        naming.get_by_label("Address").fill(service.url)
+        naming.get_by_label("Address").fill(url)
         naming.get_by_label("Signing secret").fill(SECRET)
         naming.get_by_role("button", name="Save").click()
         expect(naming.locator("h1")).to_have_text("Our service")
@@ -58,21 +89,19 @@ def test_a_service_and_a_function_of_ones_own(open_page, as_researcher, ready, s
         page.locator("#f-rewards-0-endpoint").select_option("Our service")
         page.locator("#g-scaffold > summary").click()
         page.locator("[name='scaffold.__on']").uncheck()
+        for path, value in SMALL.items():
+            change(page, f"f-{path.replace('.', '-')}", lambda field, value=value: enter(field, str(value)))
         expect(page.locator(".run-form-side [role=status]")).to_contain_text("Stop it at any time")
-        run = launched(page)
-        assert [part["kind"] for part in run.config["rewards"]] == ["http", "python"]
-        relay = Relay(f"{server.url}/api/v1/ingest/runs/{run.pk}/services", tokens.run_token(run), "Our service")
-        with ThreadPoolExecutor(1) as thread:  # Playwright keeps an event loop in this one
-            values = thread.submit(asyncio.run, answered(relay)).result(30)
-        assert values == [{"value": 0.04, "why": "its length"}] and service.signed == 1
-
-
-async def answered(relay: Relay):
-    service = RelayedService(relay)
-    try:
-        return await service.answer([{"key": "e0", "response": "four"}])
-    finally:
-        await service.close()
+        run = trained(launched(page), server.url)
+        assert log and all('"POST / HTTP/1.1" 200' in line for line in log), log
+    rows = list(run.rollouts.filter(phase="train"))
+    assert len(rows) == 4
+    for row in rows:
+        brief, polite = row.content["parts"]
+        words = len(row.content["response"].split())
+        assert brief["value"] == pytest.approx(1 / (1 + words)) and brief["why"] == "shorter is better"
+        assert polite["value"] == sum(word in row.content["response"].lower() for word in ("please", "thank", "e"))
+        assert row.reward == pytest.approx(brief["value"] + polite["value"])
 
 
 def test_rubrics_without_verifiers_are_refused_until_a_judge_is_chosen(open_page, as_researcher, ready, cast):

@@ -269,7 +269,7 @@ class PythonPart(PartBase):
     kind: Literal["python"] = _kind("python")
     name: str = _name("python")
     entry: str = knob(
-        "", "Name of the entry point, one that the setting REWARD_FUNCTIONS allows", source="functions:reward"
+        "", "Name of the entry point, one that TOUCHSTONE_REWARD_FUNCTIONS allows", source="functions:reward"
     )
     seconds: float = knob(10.0, "For a group of responses; later answers are not waited for", unit="s", gt=0, le=3600)
 

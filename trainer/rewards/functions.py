@@ -6,7 +6,7 @@
     def politeness(responses: list[dict]) -> list[float | None | dict]: ...
 
 It runs in a child process: what it prints, imports or breaks stays there, and one that is late can be ended. Only names
-that REWARD_FUNCTIONS allows are imported: installing a package is not the same as trusting it with a run.
+that TOUCHSTONE_REWARD_FUNCTIONS allows are imported: installing a package is not the same as trusting it with a run.
 """
 
 import asyncio

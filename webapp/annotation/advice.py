@@ -12,6 +12,7 @@ from .models import Comment, Project
 from .queries import suggestions
 from .queries.people import Person
 from .queries.projects import Progress
+from .queries.review import undecided
 from .services.ranking import SUGGESTED
 
 STALLED = timedelta(days=7)
@@ -100,12 +101,12 @@ def next_steps(membership: Membership, project: Project, far: Progress, people: 
     if far.complete and project.overlap > 1:
         text = "Who agrees with whom, and on what they do not."
         steps.append(_step("Look at the agreement", text, "project_agreement", project, icon="scale"))
-        steps.append(
-            _step("Settle disagreements", "The lowest agreement comes first.", "project_review", project, icon="gavel")
-        )
     if writes and far.tasks and far.complete == far.tasks:
         text = "A new version of the dataset with the answers in it."
         steps.insert(0, _step("Publish the answers", text, "project_answers", project, icon="send"))
+    if project.overlap > 1 and (waiting := undecided(project).count()):
+        text = f"{waiting:,} complete task{'s wait' if waiting != 1 else ' waits'} for a decision; the lowest agreement comes first."
+        steps.insert(0, _step("Settle disagreements", text, "project_review", project, icon="gavel"))
     return [step for step in steps if step.href][:3]
 
 

@@ -34,6 +34,11 @@ from .standing import review_new
 AT_ONCE = 500  # tasks a request publishes by itself; more are a job's
 BATCH = 200  # examples read at a time
 Fate, Reason = PublishedCase.Fate, PublishedCase.Reason
+NOTHING = {
+    "answers": "No answer passes these filters, so there is nothing to publish.",
+    "resolutions": "No task has a decision that passes these filters, so there is nothing to publish. Settle tasks under "
+    "Review, or publish each answer by itself.",
+}
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ def publish(
             membership, project.version.dataset, records, built_on if choice.rest else None, lineage, as_given=True
         )
         if not any(each.fate == Fate.KEPT and not each.reason for each in account.cases):
-            raise Conflict("No answer passes these filters, so there is nothing to publish.", "nothing_to_publish")
+            raise Conflict(NOTHING[choice.what], "nothing_to_publish")
         version = datasets.freeze(membership, version)
         return _recorded(membership, project, version, choice, account, _counts(account, built_on, choice))
 

@@ -51,8 +51,10 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
         except Problem as problem:
             problems = problem.fields
     report = standing.freshen(project)
+    everybody = persons.people(project)
     context = pages.context(membership, project, "people") | {
-        **_listed(request.GET, persons.people(project), access.may_name(membership)),
+        **_listed(request.GET, everybody, access.may_name(membership)),
+        "uses": max(1, project.overlap - sum(person.takes_part for person in everybody)),
         "report": report,
         "fresh": agreement.fresh(report, project),
         "compares": persons.compares(project),

@@ -1,0 +1,64 @@
+"""The rewards of one's own that docs/rewards.md describes, made of its very words."""
+
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.stack import ROOT
+
+
+def blocks(language: str) -> list[str]:
+    """The blocks of docs/rewards.md in this language, in order."""
+    return re.findall(
+        rf"^```{language}\n(.*?)^```", (ROOT / "docs" / "rewards.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+
+
+def install_package(folder: Path) -> Path:
+    """Builds and installs the package of the page; the folder that it was installed into, which no environment shares."""
+    source, target = folder / "polite-rewards", folder / "site"
+    source.mkdir()
+    (source / "pyproject.toml").write_text(blocks("toml")[0])
+    (source / "polite_rewards.py").write_text(blocks("python")[1])
+    command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--quiet"]
+    subprocess.run([*command, "--target", str(target), str(source)], check=True)
+    return target
+
+
+@contextmanager
+def service_of_the_page(folder: Path, port: int, secret: str) -> Iterator[tuple[str, list[str]]]:
+    """Its address, and the lines of its log as they come."""
+    file = folder / "service.py"
+    file.write_text(blocks("python")[0])
+    variables = {**os.environ, "REWARD_SECRET": secret, "PORT": str(port), "PYTHONUNBUFFERED": "1"}
+    log: list[str] = []
+    with subprocess.Popen([sys.executable, str(file)], env=variables, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        reader = threading.Thread(target=lambda lines: log.extend(lines), args=(process.stderr,), daemon=True)
+        reader.start()
+        try:
+            url = f"http://127.0.0.1:{port}/"
+            _wait_for(url)
+            log.clear()
+            yield url, log
+        finally:
+            process.kill()
+            reader.join(5)
+
+
+def _wait_for(url: str) -> None:
+    for _ in range(200):
+        try:
+            assert httpx.post(url, content=b"{}", trust_env=False).status_code == 401, "unsigned, so refused"
+            return
+        except httpx.ConnectError:
+            time.sleep(0.05)
+    raise AssertionError("the service did not start within 10 s")
