@@ -47,7 +47,8 @@ def _model_problem(workspace_id: int, head: str, model_id: int) -> str:
     if row is None:
         return "this workspace has no such model"
     if row.head != head:
-        return f"{row.name} scores texts and cannot write any"
+        scores = "scores texts and cannot write any"
+        return f"{row.name} {scores if head == RegisteredModel.Head.LM else 'writes text; choose a reward model'}"
     gone = registry.missing_folder(row)
     return f"the files of {row.name} are gone: there is no folder {gone}" if gone else ""
 
@@ -76,48 +77,50 @@ def name(workspace_id: int, writer: Writer) -> str:
     return RegisteredModel.objects.get(workspace_id=workspace_id, pk=writer.model or 0).name
 
 
-def jobs(evaluation: Evaluation, writers: Sequence[Writer], config: Any, again: bool) -> dict[int, WeightsJob]:
-    """The job of each writer that is a model, started where there is none. `again`: one that stopped or failed goes on.
+def jobs(evaluation: Evaluation, models: Sequence[int], config: Any, again: bool, most: int = 0) -> list[WeightsJob]:
+    """The job of each model, started where there is none: one that writes answers the prompts, one that scores reads the
+    responses of the first `most`. `again`: a job that stopped or failed goes on.
 
     Raises Halted where one has ended otherwise than finished.
     """
     found = {job.model_id: job for job in evaluation.jobs.select_related("model")}
-    for writer in writers:
-        if writer.model is not None and (
-            writer.model not in found or (again and found[writer.model].state in JOB_OVER)
-        ):
-            found[writer.model] = _start(evaluation, writer.model, config)
+    for model in models:
+        if model not in found or (again and found[model].state in JOB_OVER):
+            found[model] = _start(evaluation, model, config, most)
     for job in found.values():
         if job.state in JOB_OVER:
             raise Halted(f"The job of {job.model} has {job.state}{f': {job.problem}' if job.problem else ''}.")
-    return {job.model_id: job for job in found.values() if job.model_id is not None}
+    return [found[model] for model in models]
 
 
-def _start(evaluation: Evaluation, model_id: int, config: Any) -> WeightsJob:
-    model = (
-        RegisteredModel.objects.filter(workspace_id=evaluation.workspace_id, pk=model_id).select_related("base").first()
-    )
-    version = evaluation.dataset_version
+def _start(evaluation: Evaluation, model_id: int, config: Any, most: int) -> WeightsJob:
+    rows = RegisteredModel.objects.filter(workspace_id=evaluation.workspace_id, pk=model_id)
+    model, version = rows.select_related("base").first(), evaluation.dataset_version
     if model is None or version is None:
         raise Halted("A model that the config names, or the dataset, is gone.")
-    names = ("samples", "max_new_tokens", "temperature", "top_p", "stop", "seed", "split", "max_prompts")
-    params = {each: getattr(config, each) for each in names} | {
-        "sampler": config.sampler.model_dump(mode="json"),
-        "resources": config.resources.model_dump(mode="json"),
-    }
+    given = evaluation.workspace, evaluation.created_by, model, version
     try:
-        job = weights.generate(evaluation.workspace, evaluation.created_by, model, version, params)
+        if most:
+            job = weights.score(*given, {"split": "", "max_prompts": most})
+        else:
+            job = weights.generate(*given, _generation(config))
     except Problem as problem:
         raise Halted("; ".join([problem.message, *problem.fields.values()])) from problem
     evaluation.jobs.add(job)
     return job
 
 
+def _generation(config: Any) -> dict[str, Any]:
+    names = ("samples", "max_new_tokens", "temperature", "top_p", "stop", "seed", "split", "max_prompts")
+    how = {name: getattr(config, name).model_dump(mode="json") for name in ("sampler", "resources")}
+    return {each: getattr(config, each) for each in names} | how
+
+
 def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None]) -> None:
     """Raises Waiting unless all have finished."""
     listed = list(found)
     if any(job.state != WeightsJob.State.FINISHED for job in listed):
-        tell("generating on the cluster", sum(job.done for job in listed), sum(job.total for job in listed))
+        tell("waiting for the cluster", sum(job.done for job in listed), sum(job.total for job in listed))
         raise Waiting
 
 
@@ -129,6 +132,14 @@ def of_job(job: WeightsJob) -> list[Written]:
             found.append(Written(content["key"], 0, "", problem=content["problem"]))
         for sample, one in enumerate(content.get("responses", [])):
             found.append(Written(content["key"], sample, one["text"], one["finish_reason"], one["tokens"]))
+    return found
+
+
+def scores(job: WeightsJob) -> dict[tuple[str, str], float | None]:
+    found: dict[tuple[str, str], float | None] = {}
+    for content in job.results.order_by("place").values_list("content", flat=True).iterator(chunk_size=500):
+        given = {**dict.fromkeys(content["problems"]), **content["scores"]}
+        found |= {(content["key"], response): score for response, score in given.items()}
     return found
 
 

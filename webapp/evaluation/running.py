@@ -234,15 +234,19 @@ class Work:
     def written(self, writers: Sequence[Writer], examples: Sequence[Example]) -> list[list[Written]]:
         """Jobs are started first, so that the cluster works while endpoints are asked. A worker that looks again asks no
         endpoint before the jobs are done: who is behind an endpoint was asked when it began."""
-        jobs = answering.jobs(self.evaluation, writers, self.config, self._again)
+        models = [each.model for each in writers if each.model is not None]
+        jobs = answering.jobs(self.evaluation, models, self.config, self._again)
         if not self._again:
-            answering.wait_for(jobs.values(), self._show)
+            answering.wait_for(jobs, self._show)
         asked = [self._of_endpoint(each, examples) if each.endpoint is not None else None for each in writers]
-        answering.wait_for(jobs.values(), self._show)
-        return [
-            answering.of_job(jobs[writer.model]) if found is None and writer.model is not None else found or []
-            for writer, found in zip(writers, asked, strict=True)
-        ]
+        answering.wait_for(jobs, self._show)
+        finished = iter(jobs)
+        return [answering.of_job(next(finished)) if found is None else found for found in asked]
+
+    def scored(self, models: Sequence[int], most: int) -> list[dict[tuple[str, str], float | None]]:
+        jobs = answering.jobs(self.evaluation, models, self.config, self._again, most)
+        answering.wait_for(jobs, self._show)
+        return [answering.scores(job) for job in jobs]
 
     def _show(self, phase: str, done: int, total: int) -> None:
         self.evaluation.progress = {"phase": phase, "done": done, "total": total, **self._spent(None)}

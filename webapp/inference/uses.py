@@ -23,18 +23,36 @@ class Use:
 
 
 def of(model: RegisteredModel) -> list[Use]:
-    """In the order in which people ask: train further, teach, reward, judge, write rubrics."""
+    """In the order in which people ask: train further, teach, reward, answer or score a dataset, judge, write rubrics."""
     found = [
         _in_run(model, recipe.name, recipe.title, slot)
         for recipe in RECIPES.values()
         for slot in recipe.slots
         if slot.kind == "model" and (model.head == Head.LM or slot.role == SCORES)
     ]
+    found += _in_evaluations(model)
     if model.head == Head.LM:
         local = reverse("endpoint_new") + "?" + urlencode({"kind": "local", "registered_model": model.pk})
         found.append(Use("Judge", "an endpoint that a judge asks", "scale", local))
         found.append(Use("Rubric writer", "an endpoint that a judge of rubrics asks", "pencil", local))
     return found
+
+
+def _in_evaluations(model: RegisteredModel) -> list[Use]:
+    """Each form takes the model as the first of its list."""
+    if model.head == Head.LM:
+        address = f"{reverse('evaluation_new')}?{urlencode({'recipe': 'generate', 'at.writers.0.model': model.pk})}"
+        likely = f"{reverse('weights_new')}?{urlencode({'kind': 'logprobs', 'model': model.pk})}"
+        return [
+            Use("Writer", "answers a dataset’s prompts", "list-plus", address),
+            Use("Reader", "how likely a dataset’s responses are", "chart-no-axes-column", likely),
+        ]
+    address = f"{reverse('evaluation_new')}?{urlencode({'recipe': 'reward_benchmark', 'at.models.0.model': model.pk})}"
+    scores = f"{reverse('weights_new')}?{urlencode({'kind': 'score', 'model': model.pk})}"
+    return [
+        Use("Benchmark", "RM-Bench, RewardBench 2 and their like", "trophy", address),
+        Use("Scorer", "scores a dataset’s responses", "chart-no-axes-column", scores),
+    ]
 
 
 def _in_run(model: RegisteredModel, recipe: str, title: str, slot: Slot) -> Use:

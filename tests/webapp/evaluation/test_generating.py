@@ -9,11 +9,14 @@ from tests.webapp.weights.conftest import Process
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
 from webapp.annotation.services import tasks as making
+from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
 from webapp.evaluation import answering, asking, running, services
 from webapp.evaluation.models import EndpointAnswer, Evaluation
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.weights.models import WeightsJob
+
+from .conftest import make_examples
 
 pytestmark = pytest.mark.django_db
 
@@ -131,7 +134,7 @@ def test_a_model_of_the_registry_answers_by_a_job_and_no_thread_waits(cast, vers
     assert carried_on(row) == running.LOOK_AGAIN_S and row.state == "running"
     job = row.jobs.get()
     assert (job.kind, job.params["samples"], job.params["sampler"]["max_batch"]) == ("generate", 2, 8)
-    assert carried_on(row) == running.LOOK_AGAIN_S and row.progress["phase"] == "generating on the cluster"
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.progress["phase"] == "waiting for the cluster"
     answer(job, "red", "blue")
     assert carried_on(row) is None and row.state == "finished", row.problem
     assert row.results["headline"]["cell"]["value"] == 0.5 and row.cases.count() == 9
@@ -214,3 +217,29 @@ def test_the_form_is_filled_in_by_a_link(cast, version, model):
         browser(cast.researcher).get(f"/evaluations/new?recipe=generate&at.writers.0.model={model.pk}").content.decode()
     )
     assert f'<option value="{model.pk}" selected' in page
+
+
+def test_reward_models_of_the_registry_stand_in_the_reward_benchmark(cast):
+    scalar = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="rm", source="hub", path="o/s", head="scalar"
+    )
+    version = datasets.new_version(
+        cast.researcher, datasets.create_dataset(cast.researcher, "pairs"), make_examples(4), None, {}
+    )
+    config = {"models": [{"model": scalar.pk}], "max_groups": 3}
+    row = services.create(cast.researcher, recipe="reward_benchmark", config=config, dataset=version)
+    assert carried_on(row) == running.LOOK_AGAIN_S
+    job = row.jobs.get()
+    assert (job.kind, job.params["max_prompts"], job.total) == ("score", 3, 0)
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
+    job.refresh_from_db()
+    process = Process(job)
+    right = [{"key": f"p{i}", "scores": {"a": 1.0, "b": 2.0 if i else 0.0}, "problems": {}} for i in range(2)]
+    process.post(1, *right, {"key": "p2", "scores": {"a": 1.0}, "problems": {"b": "is too long"}})
+    process.post(1, state="finished")
+    assert carried_on(row) is None and row.state == "finished", row.problem
+    assert row.results["headline"]["label"] == "Best of a list of rm"
+    with pytest.raises(ConfigInvalid) as caught:
+        config = {"models": [{"model": scalar.pk}] * 2}
+        services.create(cast.researcher, recipe="reward_benchmark", config=config, dataset=version)
+    assert [problem.path for problem in caught.value.problems] == ["models.1.model"]

@@ -113,7 +113,7 @@ def test_every_use_leads_to_a_form_that_is_filled_in(as_researcher, trained):
 def test_a_reward_model_is_not_offered_where_text_is_written(cast, trained, api):
     trained.head = "scalar"
     trained.save()
-    assert {use.title for use in uses.of(trained)} <= {"Reward"}
+    assert {use.title for use in uses.of(trained)} <= {"Reward", "Benchmark", "Scorer"}
     refused = api.post("/endpoints", {"name": "e", "kind": "local", "registered_model": trained.id})
     assert refused.status_code == 422 and "scores texts" in str(refused.json())
 

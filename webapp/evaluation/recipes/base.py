@@ -197,6 +197,10 @@ class Context(Protocol):
         Raises Stopped, and Waiting while the cluster is at it.
         """
 
+    def scored(self, models: Sequence[int], most: int) -> list[dict[tuple[str, str], float | None]]:
+        """What each reward model of the registry gives the responses, by example and response, of the first `most` prompts
+        that have any; None where it cannot read one. Raises Stopped, and Waiting while the cluster is at it."""
+
     def rollouts(self, run: int, step: int | None) -> Iterator[Rollout]:
         """What a run's evaluation sampled at a step, the newest without one."""
 

@@ -1,12 +1,13 @@
 """RM-Bench and RewardBench 2 as their papers score them, for reward models and judges alike.
 
-A reward model's scores come as a recording; a judge is asked: a pairwise one about every right response beside every wrong
+A reward model of the registry scores in a job of the cluster, one from elsewhere comes as a recording of scores; a judge is asked: a pairwise one about every right response beside every wrong
 one, a pointwise one about every response.
 """
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from statistics import mean
+from typing import ClassVar
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
@@ -16,7 +17,7 @@ from trainer.judges.inputs import JudgeInput
 
 from .. import report as r
 from . import reward_benchmark_blocks as blocks
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, listed_twice
+from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Writer, listed_twice
 from .groups import Group, Scores, Tried, group_of
 
 RATES = "pointwise"
@@ -27,19 +28,31 @@ class JudgeChoice(Section):
     version: int = knob(..., "A judge that compares or rates, at a version", source="judges:pairwise,pointwise", ge=1)
 
 
+class RewardModelChoice(Section):
+    model: int = knob(..., "A model of the registry that scores texts", source="models:scalar", ge=1)
+
+
 class RewardBenchmarkConfig(RecipeConfig):
-    """Which judges to ask. Scores of reward models are chosen beside the dataset as a recording."""
+    """Which judges and reward models to ask. Scores that were computed elsewhere are chosen beside the dataset as a recording."""
+
+    tried: ClassVar[tuple[str, ...]] = ("judges", "models")
 
     judges: list[JudgeChoice] = knob([], "Judges to ask about the responses of the dataset", max_length=8)
+    models: list[RewardModelChoice] = knob([], "Reward models that score them, on the cluster", max_length=8)
     max_groups: int | None = knob(None, "Only the first prompts of the dataset; empty: all", unit="prompts", ge=1)
 
     def problems(self) -> Iterator[FieldProblem]:
         yield from listed_twice("judges", [each.version for each in self.judges])
+        models = [each.model for each in self.models]
+        for i, model in enumerate(models):
+            if model in models[:i]:
+                yield FieldProblem(f"models.{i}.model", "is listed twice")
 
 
 def run(context: Context) -> Outcome:
     groups, left = _groups(context)
-    tried = [*_recorded(context), *(_asked(context, choice.version, groups) for choice in context.config.judges)]
+    tried = [*_recorded(context), *_scored(context, groups)]
+    tried += [_asked(context, choice.version, groups) for choice in context.config.judges]
     if not tried:
         raise NothingToScore("the recording holds no score of a response of this dataset")
     styled = [group for group in groups if group.styled]
@@ -83,6 +96,14 @@ def _recorded(context: Context) -> Iterator[Tried]:
         yield Tried(model, "scores", scores=scores)
 
 
+def _scored(context: Context, groups: Sequence[Group]) -> Iterator[Tried]:
+    models = [choice.model for choice in context.config.models]
+    if models:
+        keys = [example.key for example in context.examples() if example.responses]
+        for model, scores in zip(models, context.scored(models, keys.index(groups[-1].key) + 1), strict=True):
+            yield Tried(context.writer_name(Writer(model=model)), "scores", scores=scores)
+
+
 def _asked(context: Context, version: int, groups: Sequence[Group]) -> Tried:
     facts = context.judge_facts(version)
     tried = Tried(facts.key, "ratings", version=facts.version, judge=facts.judge)
@@ -124,8 +145,8 @@ def _input(group: Group, responses: Sequence[Response]) -> JudgeInput:
 
 
 def check(config: RewardBenchmarkConfig, dataset: bool, recording: bool) -> Iterator[FieldProblem]:
-    if not config.judges and not recording:
-        yield FieldProblem("recording", "choose recorded scores of reward models, or judges to ask")
+    if not config.judges and not config.models and not recording:
+        yield FieldProblem("recording", "choose recorded scores, or reward models or judges to ask")
 
 
 RECIPE = Recipe(

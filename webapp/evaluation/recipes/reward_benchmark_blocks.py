@@ -25,7 +25,7 @@ PART_HELP = {
     "margin": "by how much, from -1 to 1",
 }
 HOW = {
-    "scores": "recorded scores",
+    "scores": "scores of responses",
     "ratings": "ratings from 1 to 10",
     "both": "compared in both orders",
     "given": "compared once, in the given order",
