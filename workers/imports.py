@@ -1,8 +1,10 @@
 """The queue of imports."""
 
+from datetime import timedelta
+
 from celery import shared_task
 
-from webapp.datasets import services, training
+from webapp.datasets import housekeeping, services, training
 
 
 @shared_task(name="workers.imports.run")
@@ -13,6 +15,12 @@ def run(job_id: int) -> None:
 @shared_task(name="workers.imports.requeue_lost")
 def requeue_lost() -> None:
     services.requeue_lost_imports()
+    housekeeping.take_up_lost(timedelta(seconds=services.QUIET_S))
+
+
+@shared_task(name="workers.imports.delete_dataset")
+def delete_dataset(dataset_id: int) -> None:
+    housekeeping.carry_out(dataset_id)
 
 
 @shared_task(name="workers.imports.count_training")

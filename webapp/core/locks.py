@@ -22,6 +22,7 @@ class Work(IntEnum):
     RUN_QUESTIONS = 7310
     TRIED_SCORE = 7312
     PROJECT_COMPLETE = 7313
+    DELETE_DATASET = 7314
 
 
 def until_commit(work: Work, key: int = 0) -> None:

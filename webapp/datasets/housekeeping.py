@@ -1,18 +1,21 @@
 """Datasets renamed, archived and deleted. What depends on one keeps it, and is named."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.db import IntegrityError, connection, models, transaction
 from django.utils import timezone
 
-from webapp.accounts.models import Membership
-from webapp.core import audit
+from webapp.accounts.models import Membership, User, Workspace
+from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
 
 from . import imports, versions
-from .models import CurationJob, Dataset, DatasetVersion, ImportJob
+from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob
 
 NAMED = 5  # of each kind that depends on a dataset
+AT_ONCE = 5_000  # examples that a request deletes
 ROWS = (  # what goes with a dataset, in an order that the triggers allow
     "DELETE FROM datasets_versionmember WHERE version_id IN (SELECT id FROM datasets_datasetversion WHERE dataset_id = %s)",
     "DELETE FROM datasets_wordhits WHERE dataset_id = %s",
@@ -75,20 +78,66 @@ def archive(membership: Membership, dataset: Dataset, *, archived: bool) -> Data
     return dataset
 
 
-def delete(membership: Membership, dataset: Dataset) -> None:
-    """With all its versions and examples. Conflict names what depends on it, or says what is under way."""
+def delete(membership: Membership, dataset: Dataset) -> bool:
+    """With all its versions and examples: at once where these are few (True), else by a worker (False).
+
+    Conflict names what depends on it, or says what is under way. Asked for twice, it is deleted once.
+    """
+    if dataset.deleting_at:
+        return False
+    if Example.objects.filter(dataset=dataset)[: AT_ONCE + 1].count() <= AT_ONCE:
+        _delete(dataset, membership, membership.user)
+        return True
     with versions.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
-        Dataset.every.select_for_update().get(pk=dataset.pk)  # nobody refers to its versions in this moment
-        list(DatasetVersion.every.select_for_update().filter(dataset=dataset).values_list("pk"))
-        _nothing_under_way(dataset)
-        if found := dependents(dataset):
-            told = "; ".join(map(str, found))
-            raise Conflict(f"This dataset cannot be deleted while something depends on it. {told}.", code="in_use")
-        audit.record(membership, membership.user, "dataset.deleted", dataset, name=dataset.name)
+        _unneeded(dataset)
+        rows = Dataset.every.filter(pk=dataset.pk, deleting_at=None)  # of two requests at once one updates it
+        if rows.update(deleting_at=timezone.now(), deleting_by=membership.user, delete_problem=""):
+            audit.record(membership, membership.user, "dataset.deletion_asked", dataset, name=dataset.name)
+            enqueue("workers.imports.delete_dataset", dataset.pk)
+    return False
+
+
+def carry_out(dataset_id: int) -> None:
+    """Deletes a dataset that somebody has asked to delete; all of it or, where something needs it by now, nothing.
+
+    Called twice at once, the second finds the first at work and leaves it to that.
+    """
+    with locks.alone(locks.Work.DELETE_DATASET, dataset_id) as ours:
+        rows = Dataset.every.filter(pk=dataset_id, deleting_at__isnull=False)
+        dataset = rows.select_related("workspace", "deleting_by").first() if ours else None
+        if dataset is None:
+            return
+        try:
+            _delete(dataset, dataset.workspace, dataset.deleting_by)
+        except Conflict as conflict:
+            rows.update(deleting_at=None, delete_problem=conflict.message)
+
+
+def take_up_lost(quiet: timedelta) -> None:
+    """Asks again for what no worker has deleted for so long: its message or its worker got lost."""
+    lost = Dataset.every.filter(deleting_at__lt=timezone.now() - quiet)
+    for dataset_id in lost.values_list("pk", flat=True):
+        enqueue("workers.imports.delete_dataset", dataset_id)
+
+
+def _delete(dataset: Dataset, where: Membership | Workspace, who: User | None) -> None:
+    with versions.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
+        _unneeded(dataset)
+        audit.record(where, who, "dataset.deleted", dataset, name=dataset.name)
         with connection.cursor() as cursor:
             for statement in ROWS:
                 cursor.execute(statement, [dataset.pk])
         dataset.delete()
+
+
+def _unneeded(dataset: Dataset) -> None:
+    """Raises Conflict. Until the transaction ends nobody refers to its versions anew."""
+    Dataset.every.select_for_update().get(pk=dataset.pk)
+    list(DatasetVersion.every.select_for_update().filter(dataset=dataset).values_list("pk"))
+    _nothing_under_way(dataset)
+    if found := dependents(dataset):
+        told = "; ".join(map(str, found))
+        raise Conflict(f"This dataset cannot be deleted while something depends on it. {told}.", code="in_use")
 
 
 def _nothing_under_way(dataset: Dataset) -> None:

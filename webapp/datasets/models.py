@@ -35,6 +35,9 @@ class Dataset(models.Model):
     ready = models.BooleanField(default=True)  # False while its first import has made no version yet: nobody sees it
     archived_at = models.DateTimeField(null=True, blank=True)  # no longer listed, and nothing is imported into it
     created_at = models.DateTimeField(auto_now_add=True)
+    deleting_at = models.DateTimeField(null=True, blank=True)  # a worker is to delete it, or does so right now
+    deleting_by = models.ForeignKey("accounts.User", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
+    delete_problem = models.TextField(blank=True, db_default="")  # why the worker left it as it was
 
     objects = Ready()
     every = models.Manager["Dataset"]()

@@ -166,6 +166,8 @@ def _given(path: Path, file_name: str, format: str) -> Given:
 def _open(workspace_id: int, name: str) -> None:
     """Locks the dataset, so that it is not renamed or deleted before the import is there to be seen."""
     known = Dataset.every.select_for_update(no_key=True).filter(workspace_id=workspace_id, name=name).first()
+    if known and known.deleting_at:
+        raise Invalid("This dataset is being deleted.", {"name": "is that of a dataset that is being deleted"})
     if known and known.archived_at:
         raise Invalid("This dataset is archived.", {"name": "is that of an archived dataset; restore it first"})
 

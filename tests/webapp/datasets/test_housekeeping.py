@@ -1,12 +1,14 @@
 """Datasets are renamed, archived and deleted; what depends on one keeps it, and is named."""
 
+from datetime import timedelta
+
 import pytest
 
 from tests.cast import ApiClient
 from webapp.annotation.models import Project
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Invalid
-from webapp.datasets import services
+from webapp.datasets import housekeeping, services
 from webapp.datasets.models import Dataset, Example, ImportJob, PackedColumn, VersionMember, WordHits
 
 from .conftest import row
@@ -92,3 +94,52 @@ def test_others_may_not(dataset, cast):
         assert client.post(f"/datasets/{dataset.pk}/rename", {"name": "Mine"}).status_code == status
         assert client.post(f"/datasets/{dataset.pk}/archive", {"archived": True}).status_code == status
     assert dataset.name == "First"
+
+
+@pytest.fixture
+def large(dataset, monkeypatch):
+    """Two examples are more than a request deletes."""
+    monkeypatch.setattr(housekeeping, "AT_ONCE", 1)
+    return dataset
+
+
+def test_a_large_dataset_is_deleted_by_a_worker_once_however_often_it_is_asked_for(
+    large, api, as_researcher, importing, django_capture_on_commit_callbacks, eager
+):
+    page = f"/datasets/{large.pk}/housekeeping"
+    with django_capture_on_commit_callbacks() as asked:
+        answer = api.delete(f"/datasets/{large.pk}")
+        assert answer.status_code == 202 and answer.json()["deleting_at"]
+        assert api.delete(f"/datasets/{large.pk}").status_code == 202
+        assert as_researcher.post(page, {"action": "delete", "name": "First"}).url == "/datasets"
+    assert len(asked) == 1 and Example.objects.count() == 2
+    assert "It is being deleted" in as_researcher.get(f"/datasets/{large.pk}/versions").content.decode()
+    with pytest.raises(Invalid) as problem:
+        importing([row("e3")], name="First")
+    assert "being deleted" in problem.value.fields["name"]
+    asked[0]()
+    assert not Dataset.every.exists() and not Example.objects.exists()
+    assert AuditEntry.objects.filter(action="dataset.deleted").count() == 1
+    housekeeping.carry_out(large.pk)  # the message comes again
+    assert api.get(f"/datasets/{large.pk}").status_code == 404
+
+
+def test_what_depends_on_it_by_the_time_the_worker_comes_keeps_all_of_it(large, api, cast, as_researcher):
+    assert api.delete(f"/datasets/{large.pk}").status_code == 202
+    Project.objects.create(workspace=cast.workspace, name="Pilot", kind="grading", version=large.versions.get())
+    housekeeping.carry_out(large.pk)
+    told = api.get(f"/datasets/{large.pk}").json()
+    assert told["deleting_at"] is None and "projects: Pilot" in told["delete_problem"]
+    assert Example.objects.count() == VersionMember.objects.count() == 2
+    assert "It was not deleted" in as_researcher.get(f"/datasets/{large.pk}/versions").content.decode()
+    assert api.delete(f"/datasets/{large.pk}").status_code == 409
+
+
+def test_a_deletion_whose_message_got_lost_is_taken_up(large, api, monkeypatch):
+    api.delete(f"/datasets/{large.pk}")
+    queued = []
+    monkeypatch.setattr(housekeeping, "enqueue", lambda name, pk: queued.append(pk))
+    housekeeping.take_up_lost(timedelta(minutes=2))
+    assert queued == []
+    housekeeping.take_up_lost(timedelta(0))
+    assert queued == [large.pk]

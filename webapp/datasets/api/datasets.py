@@ -46,6 +46,8 @@ class DatasetOut(Schema):
     heldout_share: float | None
     group_by: str
     archived_at: datetime | None
+    deleting_at: datetime | None = Field(description="Since when a worker deletes it")
+    delete_problem: str = Field(description="Why a worker that was to delete it left it as it was; else empty")
     created_at: datetime
     latest: VersionOut | None
 
@@ -273,12 +275,20 @@ def dependents(request: HttpRequest, dataset_id: Id) -> dict[str, Any]:
     return {"items": [vars(each) for each in items], "next": None}
 
 
-@router.delete("/datasets/{int:dataset_id}", response={204: None}, summary="Delete a dataset with all its versions")
-def delete(request: HttpRequest, dataset_id: Id) -> Status[None]:
-    """409 while something depends on it, which the message names."""
+@router.delete(
+    "/datasets/{int:dataset_id}",
+    response={204: None, 202: DatasetOut},
+    summary="Delete a dataset with all its versions",
+)
+def delete(request: HttpRequest, dataset_id: Id) -> Status[Any]:
+    """409 while something depends on it, which the message names. 202: it is large, and a worker deletes it; then it is a
+    404, or `delete_problem` says why it stayed."""
     membership = require(request, Role.RESEARCHER)
-    housekeeping.delete(membership, access.dataset_write(membership, dataset_id))
-    return Status(204, None)
+    dataset = access.dataset_write(membership, dataset_id)
+    if housekeeping.delete(membership, dataset):
+        return Status(204, None)
+    dataset.refresh_from_db()
+    return Status(202, dataset)
 
 
 @router.get("/datasets/{int:dataset_id}/versions", response=VersionList, summary="Versions, newest first")

@@ -47,8 +47,9 @@ def keep_house(request: HttpRequest, dataset_id: int) -> HttpResponseBase:
         elif action in ("archive", "restore"):
             housekeeping.archive(membership, dataset, archived=action == "archive")
         elif action == "delete" and name == dataset.name:
-            housekeeping.delete(membership, dataset)
-            messages.success(request, f"“{name}” is deleted.")
+            gone = housekeeping.delete(membership, dataset)
+            told = "is deleted." if gone else "is being deleted. It is large, so that this takes a while."
+            messages.success(request, f"“{name}” {told}")
             return redirect("datasets")
         else:
             messages.error(
