@@ -107,7 +107,8 @@ def access_of(run: Any, web: str) -> Any:
     from trainer.rewards.access import granted
     from webapp.experiments import grants, tokens
 
-    return granted(grants.judges(run), f"{web}/api/v1/ingest/runs/{run.pk}/questions", tokens.run_token(run))
+    address = f"{web}/api/v1/ingest/runs/{run.pk}"
+    return granted(grants.judges(run), f"{address}/questions", tokens.run_token(run), f"{address}/verdicts")
 
 
 def stored_per_second(web: str, url: str, groups: int) -> dict[str, Any]:

@@ -26,9 +26,13 @@ from .example import Example, Message, Preference, Reason, Response
 from .model_folder import ModelFacts, ModelFile, ModelSource, OutputRole
 from .questions import (
     MAX_QUESTIONS_PER_POST,
+    MAX_VERDICTS_PER_POST,
     AskedAbout,
     JudgeAnswer,
     JudgeQuestion,
+    KnownVerdicts,
+    OwnVerdict,
+    OwnVerdicts,
     QuestionBatch,
     QuestionReply,
 )
@@ -37,6 +41,10 @@ from .training_counts import COUNTS, training_counts
 from .verdict import Verdict
 
 __all__ = [
+    "OwnVerdicts",
+    "OwnVerdict",
+    "MAX_VERDICTS_PER_POST",
+    "KnownVerdicts",
     "COUNTS",
     "MAX_EVENTS_PER_POST",
     "MAX_POST_BYTES",

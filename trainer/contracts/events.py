@@ -204,7 +204,8 @@ class RunAssignment(Record):
     """What a starting job asks the server for: GET of the ingest endpoint with the run token.
 
     `forked`: the checkpoint that it resumes from was another run's, whose config may have been another.
-    `models` says for each role (`base`, `teacher`) what is loaded. Judges are asked at `judges_url`; responses for the reward
+    `models` says for each role (`base`, `teacher`) what is loaded. Judges are asked at `judges_url`, and
+    those that answer in the run bring their verdicts to `verdicts_url`; responses for the reward
     services that the config names are taken at `services_url`.
     """
 
@@ -222,5 +223,6 @@ class RunAssignment(Record):
     examples_url: str
     examples_digest: str
     judges_url: str = ""
+    verdicts_url: str = ""
     services: tuple[str, ...] = ()
     services_url: str = ""

@@ -9,6 +9,7 @@ from .example import Message
 from .rubric import Criterion
 
 MAX_QUESTIONS_PER_POST = 200
+MAX_VERDICTS_PER_POST = 1000
 
 Digest = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 
@@ -61,3 +62,39 @@ class QuestionReply(Record):
     key: Digest
     answers: tuple[JudgeAnswer, ...]
     away: str = ""
+
+
+class OwnVerdict(Record):
+    """What a judge said whose weights are with the run. `record` is the request as canonical JSON, which `key` is made of."""
+
+    key: Digest
+    record: str
+    subject: dict[str, JsonValue]
+    state: Literal["done", "missing"]
+    parsed: dict[str, JsonValue] | None
+    raw: str
+    problem: str
+    prompt_tokens: int | None = None
+    cached_tokens: int | None = None
+    completion_tokens: int | None = None
+    latency_s: float = 0.0
+    attempts: int = Field(1, ge=1)
+
+
+class OwnVerdicts(Record):
+    """A run brings the `verdicts` of its own judge to the verdict store, and asks for those that may be there under `keys`."""
+
+    judge: str
+    keys: tuple[Digest, ...] = Field((), max_length=MAX_VERDICTS_PER_POST)
+    verdicts: tuple[OwnVerdict, ...] = Field((), max_length=MAX_VERDICTS_PER_POST)
+
+
+class KnownVerdicts(Record):
+    """The verdicts that are there, what the judge may use in the whole run (None: no limit), and what it has used. Money is a
+    decimal number."""
+
+    answers: tuple[JudgeAnswer, ...]
+    budget_tokens: int | None
+    budget_money: str | None
+    tokens: int
+    money: str

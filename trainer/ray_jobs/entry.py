@@ -75,7 +75,7 @@ def _run(client: httpx.Client, token: str, assignment: RunAssignment, run_dir: P
         models = {
             role: whole_directory(source, run_dir / "merged" / role) for role, source in assignment.models.items()
         }
-        access = granted(assignment.judges, assignment.judges_url, token)
+        access = granted(assignment.judges, assignment.judges_url, token, assignment.verdicts_url)
         access = relayed(access, assignment.services, assignment.services_url, token)
     except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, OSError) as error:
         monitor.state("failed", str(error))

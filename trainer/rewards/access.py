@@ -24,6 +24,7 @@ from .http_service import HttpService
 from .judges import EngineJudge, Store
 from .parts import Judge, Scalar, Service, Services, spec_problem
 from .relay import Relay, RelayedService
+from .verdict_store import ServerStore
 
 LOCAL_JUDGE = (sys.executable, "-m", "trainer", "judge-local")
 
@@ -84,7 +85,7 @@ class Access:
         ]
         if found:
             raise AccessInvalid("; ".join(f"{problem.path}: {problem.message}" for problem in found))
-        budgets = {part.asks_judge: budget for part in parts if self._calls(part) and (budget := _budget(part))}
+        budgets = {part.asks_judge: budget for part in parts if self._calls(part) and (budget := self._budget(part))}
         asked = {part.asks_judge for part in parts} - {""}
         return Services(
             judges={name: self.judges[name].open(budgets.get(name)) for name in asked},
@@ -93,6 +94,10 @@ class Access:
             functions={p.entry: Function(p.entry) for p in parts if isinstance(p, PythonPart)},
             budgets=budgets,
         )
+
+    def _budget(self, part: RewardPart) -> Budget | None:
+        """Of the part; without a limit where people may set one later."""
+        return _budget(part) or (Budget() if self.judges[part.asks_judge].store else None)
 
     def _calls(self, part: RewardPart) -> bool:
         """Whether the calls for its judge are made here."""
@@ -113,13 +118,13 @@ def _budget(part: RewardPart) -> Budget | None:
     return None if tokens is None and money is None else Budget(tokens, None if money is None else Decimal(str(money)))
 
 
-def granted(grants: Mapping[str, JudgeGrant], url: str, token: str) -> Access:
-    """What the server lets a run ask, itself being at `url`. Raises AccessInvalid for a spec that this version of the
-    program does not know."""
-    return Access({name: _granted(name, grant, url, token) for name, grant in grants.items()})
+def granted(grants: Mapping[str, JudgeGrant], url: str, token: str, verdicts_url: str) -> Access:
+    """What the server lets a run ask: at `url`, or with its own weights and the verdict store at `verdicts_url`. Raises
+    AccessInvalid for a spec that this version of the program does not know."""
+    return Access({name: _granted(name, grant, url, token, verdicts_url) for name, grant in grants.items()})
 
 
-def _granted(name: str, grant: JudgeGrant, url: str, token: str) -> JudgeAccess:
+def _granted(name: str, grant: JudgeGrant, url: str, token: str, verdicts_url: str) -> JudgeAccess:
     try:
         spec = resolve(dict(grant.spec))
     except ConfigInvalid as error:
@@ -127,7 +132,7 @@ def _granted(name: str, grant: JudgeGrant, url: str, token: str) -> JudgeAccess:
     if not grant.local:
         return JudgeAccess(spec, grant.key, Gateway(url, token, name))
     prices = Prices(Decimal(grant.prices[0]), Decimal(grant.prices[1])) if grant.prices else None
-    return JudgeAccess(spec, grant.key, _local(spec, grant.local, prices))
+    return JudgeAccess(spec, grant.key, _local(spec, grant.local, prices), ServerStore(verdicts_url, token, name))
 
 
 def _local(spec: BaseSpec, folder: str, prices: Prices | None = None) -> LocalTarget:

@@ -23,7 +23,7 @@ from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.spec import BaseSpec
 from trainer.judges.templates import canonical
 
-from .judges import answers_to
+from .judges import answers_to, storable
 from .parts import Answer
 
 GATHER_S = 0.02  # questions of a step come at once, and travel together
@@ -60,7 +60,7 @@ class GatewayJudge:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
-        inputs = [_storable(given) for given in inputs]
+        inputs = [storable(given) for given in inputs]
         expanded = [self._calls(given) for given in inputs]
         usable = [given for given, calls in zip(inputs, expanded, strict=True) if not isinstance(calls, str)]
         found: dict[str, Answer] = {}
@@ -199,13 +199,6 @@ def questions(judge: str, digest: str, inputs: Sequence[JudgeInput]) -> Iterator
 
 def _shared(given: JudgeInput) -> JudgeInput:
     return replace(given, responses={}, subject={})
-
-
-def _storable(given: JudgeInput) -> JudgeInput:
-    """Models sample NUL now and then, which the server's database cannot hold: it is asked about, and stored, as its sign."""
-    if not any("\0" in text for text in given.responses.values()):
-        return given
-    return replace(given, responses={name: text.replace("\0", "␀") for name, text in given.responses.items()})
 
 
 def _batches(waiting: Sequence[JudgeQuestion]) -> Iterator[list[JudgeQuestion]]:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
 from typing import Protocol
 
@@ -22,12 +22,24 @@ ABOUT_THE_CALL = ("context_overflow", "bad_response")
 """Problems that asking again would not mend: they are about the question, not about who is asked."""
 
 
+class StoreAway(Exception):
+    """The verdict store does not answer; the message says why."""
+
+
 class Store(Protocol):
-    """Where verdicts are kept by the address of their question. Both are called in threads."""
+    """Where verdicts are kept by the address of their question. `get` and `put` are called in threads."""
 
-    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]: ...
+    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
+        """Raises StoreAway."""
+        ...
 
-    def put(self, outcomes: Iterable[Outcome]) -> None: ...
+    def put(self, outcomes: Iterable[Outcome]) -> None:
+        """Raises StoreAway; the store brings them with what comes next."""
+        ...
+
+    def limit(self, budget: Budget) -> None:
+        """Sets what is allowed, and what is known to be used, where the store knows."""
+        ...
 
 
 class Memory:
@@ -46,6 +58,9 @@ class Memory:
                 self._known[outcome.call.key] = answer_of(outcome, called=False)
         while len(self._known) > self._most:
             del self._known[next(iter(self._known))]
+
+    def limit(self, budget: Budget) -> None:
+        pass
 
 
 class EngineJudge:
@@ -70,9 +85,15 @@ class EngineJudge:
         self._opening = asyncio.Lock()
 
     async def ask(self, inputs: Sequence[JudgeInput]) -> list[list[Answer]]:
-        expanded = [self._calls(given) for given in inputs]
+        expanded = [self._calls(storable(given)) for given in inputs]
         calls = {call.key: call for found in expanded if not isinstance(found, str) for call in found}
-        known = dict(await asyncio.to_thread(self._store.get, list(calls)))
+        try:
+            known = dict(await asyncio.to_thread(self._store.get, list(calls)))
+        except StoreAway as problem:
+            away = {key: Answer({}, None, problem=str(problem), away=True) for key in calls}
+            return [answers_to(found, {}, away, set()) for found in expanded]
+        if self._budget:
+            self._store.limit(self._budget)
         fresh = await self._called([call for key, call in calls.items() if key not in known])
         paid: set[str] = set()
         return [answers_to(found, known, fresh, paid) for found in expanded]
@@ -94,8 +115,9 @@ class EngineJudge:
         found: dict[str, Answer] = {}
 
         def keep(outcomes: list[Outcome]) -> None:
-            self._store.put(outcomes)
             found.update((outcome.call.key, answer_of(outcome, called=True)) for outcome in outcomes)
+            with suppress(StoreAway):  # an answer is one all the same
+                self._store.put(outcomes)
 
         try:
             counts = await self._run(calls, keep)
@@ -137,6 +159,13 @@ class EngineJudge:
         """A child process that does not answer any more is started again by the next question."""
         await self._held.aclose()
         self._held, self._chat = AsyncExitStack(), None
+
+
+def storable(given: JudgeInput) -> JudgeInput:
+    """Models sample NUL now and then, which the server's database cannot hold: it is asked about, and stored, as its sign."""
+    if not any("\0" in text for text in given.responses.values()):
+        return given
+    return replace(given, responses={name: text.replace("\0", "␀") for name, text in given.responses.items()})
 
 
 def answers_to(

@@ -37,7 +37,7 @@ def shown(run: Run) -> list[RunJudge]:
     asked = judges(run)
     known = {row.version_id for row in asked}
     others = [version for version in grants.versions(run).values() if version.pk not in known]
-    return asked + [RunJudge(run=run, version=version) for version in others if grants.by_server(version)]
+    return asked + [RunJudge(run=run, version=version) for version in others]
 
 
 @transaction.atomic

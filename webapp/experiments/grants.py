@@ -10,7 +10,6 @@ from trainer.contracts import JudgeGrant
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.local import LocalTarget
 from webapp.core.problems import Conflict, Problem
-from webapp.inference.models import Endpoint
 from webapp.judging.models import JudgeVersion
 from webapp.judging.services import asked, begin_use
 
@@ -43,11 +42,6 @@ def grant(version: JudgeVersion) -> JudgeGrant:
         return JudgeGrant(spec=version.spec, key=version.digest)
     prices = (str(target.prices.prompt), str(target.prices.completion)) if target.prices else None
     return JudgeGrant(spec=version.spec, key=version.digest, local=target.model, prices=prices)
-
-
-def by_server(version: JudgeVersion) -> bool:
-    """Whether this server asks the judge for the run."""
-    return version.endpoint.kind == Endpoint.Kind.CHAT
 
 
 def _at(config: Any, path: str) -> str:

@@ -14,14 +14,22 @@ from ninja.security import HttpBearer
 from pydantic import ValidationError
 
 from trainer.config import stored
-from trainer.contracts import MAX_POST_BYTES, EventBatch, IngestReply, QuestionBatch, RunAssignment
+from trainer.contracts import (
+    MAX_POST_BYTES,
+    EventBatch,
+    IngestReply,
+    KnownVerdicts,
+    OwnVerdicts,
+    QuestionBatch,
+    RunAssignment,
+)
 from trainer.contracts.base import Record
 from webapp.core.nul import visible
 from webapp.core.openapi import sends
 from webapp.core.problems import Problem
 from webapp.inference.queries import source
 
-from . import events, grants, queries, questions, relay, tokens
+from . import events, grants, own_verdicts, queries, questions, relay, tokens
 from .models import Run
 
 LINES_PER_READ = 500
@@ -61,6 +69,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         run_dir=str(settings.VAR / "runs" / str(run.id)),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         judges_url=request.build_absolute_uri(f"{request.path}/questions"),
+        verdicts_url=request.build_absolute_uri(f"{request.path}/verdicts"),
         examples_digest=run.dataset_version.digest,
         services=tuple(relay.named(run.config)),
         services_url=request.build_absolute_uri(f"{request.path}/services"),
@@ -151,6 +160,24 @@ def ask(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     run, _ = request.auth  # type: ignore[attr-defined]
     taken = questions.take(run, _read(request, QuestionBatch).questions)
     return StreamingHttpResponse(_replies(taken), content_type="application/x-ndjson")
+
+
+@router.post(
+    "/ingest/runs/{int:run_id}/verdicts",
+    response=KnownVerdicts,
+    summary="Verdicts of a judge with local weights, brought and asked for",
+    openapi_extra={
+        "requestBody": {
+            "required": True,
+            "content": {"application/json": {"schema": OwnVerdicts.model_json_schema(ref_template="#/$defs/{model}")}},
+        }
+    },
+)
+def verdicts(request: HttpRequest, run_id: int) -> KnownVerdicts:
+    """Sent twice, a verdict is stored and counted once. 409: the run is over. 422: the batch is malformed, names no such judge,
+    or has a verdict whose key is not that of its question."""
+    run, _ = request.auth  # type: ignore[attr-defined]
+    return own_verdicts.exchange(run, _read(request, OwnVerdicts))
 
 
 async def _replies(taken: questions.Taken) -> AsyncIterator[bytes]:

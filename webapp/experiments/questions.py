@@ -17,7 +17,7 @@ from trainer.contracts import JudgeAnswer, JudgeQuestion, QuestionReply
 from trainer.rewards.judges import ABOUT_THE_CALL
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
-from webapp.judging.models import Verdict
+from webapp.judging.models import JudgeVersion, Verdict
 
 from . import grants
 from .models import Run, RunJudge, RunQuestion
@@ -95,6 +95,16 @@ def _budget(run: Run, name: str) -> tuple[int | None, Decimal | None]:
             tokens, money = part.get("budget_tokens"), part.get("budget_money")
             return tokens, None if money is None else Decimal(str(money))
     return None, None
+
+
+def judge_row(run: Run, name: str) -> RunJudge:
+    """What the run's judge of this name may use and has used. Raises Invalid for a judge that the config does not name."""
+    return _judges(run, [name])[name]
+
+
+def answers(version: JudgeVersion, wanted: Collection[str]) -> tuple[JudgeAnswer, ...]:
+    """The verdicts that are stored under these keys; nobody is called."""
+    return tuple(_answer(row, called=False) for row in _verdicts(version.pk, wanted).values()) if wanted else ()
 
 
 def ready(taken: Taken, left: Collection[str]) -> list[QuestionReply]:

@@ -105,7 +105,8 @@ def scored(server: Server, *groups: list[Any], parts: Any = (PART,), token: str 
     return asyncio.run(main())
 
 
-def test_a_group_is_one_question_and_a_step_one_request(server: Server) -> None:
+def test_a_group_is_one_question_and_a_step_one_request(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gateway, "GATHER_S", 0.5)  # however busy the machine is
     group = [item("Kind", 0), item("Rude", 1)]
     (first,) = scored(server, group)
     assert [composed.total for composed in first] == [2 / 3, 2 / 3], "by rule: short; by judge: kind and rude"
@@ -198,10 +199,10 @@ def test_a_grant_makes_a_judge_of_the_server_and_budgets_stay_there(server: Serv
         "j": JudgeGrant(spec={"kind": "criterion"}, key=KEY),
         "here": JudgeGrant(spec={"kind": "criterion"}, key=KEY, local="/m"),
     }
-    access = granted(grants, server.url, "tsr_1")
+    access = granted(grants, server.url, "tsr_1", "")
     assert access.judges["j"].target == Gateway(server.url, "tsr_1", "j") and "tsr_1" not in repr(access)
     parts = [PART.model_copy(update={"budget_tokens": 5}), RubricPart(judge="here", name="b", budget_tokens=7)]
     services = access.open(parts, {})
     assert services.budgets.keys() == {"here"} and isinstance(services.judges["j"], GatewayJudge)
     with pytest.raises(AccessInvalid, match="judge 'j'"):
-        granted({"j": JudgeGrant(spec={"kind": "oracle"}, key=KEY)}, server.url, "t")
+        granted({"j": JudgeGrant(spec={"kind": "oracle"}, key=KEY)}, server.url, "t", "")

@@ -1,6 +1,8 @@
 """Rewards that a judge gives: what it decides, what it costs, and what becomes of a response when it does not answer."""
 
+import asyncio
 import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,10 +10,16 @@ import pytest
 
 from benchmarks.chatserver import ChatServer
 from trainer.config.rewards import JudgePart, RubricPart
+from trainer.contracts import Message
 from trainer.judges.budget import Budget
+from trainer.judges.chat import Target
+from trainer.judges.engine import Outcome
+from trainer.judges.inputs import JudgeInput
 from trainer.rewards.journal import Journal
+from trainer.rewards.judges import EngineJudge, Memory, StoreAway
+from trainer.rewards.parts import Answer
 
-from .judged import item, longer, score
+from .judged import CRITERIA, item, judge, literal, longer, score
 
 RUBRIC_PART = RubricPart(judge="j")
 
@@ -211,3 +219,53 @@ def test_what_was_asked_since_the_checkpoint_that_a_run_goes_on_from_is_counted(
     for number, expected in calls.items():
         mark = None if number is None else {"j": [number, "0"]}
         assert again.used(mark)["rubric"].calls == expected
+
+
+class Kept(Memory):
+    """A verdict store elsewhere: away while it is told so, and with limits that people set."""
+
+    def __init__(self, allowed: int | None = None) -> None:
+        super().__init__()
+        self.allowed, self.away = allowed, False
+
+    def get(self, keys: Sequence[str]) -> Mapping[str, Answer]:
+        if self.away:
+            raise StoreAway("the store is away")
+        return super().get(keys)
+
+    def put(self, outcomes: Iterable[Outcome]) -> None:
+        if self.away:
+            raise StoreAway("the store is away")
+        super().put(outcomes)
+
+    def limit(self, budget: Budget) -> None:
+        budget.tokens = self.allowed
+
+
+def test_a_store_decides_what_is_asked_and_how_much_may_be_used() -> None:
+    async def main() -> None:
+        async with ChatServer(answer=literal) as server:
+            store = Kept(allowed=1)
+            asking = judge(server)
+            asked = EngineJudge(asking.spec, asking.key, Target(server.url, "m", retries=0), Budget(), store)
+            given = JudgeInput(
+                example="e",
+                conversation=(Message(role="user", content="Hi"),),
+                responses={"r": "How kind\0"},
+                criteria=CRITERIA[1:2],
+            )
+            ((answer,),) = await asked.ask([given])
+            assert answer.away and "budget" in answer.problem and server.requests == 0
+            store.allowed = 10**6  # somebody has raised it
+            ((answer,),) = await asked.ask([given])
+            assert answer.parsed and answer.parsed["met"] and server.requests == 1
+            assert "\0" not in json.dumps(server.bodies[0]).encode().decode("unicode_escape")
+            store.away = True
+            ((answer,),) = await asked.ask([given])
+            assert answer.away and answer.problem == "the store is away" and server.requests == 1
+            store.away = False
+            ((answer,),) = await asked.ask([given])
+            assert not answer.called and server.requests == 1, "what is stored is not asked"
+            await asked.close()
+
+    asyncio.run(main())
