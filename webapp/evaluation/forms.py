@@ -8,8 +8,9 @@ from uuid import uuid4
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.models import Membership
 from webapp.core import once
-from webapp.core.formtree import Group, Tree, put
+from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
+from webapp.core.prefill import put
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion

@@ -11,8 +11,9 @@ from trainer.config import RECIPES, ConfigInvalid, Recipe
 from trainer.config.expression import ExpressionInvalid, parse
 from webapp.accounts.models import Membership
 from webapp.core import once
-from webapp.core.formtree import Group, Tree, put
+from webapp.core.formtree import Group, Tree
 from webapp.core.numbers import whole
+from webapp.core.prefill import put
 from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion

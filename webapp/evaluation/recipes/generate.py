@@ -1,7 +1,7 @@
 """Generation: what do models answer to a dataset's prompts, and how good is it?"""
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from trainer.benchmarks.estimate import proportion
 from trainer.config.errors import FieldProblem
@@ -34,7 +34,7 @@ class GenerateConfig(RecipeConfig):
     top_p: float = knob(1.0, "Nucleus: the likeliest tokens that sum to this", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response; models of the registry only", max_length=8, advanced=True)
     seed: int = knob(0, "Decides what is drawn; another one asks endpoints anew", ge=0, lt=2**31)
-    split: str = knob("heldout", "Of the dataset: train, heldout; empty: all", pattern="^(train|heldout|)$")
+    split: Literal["heldout", "train", ""] = knob("heldout", "Of the dataset; none: all prompts")
     max_prompts: int | None = knob(None, "Only the first prompts; empty: all", unit="prompts", ge=1)
     judge: int | None = knob(None, "Decides criteria without a verifier", source="judges:criterion,checklist")
     pairwise: int | None = knob(
