@@ -56,7 +56,7 @@ function show() {
   bind("interval").forEach((element) => {
     const { low, high, n, share } = run.result ?? {};
     element.hidden = low === undefined || low === null;
-    if (!element.hidden) element.textContent = `${number(low, share)} to ${number(high, share)}${n ? ` · n ${n}` : ""}`;
+    if (!element.hidden) element.textContent = `95%: ${number(low, share)} to ${number(high, share)}${n ? ` · n ${n}` : ""}`;
   });
   if (run.result?.last !== null && run.result?.first !== null) write("gain", `${gained(run.result)} since the start`);
   root.querySelectorAll("[data-metric]").forEach((element) => {
