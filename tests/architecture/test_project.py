@@ -58,6 +58,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
     rounds = {
         "annotation.expire_leases",
         "annotation.make_waiting",
+        "audit.seal",
         "curation.requeue_lost",
         "evaluation.requeue_lost",
         "imports.requeue_lost",

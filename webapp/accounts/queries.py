@@ -1,10 +1,11 @@
 """Reads over people and workspaces."""
 
+import json
 from collections.abc import Sequence
 from functools import cache
 from typing import TypeVar
 
-from django.db.models import Model, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core import prepared
@@ -13,6 +14,7 @@ from webapp.core.paging import Page, page
 
 from .models import ApiToken, Invite, Membership, User, Workspace
 
+EXPORTED_AT_A_TIME = 1_000
 Row = TypeVar("Row", bound=Model)
 
 
@@ -39,10 +41,40 @@ def open_invites(membership: Membership) -> QuerySet[Invite]:
     ).order_by("-id")
 
 
-def audit_page(membership: Membership, cursor: str | None = None) -> Page[AuditEntry]:
-    """The workspace's audit log, newest first, 50 entries a page."""
+def audit_entries(membership: Membership, action: str = "", who: str = "") -> QuerySet[AuditEntry]:
+    """The workspace's audit log: entries whose action begins with `action`, by people whose address or name holds `who`."""
     entries = AuditEntry.objects.filter(workspace=membership.workspace).select_related("actor")
-    return page(entries, cursor, 50, "-id")
+    if action := action.strip():
+        entries = entries.filter(action__istartswith=action)
+    if who := who.strip():
+        entries = entries.filter(Q(actor__email__icontains=who) | Q(actor__name__icontains=who))
+    return entries
+
+
+def audit_page(membership: Membership, cursor: str | None = None, action: str = "", who: str = "") -> Page[AuditEntry]:
+    """The same newest first, 50 entries a page."""
+    return page(audit_entries(membership, action, who), cursor, 50, "-id")
+
+
+def audit_lines(entries: QuerySet[AuditEntry], after: int) -> tuple[str, int | None]:
+    """(JSON Lines of the next entries, oldest first; the id to go on behind, None at the end)."""
+    rows = list(entries.filter(id__gt=after).order_by("id")[:EXPORTED_AT_A_TIME])
+    text = "".join(json.dumps(_told(row), ensure_ascii=False) + "\n" for row in rows)
+    return text, rows[-1].pk if len(rows) == EXPORTED_AT_A_TIME else None
+
+
+def _told(row: AuditEntry) -> dict[str, object]:
+    return {
+        "id": row.pk,
+        "at": row.created_at.isoformat(),
+        "actor": row.actor.email if row.actor else None,
+        "action": row.action,
+        "object_type": row.object_type,
+        "object_id": row.object_id,
+        "detail": row.detail,
+        "address": row.address,
+        "token": row.token,
+    }
 
 
 def memberships_of(user_id: object) -> list[Membership]:

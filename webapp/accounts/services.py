@@ -257,6 +257,11 @@ def touch_token(token: ApiToken) -> None:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
+def record_audit_export(membership: Membership, asked: dict[str, str]) -> None:
+    """`asked`: by what the log was filtered."""
+    audit.record(membership, membership.user, "audit.exported", membership.workspace, filter=asked)
+
+
 def record_session(user: User, action: str) -> None:
     """`session.started` and the like, in the log of each workspace that the person belongs to: it opens all of them."""
     for membership in Membership.objects.filter(user=user).select_related("workspace"):

@@ -16,4 +16,5 @@ urlpatterns = [
     path("settings/members", views.members, name="members"),
     path("settings/members/<int:member_id>", views.member_change, name="member_change"),
     path("settings/audit", views.audit, name="audit"),
+    path("settings/audit.jsonl", views.audit_export, name="audit_export"),
 ]

@@ -1,13 +1,17 @@
 """The doors (sign in, link, invitation), and the settings of a person and a workspace."""
 
+from collections.abc import AsyncIterator
 from typing import cast
+from urllib.parse import urlencode
 
+from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, login, logout, update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
@@ -16,6 +20,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from webapp.core.addresses import public_url
 from webapp.core.limits import seconds_to_wait
+from webapp.core.models import AuditEntry
 from webapp.core.problems import Problem
 
 from . import access, queries, services
@@ -247,5 +252,27 @@ def member_change(request: HttpRequest, member_id: int) -> HttpResponseBase:
 @require_GET
 def audit(request: HttpRequest) -> HttpResponseBase:
     """Who did what, newest first."""
-    entries = queries.audit_page(access.require(request, Role.OWNER), request.GET.get("cursor"))
-    return render(request, "accounts/audit.html", {"page": entries})
+    action, who = request.GET.get("action", ""), request.GET.get("who", "")
+    entries = queries.audit_page(access.require(request, Role.OWNER), request.GET.get("cursor"), action, who)
+    query = urlencode({"action": action, "who": who})
+    return render(request, "accounts/audit.html", {"page": entries, "action": action, "who": who, "query": query})
+
+
+@member(Role.OWNER)
+@require_GET
+def audit_export(request: HttpRequest) -> HttpResponseBase:
+    """The log, or as much of it as is asked for, as JSON Lines; that it was taken stands in it as well."""
+    membership = access.require(request, Role.OWNER)
+    asked = {"action": request.GET.get("action", ""), "who": request.GET.get("who", "")}
+    services.record_audit_export(membership, asked)
+    entries = queries.audit_entries(membership, **asked)
+    response = StreamingHttpResponse(_audit_chunks(entries), content_type="application/x-ndjson")
+    response["Content-Disposition"] = 'attachment; filename="audit.jsonl"'
+    return response
+
+
+async def _audit_chunks(entries: QuerySet[AuditEntry]) -> AsyncIterator[bytes]:
+    after: int | None = 0
+    while after is not None:
+        text, after = await sync_to_async(queries.audit_lines)(entries, after)
+        yield text.encode()

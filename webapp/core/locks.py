@@ -23,6 +23,7 @@ class Work(IntEnum):
     TRIED_SCORE = 7312
     PROJECT_COMPLETE = 7313
     DELETE_DATASET = 7314
+    AUDIT_SEAL = 7320
 
 
 def until_commit(work: Work, key: int = 0) -> None:

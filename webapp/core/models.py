@@ -24,3 +24,17 @@ class AuditEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.object_type} {self.object_id}"
+
+
+class AuditSeal(models.Model):
+    """The chain over the log: `digest` is of the digest before it and of the entry, as `audit_chain` writes both.
+
+    Its order is that of sealing. `actor` is who the entry named: an account that is closed leaves the entry without.
+    """
+
+    entry = models.OneToOneField(AuditEntry, on_delete=models.PROTECT, related_name="seal")
+    actor = models.BigIntegerField(null=True, blank=True)
+    digest = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"{self.digest[:12]} over entry {self.entry_id}"

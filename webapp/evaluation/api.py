@@ -190,7 +190,9 @@ def export_json(request: HttpRequest, evaluation_id: EvaluationId) -> StreamingH
     "/evaluations/{int:evaluation_id}/report", summary="A self-contained HTML report", openapi_extra=sends("text/html")
 )
 def export_html(request: HttpRequest, evaluation_id: EvaluationId) -> HttpResponse:
-    return export.as_html(_read(request, evaluation_id))
+    membership, row = require(request), _read(request, evaluation_id)
+    audit.record(membership, membership.user, "evaluation.exported", row, format="html")
+    return export.as_html(row)
 
 
 @router.post("/evaluations/{int:evaluation_id}/tasks", response={201: s.TasksOut}, summary="Ask people about cases")

@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
+from webapp.core import audit
 from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
@@ -202,9 +203,11 @@ def evaluation_config(request: HttpRequest, evaluation_id: int) -> HttpResponseB
 @require_GET
 def evaluation_export(request: HttpRequest, evaluation_id: int, kind: str) -> HttpResponseBase:
     """`json`: everything with all cases; `html`: one file that needs nothing else."""
-    row = access.evaluation_read(require(request), evaluation_id)
+    membership = require(request)
+    row = access.evaluation_read(membership, evaluation_id)
     if kind not in ("json", "html"):
         raise Http404("no such export")
+    audit.record(membership, membership.user, "evaluation.exported", row, format=kind)
     return export.as_json(row) if kind == "json" else export.as_html(row)
 
 

@@ -13,6 +13,7 @@ from trainer.contracts import RunState
 from trainer.contracts.rollout_examples import Wanted
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core import audit
 from webapp.core.archive import respond
 from webapp.core.numbers import whole
 from webapp.core.openapi import sends
@@ -360,7 +361,11 @@ def artifacts(request: HttpRequest, run_id: RunId, cursor: str | None = None, li
 )
 def download_artifact(request: HttpRequest, run_id: RunId, artifact_id: RunId) -> HttpResponseBase:
     """A folder comes as an uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
-    return respond(request, outputs.download(access.artifact_read(require(request), run_id, artifact_id)))
+    membership = require(request)
+    row = access.artifact_read(membership, run_id, artifact_id)
+    found = outputs.download(row)
+    audit.record(membership, membership.user, "artifact.downloaded", row, run=run_id)
+    return respond(request, found)
 
 
 @router.post(

@@ -12,6 +12,7 @@ from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import require
 from webapp.accounts.models import Role
+from webapp.core import audit
 from webapp.core.archive import respond
 from webapp.core.limits import measured
 from webapp.core.openapi import sends
@@ -200,7 +201,11 @@ def model_files(request: HttpRequest, model_id: Id) -> dict[str, Any]:
 )
 def download_model(request: HttpRequest, model_id: Id) -> HttpResponseBase:
     """An uncompressed tar. A download that broke off goes on with `Range` (`curl -C -`)."""
-    return respond(request, files.download(access.model_read(require(request), model_id)))
+    membership = require(request)
+    row = access.model_read(membership, model_id)
+    found = files.download(row)
+    audit.record(membership, membership.user, "model.downloaded", row, name=row.name)
+    return respond(request, found)
 
 
 @router.post(

@@ -12,6 +12,7 @@ from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
+from webapp.core import audit
 from webapp.core.archive import respond
 from webapp.core.limits import measured
 from webapp.core.paging import page
@@ -73,9 +74,12 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
 @member(Role.REVIEWER)
 @require_GET
 def model_download(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    row = access.model_read(require(request), model_id)
+    membership = require(request)
+    row = access.model_read(membership, model_id)
     try:
-        return respond(request, files.download(row))
+        found = files.download(row)
+        audit.record(membership, membership.user, "model.downloaded", row, name=row.name)
+        return respond(request, found)
     except Problem as problem:
         messages.error(request, problem.message)
         return redirect("model", model_id)
