@@ -195,7 +195,7 @@ def score(request: HttpRequest, payload: ScoreIn) -> Status[dict[str, Any]]:
 
 @router.get("/try/scores/{score_id}", response=ScoreOut, summary="A score that a worker works out")
 def get_score(request: HttpRequest, score_id: Id) -> dict[str, Any]:
-    membership = experiments.may_write(require(request))
+    membership = experiments.may_read(require(request))
     rows = TriedScore.objects.select_related("judge_version__judge", "reward_model")
     return _told(get_object_or_404(rows, workspace_id=membership.workspace_id, pk=score_id))
 

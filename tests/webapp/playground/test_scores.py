@@ -140,4 +140,6 @@ def test_another_workspace_reads_no_score_of_ours(cast, api, judge):
     assert ApiClient(cast.outsider).get(f"/try/scores/{made['id']}").status_code == 404
     theirs = {"text": "red", "messages": PROMPT, "judge": JudgeVersion.objects.get().pk}
     assert ApiClient(cast.outsider).post("/try/scores", theirs).status_code == 422
-    assert ApiClient(cast.reviewer).get(f"/try/scores/{made['id']}").status_code == 403
+    assert ApiClient(cast.reviewer).get(f"/try/scores/{made['id']}").status_code == 200
+    assert ApiClient(cast.annotator).get(f"/try/scores/{made['id']}").status_code == 403
+    assert ApiClient(cast.reviewer).post("/try/scores", theirs).status_code == 403
