@@ -59,7 +59,16 @@ def test_wrong_turns_and_spans_stay_in_the_context_and_are_not_learnt(tokenizer:
     sets = prepare_demonstrations(
         [wrong], tokenizer, [tokenizer.eos_token_id], configured("sft", data={"turns": "all"}).data, 9
     )
-    assert "eins" in tokenizer.decode(list(sets.train[0].turns.tokens))
+    (item,) = sets.train
+    whole = prepare_demonstrations(
+        [Example(key="k", prompt=DIALOGUE)],
+        tokenizer,
+        [tokenizer.eos_token_id],
+        configured("sft", data={"turns": "last"}).data,
+        9,
+    )
+    assert item.turns.tokens == whole.train[0].turns.tokens, "the wrong turn keeps its place in the context"
+    assert "eins" in tokenizer.decode(list(item.turns.tokens))
     part = Example(key="k", prompt=DIALOGUE, meta={"wrong_spans": [[4, 1, 3], [2, 0, 4]]})
     assert learnt(part, tokenizer, turns="all") == ["<|end|>|z|i<|end|>"]
 

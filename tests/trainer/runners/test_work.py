@@ -19,7 +19,7 @@ from trainer.rewards import Item
 from trainer.rollouts import PromptPlan, Reward, RewardSetup
 from trainer.runners.responses import Responses, saved
 from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, Scored, ScoreJob
-from trainer.scheduling import SampleId, Start
+from trainer.scheduling import SampleId, Start, Stretch
 
 SAMPLE = SampleId(7, 1)
 
@@ -117,3 +117,16 @@ def test_saved_responses_come_back(responses: Callable[[], Responses]) -> None:
     assert again.request(Key(SAMPLE, 2)).prompt_tokens == (5, 6, 10, 11)
     (taken,) = again.taken(7, [0], group=3)
     assert taken.plan.group == 3 and taken.reward.total == 0.1 + 0.2
+
+
+def test_responses_of_a_checkpoint_from_before_spans_come_back(responses: Callable[[], Responses]) -> None:
+    said = {"tokens": [10, 11, 12], "logprobs": [-0.5, -0.25, -0.125], "text": "ten", "finish_reason": "length"}
+    reward = {"total": 0.5, "components": {}, "criteria": [], "score": None, "clipped": None, "excluded": ""}
+    written = said | {"version": 0, "versions": [[0, 0, 2], [1, 2, 3]], "reward": reward}
+    found = responses()
+    found.load({"done": [{"sample": [7, 0]} | written], "put_off": [[7, 1, [13], [-1.0], [[1, 0, 1]]]]})
+    found.begin(Start("w", SAMPLE, 2, version=1, stretches=(Stretch(1, 0, 1),)))
+    assert found.request(Key(SAMPLE, 2)).prompt_tokens == (5, 6, 13)
+    (taken,) = found.taken(7, [0], group=0)
+    assert taken.versions == ((0, 0, 2), (1, 2, 3)) and taken.logprobs == (-0.5, -0.25, -0.125)
+    assert (taken.prompt, taken.view, taken.stop, taken.reward.total) == ((5, 6), (5,), "length", 0.5)
