@@ -20,6 +20,7 @@ pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.slow]
 FRUIT = ("apple", "pear", "plum", "fig", "lime", "date", "kiwi", "mango", "peach", "grape", "melon", "lemon")
 OPINION = {"verdict": "compared", "strength": -2, "reasons": [{"text": "It says so in one word."}]}
 
+PICTURES = os.environ.get("PICTURES", "")
 SMALL = {
     "steps": 2,
     "rollout.prompts_per_step": 2,
@@ -54,10 +55,13 @@ def api(stack: Stack) -> httpx.Client:
         yield client
 
 
-def picture(page: Page, name: str) -> None:
-    if folder := os.environ.get("PICTURES"):
+def picture(page: Page, name: str, top: str = "") -> None:
+    """`top`: what stands highest in it."""
+    if PICTURES:
+        if top:
+            page.locator(top).first.evaluate("(node) => node.scrollIntoView()")
         page.wait_for_timeout(600)  # curves and letters are drawn
-        page.screenshot(path=Path(folder) / f"{name}.png")
+        page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
 
 def project(api: httpx.Client, stack: Stack) -> int:
@@ -124,7 +128,7 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     for path, value in SMALL.items():
         change(page, f"f-{path.replace('.', '-')}", lambda field, value=value: enter(field, str(value)))
     assert page.locator("#run-form .error").all_inner_texts() == []
-    picture(page, "reward-in-the-form")
+    picture(page, "reward-in-the-form", top="#g-rewards")
     page.locator(".launch").click()
     page.wait_for_url(re.compile(r"/runs/\d+$"))
     learnt = run_over(page, api, stack)
@@ -132,7 +136,7 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     assert [point["step"] for point in points] == [1, 2]
     page.goto(f"/runs/{learnt['id']}/rollouts")
     expect(page.locator(".response").first).to_be_visible()
-    picture(page, "rollouts")
+    picture(page, "rollouts", top=".group")
 
     [policy] = learnt["outputs"]
     page.goto(f"/models/{policy['id']}")
@@ -146,4 +150,4 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     page.get_by_label("Its name").fill("Cherries")
     page.get_by_role("button", name="Send A and B").click()
     page.get_by_text("Sent to Cherries, 1 task").wait_for()
-    picture(page, "try-it")
+    picture(page, "try-it", top=".try-answer")
