@@ -149,3 +149,20 @@ class Invite(models.Model):
 
     def __str__(self) -> str:
         return f"invitation of {self.email}"
+
+
+class Quota(models.Model):
+    """Limits of a workspace, or without one those of the installation; None: no limit of its own. See `quotas`."""
+
+    workspace = models.ForeignKey(Workspace, null=True, blank=True, on_delete=models.CASCADE, related_name="quotas")
+    running_runs = models.BigIntegerField(null=True, blank=True)
+    imports_at_once = models.BigIntegerField(null=True, blank=True)
+    import_bytes = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["workspace"], name="one_quota_per_workspace", nulls_distinct=False)
+        ]
+
+    def __str__(self) -> str:
+        return f"limits of {self.workspace or 'the installation'}"

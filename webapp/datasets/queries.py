@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Count, Prefetch, Q, QuerySet, Sum
 
 from webapp.core.numbers import whole
 from webapp.core.paging import MAX_LIMIT, Page, page
@@ -211,6 +211,26 @@ def import_facts(job: ImportJob) -> dict[str, Any]:
         "created_at": job.created_at.isoformat(),
         "finished_at": job.finished_at and job.finished_at.isoformat(),
     }
+
+
+class ImportUse(NamedTuple):
+    """Imports that are under way, and bytes of the files of these and of those whose version is still there."""
+
+    waiting: int
+    bytes: int
+
+
+def import_use(workspace_id: int) -> ImportUse:
+    return import_uses([workspace_id]).get(workspace_id, ImportUse(0, 0))
+
+
+def import_uses(workspace_ids: Sequence[int]) -> dict[int, ImportUse]:
+    """{workspace id: what its imports use}, of those that have any."""
+    waiting = Q(state__in=(ImportJob.State.QUEUED, ImportJob.State.RUNNING))
+    rows = ImportJob.objects.filter(workspace_id__in=workspace_ids).values_list("workspace_id")
+    kept = waiting | Q(version__isnull=False, unchanged=False)
+    counted = rows.annotate(waiting=Count("id", filter=waiting), bytes=Sum("bytes_total", filter=kept, default=0))
+    return {workspace_id: ImportUse(*rest) for workspace_id, *rest in counted}
 
 
 def import_report(job: ImportJob) -> dict[str, Any]:

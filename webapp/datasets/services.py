@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from trainer.contracts import Example
+from webapp.accounts import quotas
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Conflict, Invalid
@@ -109,12 +110,14 @@ def start_import(
     """An import of the file at `path` into dataset `name`, queued for a worker (`queue=False`: the caller runs it).
 
     `group_by`: the field whose value names the group that stands on one side of the split, see `split_rule`; a dataset
-    that is there keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`.
+    that is there keeps its own. Raises Invalid at `name`, `format`, `mapping`, `heldout_share`, `group_by` or `file`,
+    OverQuota at `file`.
     """
     given = _given(path, file_name or path.name, format)
     if heldout_share is not None and not 0 <= heldout_share <= 1:
         raise Invalid("The held-out share is out of bounds.", {"heldout_share": "must be from 0 to 1"})
     with transaction.atomic():
+        _room(membership.workspace_id, given.size)
         _open(membership.workspace_id, imports.dataset_name(name))
         job = ImportJob.objects.create(
             workspace=membership.workspace,
@@ -137,8 +140,12 @@ def start_import(
 
 @transaction.atomic
 def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str, file_name: str) -> ImportJob:
-    """An import of what a worker gathers from `origin`, see `gathering`, into dataset `name`. Raises Invalid at `name`."""
+    """An import of what a worker gathers from `origin`, see `gathering`, into dataset `name`.
+
+    Raises Invalid at `name`, OverQuota at `file`.
+    """
     name = imports.dataset_name(name)
+    _room(membership.workspace_id, 0)  # how much is gathered is not known yet
     _open(membership.workspace_id, name)
     path = Path(settings.VAR) / "uploads" / uuid4().hex / safe_name(file_name)
     job = ImportJob.objects.create(
@@ -154,6 +161,22 @@ def start_gathering(membership: Membership, origin: dict[str, Any], *, name: str
     audit.record(membership, membership.user, "import.started", job, dataset=name, **origin)
     enqueue("workers.imports.run", job.pk)
     return job
+
+
+def _room(workspace_id: int, size: int) -> None:
+    """Raises OverQuota where the workspace may have no further import, or none of so many bytes. Holds until the commit."""
+    limits = quotas.of(workspace_id)
+    if limits.imports_at_once is None and limits.import_bytes is None:
+        return
+    quotas.hold(workspace_id)
+    used = queries.import_use(workspace_id)
+    if limits.imports_at_once is not None and used.waiting >= limits.imports_at_once:
+        reason = f"{used.waiting} of {limits.imports_at_once} imports at once are under way; wait for one to end"
+        raise quotas.OverQuota("This workspace has no room for another import.", {"file": reason})
+    if limits.import_bytes is not None and used.bytes + size > limits.import_bytes:
+        left = max(limits.import_bytes - used.bytes, 0)
+        reason = f"has {size:,} bytes; of {limits.import_bytes:,} for imported files {left:,} are left"
+        raise quotas.OverQuota("This workspace has no room for this file.", {"file": reason})
 
 
 def _given(path: Path, file_name: str, format: str) -> Given:

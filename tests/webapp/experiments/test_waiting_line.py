@@ -5,6 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.db import connection
 
+from tests.at_once import at_once
+from webapp.accounts import quotas
 from webapp.experiments import jobs, services, states, waiting_line
 from webapp.experiments.models import Experiment, Run
 
@@ -101,6 +103,31 @@ def test_runs_of_other_workspaces_are_not_named(launch, ray, cast):
     Run.objects.filter(id=second.id).update(experiment=other)
     jobs.launch(second.id)
     assert fresh(second).state_reason == "Waits for another run: 1 may run at once (MAX_RUNNING_RUNS)"
+
+
+def test_a_workspace_at_its_limit_waits_and_keeps_nobody_else_waiting(launch, ray, cast, settings, sent):
+    settings.MAX_RUNNING_RUNS = 3
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=1))
+    first, second, other = launch(), launch(), launch()
+    theirs = Experiment.objects.create(workspace=cast.outsider.workspace, name="Theirs")
+    Run.objects.filter(id=other.id).update(experiment=theirs)
+    for run in (first, second, other):
+        jobs.launch(run.id)
+    assert [fresh(run).state for run in (first, second, other)] == ["starting", "queued", "starting"]
+    told = "Waits: 1 run of this workspace may run at once. An administrator of this installation can change that"
+    assert fresh(second).state_reason == told
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=2))
+    waiting_line.let_in()
+    assert sent == [second.id]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_workers_at_once_let_in_no_more_of_a_workspace_than_it_may_have(launch, ray, settings, cast):
+    settings.MAX_RUNNING_RUNS = None
+    quotas.change(cast.owner.user, None, quotas.Limits(running_runs=2))
+    runs = [launch() for _ in range(5)]
+    at_once([lambda run=run: jobs.launch(run.id) for run in runs])
+    assert Run.objects.filter(state="starting").count() == 2
 
 
 @pytest.mark.django_db(transaction=True)
