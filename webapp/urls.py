@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from webapp import reference
+from webapp import installation, reference
 from webapp.api import api
 from webapp.core.nowhere import Nowhere
 from webapp.experiments import consumers
@@ -14,6 +14,11 @@ urlpatterns = [
     path("api/v1/", api.urls),  # first: the busiest addresses are not compared with those of every page
     path("", home, name="home"),
     path("search.json", search, name="search"),
+    path("installation", installation.overview, name="installation"),
+    path("installation/people", installation.people, name="installation_people"),
+    path("installation/people/<int:user_id>", installation.change_rights, name="installation_rights"),
+    path("installation/limits", installation.limits, name="installation_limits"),
+    path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.webhooks.urls")),

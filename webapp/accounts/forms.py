@@ -4,6 +4,7 @@ from django import forms
 from django.contrib.auth import password_validation
 
 from .models import ApiToken, Role, User
+from .quotas import GB, MOST, Limits
 from .services import TOKEN_DAYS
 
 LASTS = [("30", "30 days"), (str(TOKEN_DAYS), f"{TOKEN_DAYS} days"), ("365", "a year"), ("0", "until revoked")]
@@ -69,3 +70,32 @@ class JoinForm(forms.Form):
         password: str = self.cleaned_data["password"]
         password_validation.validate_password(password)
         return password
+
+
+class LimitsForm(forms.Form):
+    """What a workspace may use; an empty field sets no limit of its own."""
+
+    running_runs = forms.IntegerField(
+        label="Runs at once", required=False, min_value=0, max_value=10_000, help_text="Further runs wait in the line."
+    )
+    imports_at_once = forms.IntegerField(
+        label="Imports at once", required=False, min_value=0, max_value=10_000, help_text="Further imports are refused."
+    )
+    import_gb = forms.FloatField(
+        label="Imported files, in GB",
+        required=False,
+        min_value=0,
+        max_value=MOST / GB,
+        help_text="Files of the imports that are under way, or whose version is there.",
+    )
+
+    @classmethod
+    def showing(cls, limits: Limits) -> "LimitsForm":
+        size = None if limits.import_bytes is None else limits.import_bytes / GB
+        given = {"running_runs": limits.running_runs, "imports_at_once": limits.imports_at_once, "import_gb": size}
+        return cls(initial=given)
+
+    def limits(self) -> Limits:
+        size = self.cleaned_data["import_gb"]
+        counts = (self.cleaned_data["running_runs"], self.cleaned_data["imports_at_once"])
+        return Limits(*counts, None if size is None else round(size * GB))

@@ -48,6 +48,19 @@ def make_administrator(user: User, yes: bool) -> None:
 
 
 @transaction.atomic
+def give_right(administrator: User, person: User, right: str, yes: bool) -> None:
+    """Gives or takes `administrator` or `workspaces`; it stands in the audit logs of the administrator's workspaces.
+
+    Raises Invalid at `right`, Conflict for the last administrator.
+    """
+    if right not in ("administrator", "workspaces"):
+        raise Invalid("Unknown right.", {"right": "must be administrator or workspaces"})
+    (make_administrator if right == "administrator" else allow_workspaces)(person, yes)
+    for membership in Membership.objects.filter(user=administrator).select_related("workspace"):
+        audit.record(membership, administrator, "right.given" if yes else "right.taken", person, right=right)
+
+
+@transaction.atomic
 def create_workspace(name: str, owner: User) -> Membership:
     """A new workspace with `owner` as its first member; the first one of an installation makes its administrator.
 

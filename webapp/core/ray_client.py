@@ -58,6 +58,13 @@ class RayClient:
         # proxies from the environment have no business between us and our own cluster
         self._http = httpx.Client(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False)
 
+    def version(self) -> str:
+        """Of Ray itself. Raises RayAway or RayRefused."""
+        try:
+            return str(self._call("GET", "/api/version").json().get("ray_version", "unknown"))
+        except (_Missing, ValueError) as error:
+            raise RayAway("What answers there is no Ray") from error
+
     def submit(self, job_id: str, entrypoint: str, env: dict[str, str], wanted: Wanted | None = None) -> None:
         """Starts a job under an id of our choosing. Submitting the same id again changes nothing.
 

@@ -26,7 +26,7 @@ RETRY_AFTER_S = 5
 @login_not_required
 def healthz(request: HttpRequest) -> JsonResponse:
     """200 when the database and Redis answer, else 503; says which of them does not."""
-    state = {"database": _database_answers(), "redis": _redis_answers()}
+    state = {"database": _database_answers(), "redis": redis_answers()}
     return JsonResponse(
         {name: "ok" if up else "away" for name, up in state.items()}, status=200 if all(state.values()) else 503
     )
@@ -51,7 +51,7 @@ def _database_answers() -> bool:
     return True
 
 
-def _redis_answers() -> bool:
+def redis_answers() -> bool:
     try:
         with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as client:
             return bool(client.ping())

@@ -1,0 +1,209 @@
+"""The administrators' pages: how the installation is, who is in it, and what each workspace may use."""
+
+import platform
+import shutil
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import redis
+from django import get_version
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.db import connection
+from django.db.models import Count, Model, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from webapp.accounts import quotas, services
+from webapp.accounts.forms import LimitsForm
+from webapp.accounts.models import Membership, User, Workspace
+from webapp.celery import app
+from webapp.core import schema
+from webapp.core.paging import Page, page
+from webapp.core.problems import Problem
+from webapp.core.ray_client import RayAway, RayRefused, client
+from webapp.core.views import redis_answers
+from webapp.datasets import queries as datasets
+from webapp.experiments import waiting_line
+from webapp.experiments.models import Run
+from webapp.version import VERSION
+
+PAGE = 50
+WORKER_ANSWERS_S = 1.0
+View = Callable[..., HttpResponse]
+Row = TypeVar("Row", bound=Model)
+
+
+@dataclass(frozen=True)
+class Service:
+    """`note`: what it says of itself, or why it does not answer."""
+
+    name: str
+    up: bool
+    note: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a workspace has, and may have."""
+
+    workspace: Workspace
+    members: int
+    running: int
+    imports: datasets.ImportUse
+    limits: quotas.Limits
+    own: bool
+
+
+def administrators(view: View) -> View:
+    """Decorator of a page: for administrators of the installation, whatever their role in a workspace."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        if not cast(User, request.user).is_administrator:
+            raise PermissionDenied("Only administrators of this installation see this page.")
+        return view(request, *args, **kwargs)
+
+    return guarded
+
+
+@administrators
+@never_cache
+@require_safe
+def overview(request: HttpRequest) -> HttpResponse:
+    """Services, storage, versions, and the workspaces with what they use."""
+    found = _page(request, Workspace.objects.all())
+    context = {
+        "services": _services(),
+        "storage": _storage(),
+        "versions": _versions(),
+        "uses": uses(found.items),
+        "limits": quotas.own().get(None, quotas.Limits()),
+        "next": found.next,
+    }
+    return render(request, "installation/overview.html", context)
+
+
+@administrators
+@never_cache
+@require_safe
+def people(request: HttpRequest) -> HttpResponse:
+    """Everybody with an account, the rights they have here, and how many workspaces they belong to."""
+    words = request.GET.get("q", "").replace("\0", "").strip()[:100]
+    rows = User.objects.filter(email__icontains=words).annotate(count=Count("memberships"))
+    found = _page(request, rows)
+    return render(request, "installation/people.html", {"people": found.items, "next": found.next, "q": words})
+
+
+@administrators
+@require_POST
+def change_rights(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Gives or takes the right that the button names."""
+    person = get_object_or_404(User, pk=user_id)
+    try:
+        right, yes = request.POST.get("right", ""), request.POST.get("give") == "1"
+        services.give_right(cast(User, request.user), person, right, yes)
+        messages.success(request, f"The rights of {person} are changed.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("installation_people")
+
+
+@administrators
+@never_cache
+@require_http_methods(["GET", "POST"])
+def limits(request: HttpRequest, workspace_id: int | None = None) -> HttpResponse:
+    """The limits of one workspace, or those of all that have none of their own."""
+    workspace = None if workspace_id is None else get_object_or_404(Workspace, pk=workspace_id)
+    form = LimitsForm(request.POST) if request.method == "POST" else LimitsForm.showing(_own(workspace_id))
+    if request.method == "POST" and form.is_valid():
+        quotas.change(cast(User, request.user), workspace, form.limits())
+        waiting_line.let_in()  # what waited for a place may have one now
+        messages.success(request, "The limits are changed.")
+        return redirect("installation")
+    context = {"form": form, "workspace": workspace, "default": _own(None)}
+    return render(request, "installation/limits.html", context, status=422 if form.errors else 200)
+
+
+def _page(request: HttpRequest, rows: QuerySet[Row]) -> Page[Row]:
+    try:
+        return page(rows, request.GET.get("cursor"), PAGE, "id")
+    except Problem:  # a cursor of another list, cut or typed by hand: begin at the beginning
+        return page(rows, None, PAGE, "id")
+
+
+def _own(workspace_id: int | None) -> quotas.Limits:
+    return quotas.own().get(workspace_id, quotas.Limits())
+
+
+def uses(workspaces: Sequence[Workspace]) -> list[Use]:
+    """In four queries, however many there are."""
+    ids, known = [each.pk for each in workspaces], quotas.own()
+    rows = Membership.objects.filter(workspace_id__in=ids).values_list("workspace_id")
+    members = dict(rows.annotate(count=Count("id")).order_by())
+    active = Run.objects.filter(state__in=waiting_line.RUNNING, experiment__workspace_id__in=ids)
+    running = Counter(active.values_list("experiment__workspace_id", flat=True))
+    imports, none = datasets.import_uses(ids), datasets.ImportUse(0, 0)
+    return [
+        Use(
+            each,
+            members.get(each.pk, 0),
+            running[each.pk],
+            imports.get(each.pk, none),
+            quotas.of(each.pk, known),
+            each.pk in known,
+        )
+        for each in workspaces
+    ]
+
+
+def _services() -> list[Service]:
+    there = redis_answers()
+    with connection.cursor() as cursor:
+        cursor.execute("SHOW server_version")
+        database = cursor.fetchone()[0]
+    found = [Service("Postgres", True, f"version {database}")]
+    found.append(Service("Redis", there, _redis() if there else "does not answer"))
+    return [*found, _worker(there), _ray()]
+
+
+def _redis() -> str:
+    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
+        told: Any = server.info()
+    return f"version {told.get('redis_version', 'unknown')}, {told.get('used_memory_human', '')}B in use"
+
+
+def _worker(there: bool) -> Service:
+    """The first worker that answers; none can be asked while Redis, which carries the question, is away."""
+    if not there:
+        return Service("Workers", False, "cannot be asked while Redis is away")
+    answers = app.control.broadcast("ping", reply=True, timeout=WORKER_ANSWERS_S, limit=1) or []
+    names = [name for answer in answers for name in answer]
+    return Service("Workers", bool(names), ", ".join(names) or f"no answer within {WORKER_ANSWERS_S:g} s")
+
+
+def _ray() -> Service:
+    try:
+        return Service("Ray", True, f"version {client().version()}")
+    except (RayAway, RayRefused) as away:
+        return Service("Ray", False, str(away))
+
+
+def _storage() -> dict[str, int]:
+    """Bytes."""
+    disk = shutil.disk_usage(settings.VAR if settings.VAR.exists() else settings.BASE_DIR)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_database_size(current_database())")
+        database = cursor.fetchone()[0]
+    return {"free": disk.free, "total": disk.total, "database": database}
+
+
+def _versions() -> dict[str, str]:
+    fits = "fits this version" if schema.state() == "current" else "is not what this version expects: manage.py upgrade"
+    return {"Touchstone": VERSION, "Schema": fits, "Python": platform.python_version(), "Django": get_version()}
