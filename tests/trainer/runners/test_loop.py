@@ -208,7 +208,7 @@ def test_partial_rollouts_go_on_with_newer_weights(make_async: Make, tmp_path: P
         assert len(trajectory.tokens) == len(trajectory.logprobs) == trajectory.versions[-1][2]
         ends = [0, *(end for _, _, end in trajectory.versions)]
         assert [start for _, start, _ in trajectory.versions] == ends[:-1]
-        assert trajectory.version == min(version for version, _, _ in trajectory.versions)
+        assert trajectory.versions[0][0] == min(version for version, _, _ in trajectory.versions)
 
 
 def test_streaming_stays_within_its_staleness_and_resumes(make_async: Make, tmp_path: Path) -> None:
