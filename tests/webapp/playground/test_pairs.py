@@ -120,11 +120,12 @@ def test_another_workspace_sees_nothing_of_it(cast, api, models):
     assert ApiClient(cast.reviewer).post("/try/pairs", pair(models)).status_code == 403
 
 
-def test_the_page_offers_what_writes_text_and_says_so_where_nothing_does(cast, models):
+def test_the_page_asks_what_writes_text_scores_by_what_scores_and_says_so_where_nothing_writes(cast, models):
     client = browser(cast.researcher)
-    RegisteredModel.objects.create(workspace=cast.workspace, name="scores", source="hub", path="o/s", head="scalar")
-    page = client.get("/try").content.decode()
-    assert "base" in page and "scores" not in page
+    RegisteredModel.objects.create(workspace=cast.workspace, name="scorer", source="hub", path="o/s", head="scalar")
+    offered = client.get("/try").context["offered"]
+    writers, scorers = ([row["name"] for row in offered[key]] for key in ("models", "reward_models"))
+    assert "base" in writers and "scorer" not in writers and scorers == ["scorer"]
     RegisteredModel.objects.all().delete()
     assert "No model that writes text yet" in client.get("/try").content.decode()
 
