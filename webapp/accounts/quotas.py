@@ -15,7 +15,7 @@ from webapp.core.problems import Invalid, Problem
 from .models import Membership, Quota, User, Workspace
 
 MOST = 2**62
-GB = 10**9
+GB = 2**30  # as the pages show sizes
 
 
 @dataclass(frozen=True)
