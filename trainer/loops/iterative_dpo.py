@@ -140,7 +140,7 @@ class IterativeDpoStage:
             reference = self._referred(pairs, step, f"measuring, {self._rounds.name(number)}", tell)
         except (StopRequested, Unrewarded) as error:
             order.load_state_dict(before)
-            # what was measured wrongly is asked again once it is mended
+            # what gave no value is forgotten, so the checkpoint says what was spent on it
             self._half_begun = isinstance(error, StopRequested)
             raise
         self._half_begun = False

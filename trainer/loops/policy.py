@@ -62,9 +62,11 @@ class PolicyStage:
             advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
-        except (StopRequested, Unrewarded):
+        except (StopRequested, Unrewarded) as error:
             # The step has not happened: its prompts are drawn again by the run that resumes.
             self.planner.order.load_state_dict(order_before)
+            if isinstance(error, Unrewarded):
+                self.scorer.forget_missing()
             raise
         self._update(number, collected, advantages_B, tell)
         self.collector.updated(number)

@@ -12,6 +12,7 @@ from trainer.contracts import PartResult, RolloutRecord
 from trainer.rewards import Item
 from trainer.rollouts import Groups, Reward, RewardScorer, RewardSetup, Trajectory, reward_folders, sample_and_score
 
+from .errors import Unrewarded
 from .evaluation import evaluate
 from .labelling import Label, Two, by_judge, by_reward, draw, equal, label_metrics
 from .missing_rewards import MissingRewards
@@ -70,8 +71,11 @@ class Rounds:
             if all(label.outcome in ("missing", "equal") for label in labels):
                 valued = answers if self._comparing else [t.reward for t in trajectories]
                 MissingRewards(self._config.rewards).look(step, valued)
-        except BaseException:
+        except BaseException as error:
             self.planner.order.load_state_dict(before)
+            if isinstance(error, Unrewarded):
+                for scorer in filter(None, (self._single, self._comparing)):
+                    scorer.forget_missing()
             raise
         parts = [part for trajectory in trajectories for part in trajectory.reward.parts]
         asked = [answer.parts[0] for answer in answers]

@@ -103,7 +103,12 @@ class Journal(Notes):
             self._write(spent)
             marks = [place for place, line in enumerate(self._lines) if isinstance(line, dict)]
             if len(marks) > KEPT:
-                self._forget(marks[-1 - KEPT])
+                self._replace(self._lines[marks[-1 - KEPT] :])
+
+    def forget_missing(self) -> None:
+        """What has no value is asked again, since whoever gave none is to be mended before the run goes on."""
+        with self._lock:
+            self._replace([line for line in self._lines if isinstance(line, dict) or line.part.value is not None])
 
     def used(self, spent: dict[str, Any] | None = None) -> dict[str, Usage]:
         """What the values took that were written down since the checkpoint that says `spent`, by the name of the part; of
@@ -130,9 +135,8 @@ class Journal(Notes):
     def _open(self) -> None:
         self._file = self._path.open("ab", buffering=0)  # a write is with the system at once: who is killed loses none
 
-    def _forget(self, before: int) -> None:
+    def _replace(self, kept: list[Entry | dict[str, Any]]) -> None:
         """Whole or not at all: the file takes the old one's place once it is written."""
-        kept = self._lines[before:]
         other = self._path.with_suffix(".partial")
         other.write_bytes(b"".join(map(_dumped, kept)))
         os.replace(other, self._path)

@@ -118,6 +118,11 @@ class RewardScorer:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         self._count_spent(state, dict(state))
 
+    def forget_missing(self) -> None:
+        """What has no value is asked again by the run that goes on."""
+        if isinstance(self.journal, Journal):
+            self.journal.forget_missing()
+
     def close(self) -> None:
         if self._loop is not None:
             self._submit(self._services.close()).result(timeout=30.0)
