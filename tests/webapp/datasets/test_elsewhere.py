@@ -33,15 +33,15 @@ def reader(tmp_path):
 
 @pytest.fixture
 def children(monkeypatch):
-    """The processes that are started from now on."""
+    """The processes that are started to read from now on; not those that files are looked at in."""
     started = []
-    start = elsewhere.subprocess.Popen
+    start = elsewhere._process
 
-    def remembered(*args, **kwargs):
-        started.append(start(*args, **kwargs))
+    def remembered():
+        started.append(start())
         return started[-1]
 
-    monkeypatch.setattr(elsewhere.subprocess, "Popen", remembered)
+    monkeypatch.setattr(elsewhere, "_process", remembered)
     return started
 
 
