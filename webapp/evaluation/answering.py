@@ -5,24 +5,22 @@ Nothing is asked twice: a job is known by what it was asked, an endpoint's answe
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor
 from itertools import islice
 from typing import Any
 
 from trainer.contracts import Example
 from trainer.judges.answers import Reading
-from trainer.judges.beside import run_beside
 from trainer.judges.budget import Budget
 from trainer.judges.calls import Call
 from trainer.judges.chat import ChatReply, ChatRequest, EndpointProblem
-from trainer.judges.client import ChatClient
-from trainer.judges.engine import Counts, Outcome, run
+from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import canonical
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.inference.services import EndpointShare, endpoint_target, mark_used, note_troubles
+from webapp.inference.services import endpoint_target, mark_used, note_troubles
+from webapp.judging import services as judging
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
 
@@ -193,30 +191,15 @@ def _called(
     budget: Budget | None,
 ) -> str:
     """Why it ended early; empty where it did not."""
-
-    def read(call: Call, reply: ChatReply) -> Reading:
-        return Reading({"finish_reason": reply.finish_reason or "stop"})
-
     try:
         target = endpoint_target(endpoint)
     except (EndpointProblem, Problem) as problem:
         raise Halted(problem.message) from problem
+    return judging.ask(endpoint, target, calls, _read, keep, stop, budget).halted
 
-    async def main(here: Executor) -> Counts:
-        async with ChatClient(target, budget, EndpointShare(endpoint.pk, here)) as client:
-            return await run(
-                calls,
-                client,
-                read,
-                on_outcome=keep,
-                stop=stop,
-                concurrency=target.concurrency,
-                retries=0,
-                prices=target.prices,
-                executor=here,
-            )
 
-    return run_beside(main).halted
+def _read(call: Call, reply: ChatReply) -> Reading:
+    return Reading({"finish_reason": reply.finish_reason or "stop"})
 
 
 def _calls(example: Example, sampling: Sampling, samples: int, seed: int) -> Iterator[Call]:
@@ -249,32 +232,21 @@ def _written(call: Call, row: EndpointAnswer | None) -> Written:
 
 def _store(endpoint: Endpoint, outcomes: list[Outcome]) -> None:
     """One row per key, whoever comes first; a failed call gives way to an answer."""
-    rows = {outcome.call.key: _row(endpoint, outcome) for outcome in outcomes}
-    done = [rows[key] for key in sorted(rows) if rows[key].state == EndpointAnswer.State.DONE]
-    failed = [rows[key] for key in sorted(rows) if rows[key].state == EndpointAnswer.State.FAILED]
-    EndpointAnswer.objects.bulk_create(failed, ignore_conflicts=True)
-    EndpointAnswer.objects.filter(
-        endpoint=endpoint, key__in=[row.key for row in done], state=EndpointAnswer.State.FAILED
-    ).delete()
-    EndpointAnswer.objects.bulk_create(done, ignore_conflicts=True)
+    told = {outcome.call.key: _told(outcome) for outcome in outcomes}
+    rows = [EndpointAnswer(endpoint=endpoint, key=key, **told[key]) for key in sorted(told)]
+    EndpointAnswer.objects.bulk_create(rows, ignore_conflicts=True)
+    done = [key for key, row in told.items() if row["state"] == EndpointAnswer.State.DONE]
+    failed = EndpointAnswer.objects.filter(endpoint=endpoint, key__in=done, state=EndpointAnswer.State.FAILED)
+    for key in failed.order_by("key").values_list("key", flat=True):
+        failed.filter(key=key).update(**told[key])
 
 
-def _row(endpoint: Endpoint, outcome: Outcome) -> EndpointAnswer:
-    reply = outcome.reply
-    return EndpointAnswer(
-        endpoint=endpoint,
-        key=outcome.call.key,
-        state=EndpointAnswer.State.DONE if outcome.state == "done" else EndpointAnswer.State.FAILED,
-        text=outcome.raw,
-        finish_reason=(outcome.parsed or {}).get("finish_reason", "")[:20],
-        problem=outcome.problem,
-        prompt_tokens=_bounded(reply.prompt_tokens) if reply else None,
-        completion_tokens=_bounded(reply.completion_tokens) if reply else None,
-        cost=outcome.cost,
-        latency_ms=_bounded(round(1000 * reply.latency_s)) if reply else None,
-    )
-
-
-def _bounded(count: int | None) -> int | None:
-    """Endpoints report what they like; an absurd count must not cost a batch of answers."""
-    return None if count is None or not 0 <= count <= MOST_INTEGER else count
+def _told(outcome: Outcome) -> dict[str, Any]:
+    done = outcome.state == "done"
+    return {
+        "state": EndpointAnswer.State.DONE if done else EndpointAnswer.State.FAILED,
+        "text": outcome.raw,
+        "finish_reason": (outcome.parsed or {}).get("finish_reason", "")[:20],
+        "problem": outcome.problem,
+        **judging.taken(outcome),
+    }

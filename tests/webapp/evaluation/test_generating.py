@@ -1,5 +1,7 @@
 """Models answer a dataset's prompts: by jobs of the cluster or through endpoints, once, whoever dies on the way."""
 
+from decimal import Decimal
+
 import pytest
 
 from tests.cast import ApiClient, browser
@@ -8,6 +10,10 @@ from tests.webapp.inference.conftest import chat_server, endpoint  # noqa: F401 
 from tests.webapp.weights.conftest import Process
 from trainer.config.errors import ConfigInvalid
 from trainer.contracts import Example
+from trainer.judges.calls import Call
+from trainer.judges.chat import ChatReply, ChatRequest
+from trainer.judges.engine import Outcome
+from trainer.judges.sampling import Sampling
 from webapp.annotation.services import tasks as making
 from webapp.datasets import services as datasets
 from webapp.datasets.models import Dataset, DatasetVersion
@@ -91,6 +97,24 @@ def test_a_killed_worker_asks_nothing_twice(cast, version, chat_server, endpoint
     carried_on(row)
     assert row.state == "finished" and EndpointAnswer.objects.count() == 5
     assert chat_server.requests - asked == 5 - stored
+
+
+def outcome(state: str, text: str, cost: Decimal) -> Outcome:
+    call = Call("k" * 64, ChatRequest((), Sampling()), {}, "{}")
+    reply = ChatReply(text, "stop", 2**40, 0, 3, 0.5, 1)
+    return Outcome(call, state, {"finish_reason": "stop"}, text, "" if text else "it did not answer", reply, cost)
+
+
+def test_an_answer_takes_the_place_of_a_failure_once_and_absurd_numbers_cost_none(endpoint):  # noqa: F811
+    def stored(state: str, text: str) -> EndpointAnswer:
+        answering._store(endpoint, [outcome(state, text, Decimal(10**9))])
+        return EndpointAnswer.objects.get()
+
+    assert stored("failed", "").state == "failed"
+    row = stored("done", "red")
+    assert (row.state, row.text, row.problem) == ("done", "red", "")
+    assert (row.prompt_tokens, row.completion_tokens, row.cost) == (None, 3, 999_999)
+    assert stored("done", "blue").text == "red" and stored("failed", "").text == "red"
 
 
 def test_a_budget_and_a_gone_endpoint_pause_it(cast, version, chat_server, endpoint):  # noqa: F811

@@ -1,9 +1,9 @@
 """All writes to judges, verdicts and trials, one module per concern."""
 
-from .calls import Counts, asked, judge_calls
+from .calls import Counts, ask, asked, judge_calls
 from .judges import archive, begin_use, create_judge, fix_examples, new_version, rename, restore
 from .recorded import Kept, keep_recorded
-from .store import store
+from .store import store, taken
 from .suggesting import ask_judge
 from .trials import start_comparison, start_trial
 
@@ -12,6 +12,7 @@ __all__ = [
     "Kept",
     "archive",
     "ask_judge",
+    "ask",
     "asked",
     "begin_use",
     "create_judge",
@@ -24,4 +25,5 @@ __all__ = [
     "start_comparison",
     "start_trial",
     "store",
+    "taken",
 ]

@@ -167,24 +167,40 @@ def call(
     stop: Callable[[], bool],
     budget: Budget | None,
 ) -> EngineCounts:
-    """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another.
-
-    The endpoint's places and rate are shared with whatever else asks it at this moment.
-    """
+    """Calls everything that a judge is asked; see `ask`."""
 
     def parsed(each: Call, reply: ChatReply) -> Reading:
         return read(spec, each.subject, reply.text, complete=reply.finish_reason != "length")
+
+    return ask(endpoint, target, calls, parsed, keep, stop, budget, spec.retries)
+
+
+def ask(
+    endpoint: Endpoint,
+    target: Asked,
+    calls: Iterable[Call],
+    reading: Callable[[Call, ChatReply], Reading],
+    keep: Keep,
+    stop: Callable[[], bool],
+    budget: Budget | None,
+    retries: int = 0,
+) -> EngineCounts:
+    """Calls everything, with `calls`, `keep` and `stop` in this thread and the event loop in another.
+
+    The endpoint's places and rate are shared with whatever else asks it at this moment. `retries`: of replies that `reading`
+    makes nothing of.
+    """
 
     async def main(here: Executor) -> EngineCounts:
         async with _client(target, budget, EndpointShare(endpoint.pk, here)) as client:
             return await run(
                 calls,
                 client,
-                parsed,
+                reading,
                 on_outcome=keep,
                 stop=stop,
                 concurrency=target.concurrency,
-                retries=spec.retries,
+                retries=retries,
                 prices=target.prices,
                 executor=here,
             )

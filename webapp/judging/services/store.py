@@ -34,6 +34,7 @@ RETURNING 1
 SELECT count(*) FROM written
 """
 _MOST_INTEGER, _MOST_SMALL = 2**31 - 1, 2**15 - 1
+_MOST_MONEY = Decimal(999_999)
 
 
 def store(version: JudgeVersion, outcomes: Iterable[Outcome], source: str = Verdict.Source.CALLED) -> int:
@@ -58,16 +59,23 @@ def _row(outcome: Outcome) -> str:
         "parsed": outcome.parsed,
         "problem": outcome.problem,
         "subject": call.subject,
-        "prompt_tokens": reply and _bounded(reply.prompt_tokens),
+        **taken(outcome),
         "cached_tokens": reply and _bounded(reply.cached_tokens),
-        "completion_tokens": reply and _bounded(reply.completion_tokens),
-        "cost": None if outcome.cost is None else str(min(outcome.cost, Decimal(999_999))),
-        "latency_ms": reply and _bounded(round(1000 * reply.latency_s)),
         "attempts": min(reply.attempts, _MOST_SMALL) if reply else 0,
     }
-    return f'{{"request":{call.record},{json.dumps(told, ensure_ascii=False)[1:]}'
+    return f'{{"request":{call.record},{json.dumps(told, default=str, ensure_ascii=False)[1:]}'
+
+
+def taken(outcome: Outcome) -> dict[str, int | Decimal | None]:
+    """What a call took, as columns can hold it: endpoints report what they like, and an absurd number must not cost a batch."""
+    reply = outcome.reply
+    return {
+        "prompt_tokens": _bounded(reply.prompt_tokens) if reply else None,
+        "completion_tokens": _bounded(reply.completion_tokens) if reply else None,
+        "cost": None if outcome.cost is None else min(outcome.cost, _MOST_MONEY),
+        "latency_ms": _bounded(round(1000 * reply.latency_s)) if reply else None,
+    }
 
 
 def _bounded(count: int | None) -> int | None:
-    """Endpoints report what they like; an absurd count must not cost a batch of verdicts."""
     return None if count is None or not 0 <= count <= _MOST_INTEGER else count
