@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cast import ApiClient, browser
-from tests.webapp.annotation.seed import ANSWER, make_project
+from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Assignment, Task
 from webapp.annotation.queries import mine
 from webapp.annotation.services import queue, serving, tasks
@@ -20,10 +20,11 @@ SURE = 0.95  # of right guesses, on average over both kinds: who guesses so well
 
 @pytest.fixture
 def project(cast):
-    """The first twelve tasks are gold: by their ids they could be told at once."""
-    made = make_project(
-        cast.researcher, TASKS, people=[cast.annotator], settings={"gold_every": EVERY, "fast_seconds": 1}, overlap=1
-    )
+    """The first twelve tasks are gold: by their ids they could be told at once. All prompts are equally long, or the
+    numbers with one digit in them would tell."""
+    examples = [pair(f"q{n:02}") for n in range(TASKS)]
+    settings = {"gold_every": EVERY, "fast_seconds": 1}
+    made = make_project(cast.researcher, examples, people=[cast.annotator], settings=settings, overlap=1)
     for task in Task.objects.filter(project=made).order_by("rank")[:GOLD]:
         tasks.set_gold(cast.researcher, task, {"verdict": "compared", "strength": 3})
     return made
