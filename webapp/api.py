@@ -18,11 +18,12 @@ from webapp.accounts.api import router as accounts
 from webapp.accounts.auth import SessionAuth, TokenAuth
 from webapp.annotation.api import routers as annotation
 from webapp.core.api import router as installation
+from webapp.core.health import DATABASE_AWAY
 from webapp.core.limits import TooMany
 from webapp.core.openapi import DescribedAPI
 from webapp.core.problems import UNNAMED, Problem, told
 from webapp.core.strict_query import known_query
-from webapp.core.views import DATABASE_AWAY, RETRY_AFTER_S
+from webapp.core.views import RETRY_AFTER_S
 from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments

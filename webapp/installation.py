@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar, cast
 
-import redis
 from django import get_version
-from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.db import connection
@@ -23,19 +21,15 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from webapp.accounts import quotas, services
 from webapp.accounts.forms import LimitsForm
 from webapp.accounts.models import Membership, User, Workspace
-from webapp.celery import app
-from webapp.core import schema
+from webapp.core import health, schema
 from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
-from webapp.core.ray_client import RayAway, RayRefused, client
-from webapp.core.views import redis_answers
 from webapp.datasets import queries as datasets
 from webapp.experiments import waiting_line
 from webapp.experiments.models import Run
 from webapp.version import VERSION
 
 PAGE = 50
-WORKER_ANSWERS_S = 1.0
 View = Callable[..., HttpResponse]
 Row = TypeVar("Row", bound=Model)
 
@@ -164,40 +158,14 @@ def uses(workspaces: Sequence[Workspace]) -> list[Use]:
 
 
 def _services() -> list[Service]:
-    there = redis_answers()
-    with connection.cursor() as cursor:
-        cursor.execute("SHOW server_version")
-        database = cursor.fetchone()[0]
-    found = [Service("Postgres", True, f"version {database}")]
-    found.append(Service("Redis", there, _redis() if there else "does not answer"))
-    return [*found, _worker(there), _ray()]
-
-
-def _redis() -> str:
-    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
-        told: Any = server.info()
-    return f"version {told.get('redis_version', 'unknown')}, {told.get('used_memory_human', '')}B in use"
-
-
-def _worker(there: bool) -> Service:
-    """The first worker that answers; none can be asked while Redis, which carries the question, is away."""
-    if not there:
-        return Service("Workers", False, "cannot be asked while Redis is away")
-    answers = app.control.broadcast("ping", reply=True, timeout=WORKER_ANSWERS_S, limit=1) or []
-    names = [name for answer in answers for name in answer]
-    return Service("Workers", bool(names), ", ".join(names) or f"no answer within {WORKER_ANSWERS_S:g} s")
-
-
-def _ray() -> Service:
-    try:
-        return Service("Ray", True, f"version {client().version()}")
-    except (RayAway, RayRefused) as away:
-        return Service("Ray", False, str(away))
+    named = {"database": "Postgres"}
+    seen = health.WATCH.look()
+    return [Service(named.get(name, name.title()), each.up, each.note) for name, each in seen.items()]
 
 
 def _storage() -> dict[str, int]:
     """Bytes."""
-    disk = shutil.disk_usage(settings.VAR if settings.VAR.exists() else settings.BASE_DIR)
+    disk = shutil.disk_usage(health.folders()[0])
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_database_size(current_database())")
         database = cursor.fetchone()[0]

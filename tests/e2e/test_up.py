@@ -23,7 +23,12 @@ def service_pid(stack: Stack, name: str, needle: str) -> int:
 
 
 def test_everything_answers(stack: Stack):
-    assert httpx.get(f"{stack.url}/healthz").json() == {"database": "ok", "redis": "ok"}
+    assert httpx.get(f"{stack.url}/healthz").json() == {"web": "ok"}
+    deadline = time.monotonic() + 60
+    while set((seen := httpx.get(f"{stack.url}/readyz")).json().values()) != {"ok"}:
+        assert seen.status_code == 200 and time.monotonic() < deadline, seen.json()
+        time.sleep(1)
+    assert list(seen.json()) == ["database", "redis", "workers", "ray", "disk"]
     assert stack.api().get("me").json()["workspace"]["slug"] == "demo"
 
 
@@ -54,7 +59,7 @@ def test_a_lost_database_shows_as_a_pause_and_ends(stack: Stack):
     while True:
         answer = client.get("/sign-in")
         seen.add(answer.status_code)
-        health = httpx.get(f"{stack.url}/healthz", timeout=10)
+        health = httpx.get(f"{stack.url}/readyz", timeout=10)
         if health.status_code == 200 and answer.status_code == 200:
             break
         assert "Traceback" not in answer.text

@@ -102,7 +102,7 @@ def said(client, method: str, address: str) -> set[str]:
     client.raise_request_exception = False
     body = {} if method == "get" else {"data": "{}", "content_type": "application/json"}
     response = getattr(client, method)(address, **body)
-    assert response.status_code < 500 or "healthz" in address, (method, address)
+    assert response.status_code < 500 or "readyz" in address, (method, address)
     if getattr(response, "streaming", False):
         return {"a file"} if response.status_code == 200 and "/static/" not in address else set()
     text = response.content.decode(errors="replace")

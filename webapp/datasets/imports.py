@@ -17,8 +17,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import audit, broadcast, locks
+from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Invalid, Problem
-from webapp.core.views import DATABASE_AWAY
 from webapp.webhooks.services import announce
 
 from . import earlier_sides, elsewhere, gathering, leaks, loading, outside, queries, versions

@@ -22,8 +22,8 @@ from trainer.contracts import Example
 from trainer.judges.budget import Budget
 from trainer.judges.inputs import JudgeInput
 from webapp.core import audit, locks
+from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
-from webapp.core.views import DATABASE_AWAY
 from webapp.inference.models import Endpoint
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion

@@ -31,8 +31,8 @@ from trainer.judges.engine import run as run_calls
 from trainer.judges.inputs import JudgeInput
 from trainer.rewards.judges import ABOUT_THE_CALL
 from webapp.core import locks
+from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Conflict
-from webapp.core.views import DATABASE_AWAY
 from webapp.inference.services import EndpointShare, note_troubles
 from webapp.judging import queries, services
 from webapp.judging.services.calls import expanded

@@ -22,7 +22,7 @@ from django.utils import timezone
 from webapp.accounts.auth import bearer
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
-from webapp.core.views import DATABASE_AWAY
+from webapp.core.health import DATABASE_AWAY
 
 from . import access, broadcasts, shapes
 from .models import Run

@@ -16,9 +16,9 @@ from django.utils import timezone
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Job, Project
 from webapp.core import broadcast, locks
+from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
 from webapp.core.tasks import enqueue
-from webapp.core.views import DATABASE_AWAY
 
 logger = logging.getLogger(__name__)
 QUIET = timedelta(seconds=90)  # nobody has told of a job for so long: perhaps its worker died

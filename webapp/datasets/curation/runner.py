@@ -8,8 +8,8 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.core import audit, locks
+from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Invalid
-from webapp.core.views import DATABASE_AWAY
 
 from ..models import CurationJob
 from . import DERIVE, REGISTRY

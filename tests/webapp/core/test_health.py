@@ -1,0 +1,101 @@
+"""What the server says of itself to probes: bounded in time, shy, and 503 only where no page could be answered."""
+
+import threading
+import time
+
+import pytest
+from django.db import OperationalError
+from django.test import Client
+
+from webapp.core import health
+from webapp.core.health import Seen, Watch
+
+OK, AWAY = Seen("ok", "version 9"), Seen("away", "secret address")
+
+
+def ready(monkeypatch, **seen):
+    monkeypatch.setattr(health, "WATCH", Watch({name: lambda each=each: each for name, each in seen.items()}))
+    return Client().get("/readyz")
+
+
+def test_the_process_answers_whatever_is_away(monkeypatch):
+    monkeypatch.setattr(health, "WATCH", None)  # nobody is asked, nor the database, which this test may not use
+    answer = Client().get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"web": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("away", "status"), [(None, 200), ("database", 503), ("redis", 503), ("workers", 200), ("ray", 200), ("disk", 200)]
+)
+def test_only_what_pages_need_makes_it_not_ready(monkeypatch, away, status):
+    seen = {name: AWAY if name == away else OK for name in health.CHECKS}
+    answer = ready(monkeypatch, **seen)
+    assert answer.status_code == status
+    assert answer.json() == {name: each.state for name, each in seen.items()}
+    assert b"version" not in answer.content and b"secret" not in answer.content
+    assert "no-store" in answer.headers["Cache-Control"]
+
+
+def test_a_service_that_hangs_is_late_and_holds_up_nobody():
+    over = threading.Event()
+
+    def hangs():
+        over.wait(60)
+        return OK
+
+    watch = Watch({"database": lambda: OK, "ray": hangs}, wait_s=0.05)
+    try:
+        began = time.monotonic()
+        seen = watch.look()
+        assert time.monotonic() - began < 30
+        assert (seen["database"].state, seen["ray"].state) == ("ok", "late")
+    finally:
+        over.set()
+
+
+def test_many_who_ask_cost_one_look():
+    asked, looking, over = [], threading.Event(), threading.Event()
+
+    def count():
+        asked.append(1)
+        if len(asked) == 2:
+            looking.set()
+            over.wait(60)
+        return Seen("ok", str(len(asked)))
+
+    watch = Watch({"redis": count}, wait_s=60, keep_s=0)
+    watch.look()
+    second = threading.Thread(target=watch.look)
+    second.start()
+    assert looking.wait(60)
+    assert watch.look()["redis"].note == "1", "what was seen before, at once, while another looks"
+    over.set()
+    second.join()
+    kept = Watch({"redis": count}, keep_s=60)
+    assert [kept.look()["redis"].note for _ in range(5)] == ["3"] * 5
+
+
+def test_a_check_that_breaks_is_away_and_in_the_log(caplog):
+    def broken():
+        raise ZeroDivisionError
+
+    assert Watch({"disk": broken}).look()["disk"].state == "away"
+    assert "the check of disk failed" in caplog.text
+
+
+@pytest.mark.django_db
+def test_the_real_checks_say_what_is_there(monkeypatch):
+    seen = Watch(health.CHECKS, wait_s=60).look()
+    assert seen["database"].up and seen["disk"].up
+    assert {seen[name].state for name in ("redis", "workers", "ray")} == {"away"}  # tests have none
+
+    def away(*args):
+        raise OperationalError("connection refused")
+
+    monkeypatch.setattr("django.db.backends.postgresql.base.DatabaseWrapper.get_new_connection", away)
+    assert Watch(health.CHECKS, wait_s=60).look()["database"] == Seen("away", "does not answer")
+
+
+def test_a_full_disk_is_low(monkeypatch, settings):
+    monkeypatch.setattr(health, "ROOM", 10**18)
+    assert health._disk().state == "low"

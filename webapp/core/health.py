@@ -1,0 +1,150 @@
+"""How the services are that this installation stands on, each within a bounded time.
+
+The server's own answer to strangers (`/readyz`), and the administrators' page, read the same list.
+"""
+
+import logging
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import redis
+from django.conf import settings
+from django.db import InterfaceError, OperationalError, connection
+from psycopg_pool import PoolTimeout
+
+from webapp.celery import app
+
+from .bodies import ROOM
+from .ray_client import RayAway, RayRefused, client
+
+logger = logging.getLogger(__name__)
+DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
+State = Literal["ok", "away", "late", "low"]
+WAIT_S = 2.0  # for all checks together
+KEEP_S = 5.0  # strangers may ask as often as they like; the services hear of it this often
+WORKER_ANSWERS_S = 1.0
+THREADS = 10  # checks that hang keep theirs; what then finds none is late, which is true
+
+
+@dataclass(frozen=True)
+class Seen:
+    """`note`: what the service says of itself, or why it does not answer; for administrators only."""
+
+    state: State
+    note: str
+
+    @property
+    def up(self) -> bool:
+        return self.state == "ok"
+
+
+Check = Callable[[], Seen]
+
+
+class Watch:
+    """Looks at all services at once, waits `wait_s` seconds for them together, and remembers what it saw for `keep_s`.
+
+    One caller looks. Others that come meanwhile get what was seen before, if anything was: threads that answer requests do
+    not pile up behind a service that hangs.
+    """
+
+    def __init__(self, checks: Mapping[str, Check], wait_s: float = WAIT_S, keep_s: float = KEEP_S) -> None:
+        self._checks, self._wait_s, self._keep_s = checks, wait_s, keep_s
+        self._lock = threading.Lock()
+        self._threads: ThreadPoolExecutor | None = None
+        self._seen: dict[str, Seen] = {}
+        self._at = float("-inf")
+
+    def look(self) -> dict[str, Seen]:
+        """Name of each service -> how it is."""
+        if not self._lock.acquire(blocking=not self._seen):
+            return self._seen
+        try:
+            if time.monotonic() - self._at >= self._keep_s:
+                self._seen = self._ask()
+                self._at = time.monotonic()
+            return self._seen
+        finally:
+            self._lock.release()
+
+    def _ask(self) -> dict[str, Seen]:
+        if self._threads is None:  # here: a server that forks would not take the threads along
+            self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="health")
+        asked = {name: self._threads.submit(check) for name, check in self._checks.items()}
+        wait(asked.values(), self._wait_s)
+        return {name: self._outcome(name, future) for name, future in asked.items()}
+
+    def _outcome(self, name: str, future: "Future[Seen]") -> Seen:
+        if not future.done():
+            future.cancel()  # if it has not begun
+            return Seen("late", f"no answer within {self._wait_s:g} s")
+        if error := future.exception():
+            logger.error("the check of %s failed", name, exc_info=error)
+            return Seen("away", f"the check itself failed: {type(error).__name__}")
+        return future.result()
+
+
+def redis_answers() -> bool:
+    try:
+        with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
+            return bool(server.ping())
+    except (redis.RedisError, OSError):
+        return False
+
+
+def _database() -> Seen:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SHOW server_version")
+            return Seen("ok", f"version {cursor.fetchone()[0]}")
+    except DATABASE_AWAY:
+        return Seen("away", "does not answer")
+    finally:
+        connection.close()  # of this thread, which has no request at whose end it would be given back
+
+
+def _redis() -> Seen:
+    if not redis_answers():
+        return Seen("away", "does not answer")
+    with redis.Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as server:
+        told: Any = server.info()
+    return Seen("ok", f"version {told.get('redis_version', 'unknown')}, {told.get('used_memory_human', '')}B in use")
+
+
+def _workers() -> Seen:
+    """The first worker that answers; none can be asked while Redis, which carries the question, is away."""
+    if not redis_answers():
+        return Seen("away", "cannot be asked while Redis is away")
+    answers = app.control.broadcast("ping", reply=True, timeout=WORKER_ANSWERS_S, limit=1) or []
+    names = ", ".join(name for answer in answers for name in answer)
+    return Seen("ok", names) if names else Seen("away", f"no answer within {WORKER_ANSWERS_S:g} s")
+
+
+def _ray() -> Seen:
+    try:
+        return Seen("ok", f"version {client().version()}")
+    except (RayAway, RayRefused) as away:
+        return Seen("away", str(away))
+
+
+def folders() -> tuple[Path, Path]:
+    """Where runs and models are written, and where the bodies of requests are."""
+    kept: Path = settings.VAR if settings.VAR.exists() else settings.BASE_DIR
+    return kept, Path(tempfile.gettempdir())
+
+
+def _disk() -> Seen:
+    free = min(shutil.disk_usage(folder).free for folder in folders())
+    return Seen("ok" if free >= ROOM else "low", f"{free / 1e9:.1f} GB free")
+
+
+CHECKS: dict[str, Check] = {"database": _database, "redis": _redis, "workers": _workers, "ray": _ray, "disk": _disk}
+NEEDED = frozenset({"database", "redis"})  # without these no page is answered; without the others work waits
+WATCH = Watch(CHECKS)
