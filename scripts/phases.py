@@ -1,0 +1,187 @@
+"""Parts of the tests beside each other, the output of each in one piece.
+
+    python -m scripts.phases [--again] test-stack test-trainer,test-web,test-browser
+
+Each argument is a lane: targets of the Makefile, one after another. Lanes run beside each other, and all but the first yield to it:
+tests of real services wait most of the time, and must not run out of it when they work. A part that fails keeps no other from running.
+
+`--again` (CI) runs tests that failed once more by themselves when all else has ended, unless they are more than a few. One that passes
+then is listed as flaky and does not decide; its first output stays above.
+
+Exit status 1 where a part failed, 130 after Ctrl-C.
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+A_FEW = 5
+TELL_EVERY_S = 60.0
+YIELDING = ("nice", "-n", "19")
+
+
+@dataclass
+class Phase:
+    """One target of the Makefile: its process, its output, and which of its tests failed."""
+
+    target: str
+    yields: bool
+    folder: Path
+    process: "subprocess.Popen[bytes] | None" = None
+    began: float = 0.0
+    seconds: float = 0.0
+    code: int = -1  # until it has ended
+    flaky: list[str] = field(default_factory=list)
+
+    @property
+    def output(self) -> Path:
+        return self.folder / f"{self.target}.log"
+
+    @property
+    def cache(self) -> Path:
+        """Of its own: pytest's memory of what failed is one file, which parts beside each other would overwrite."""
+        return ROOT / ".pytest_cache" / self.target
+
+    def run(self, *options: str) -> None:
+        """Until it has ended."""
+        command = [*(YIELDING if self.yields else ()), "make", "--no-print-directory", self.target]
+        added = [os.environ.get("PYTEST_ADDOPTS", ""), f"-o cache_dir={self.cache}", *options]
+        self.began = time.monotonic()
+        with self.output.open("wb") as out:
+            self.process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=os.environ | {"PYTEST_ADDOPTS": " ".join(added)},
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                process_group=0,  # so that all of it can be interrupted; not a session, or kernels that group by session would not mind `nice`
+            )
+            self.code = self.process.wait()
+        self.seconds += time.monotonic() - self.began
+
+    def forget(self) -> None:
+        (self.cache / "v" / "cache" / "lastfailed").unlink(missing_ok=True)
+
+    def failed_tests(self) -> list[str]:
+        """As pytest remembers them; empty where the part failed otherwise."""
+        path = self.cache / "v" / "cache" / "lastfailed"
+        return sorted(json.loads(path.read_text())) if path.exists() else []
+
+    def so_far(self) -> str:
+        """The last line of its output."""
+        lines = self.output.read_text(errors="replace").split("\n") if self.output.exists() else []
+        return next((line for line in reversed(lines) if line.strip()), "").strip()[-100:]
+
+
+class Lanes:
+    """What runs now, and the printing of what has ended."""
+
+    def __init__(self, lanes: list[list[Phase]]) -> None:
+        self.lanes = lanes
+        self.threads = [threading.Thread(target=self._run_lane, args=[lane], daemon=True) for lane in lanes]
+        self.printing = threading.Lock()
+        self.stopped = False
+
+    @property
+    def phases(self) -> list[Phase]:
+        return [phase for lane in self.lanes for phase in lane]
+
+    def run(self) -> None:
+        for thread in self.threads:
+            thread.start()
+        told = time.monotonic()
+        while any(thread.is_alive() for thread in self.threads):
+            time.sleep(0.2)
+            if time.monotonic() - told >= TELL_EVERY_S:
+                told = time.monotonic()
+                self._tell()
+
+    def _run_lane(self, lane: list[Phase]) -> None:
+        for phase in lane:
+            if self.stopped:
+                return
+            self.say(f"== {phase.target} begins")
+            phase.forget()
+            phase.run()
+            self.show(phase)
+
+    def show(self, phase: Phase) -> None:
+        result = f"failed ({phase.code})" if phase.code else "passed"
+        text = phase.output.read_text(errors="replace")
+        self.say(f"== {phase.target}: the output\n{text}== {phase.target} {result} after {clock(phase.seconds)}")
+
+    def say(self, text: str) -> None:
+        with self.printing:
+            print(text, flush=True)
+
+    def _tell(self) -> None:
+        for phase in self.phases:
+            if phase.process and phase.process.poll() is None:
+                self.say(f"   {phase.target} {clock(time.monotonic() - phase.began)}: {phase.so_far()}")
+
+    def stop(self) -> None:
+        """Interrupts what runs, as Ctrl-C would, and waits until it has tidied up."""
+        self.stopped = True
+        for phase in self.phases:
+            if phase.process and phase.process.poll() is None:
+                os.killpg(phase.process.pid, signal.SIGINT)
+        for thread in self.threads:
+            thread.join()
+
+    def again(self) -> None:
+        """Runs what failed once more, one part after the other and nothing beside it."""
+        for phase in self.phases:
+            failed = phase.failed_tests() if phase.code else []
+            if 0 < len(failed) <= A_FEW:
+                self.say(f"== {phase.target} once more: {', '.join(failed)}")
+                phase.run("--last-failed", "--last-failed-no-failures=none")
+                phase.flaky = [] if phase.code else failed
+                self.show(phase)
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds."""
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def summary(phases: list[Phase]) -> str:
+    lines = ["== all parts"]
+    for phase in phases:
+        result = "failed" if phase.code else "passed"
+        lines.append(f"{phase.target:<14}{result:<8}{clock(phase.seconds):>6}")
+    lines += [f"FLAKY: {name} failed, and passed by itself" for phase in phases for name in phase.flaky]
+    return "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m scripts.phases", description=__doc__)
+    parser.add_argument("--again", action="store_true", help="run a few tests that failed once more by themselves")
+    parser.add_argument("lanes", nargs="+", metavar="TARGET[,TARGET...]")
+    asked = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="ts-phases-") as folder:
+        named = [lane.split(",") for lane in asked.lanes]
+        lanes = Lanes([[Phase(name, n > 0, Path(folder)) for name in lane] for n, lane in enumerate(named)])
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        try:
+            lanes.run()
+            if asked.again:
+                lanes.again()
+        except KeyboardInterrupt:
+            lanes.stop()
+            return 130
+        print(summary(lanes.phases), flush=True)
+        return int(any(phase.code for phase in lanes.phases))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
