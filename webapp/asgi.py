@@ -9,7 +9,11 @@ from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from webapp.localstack.places import metrics_folder
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
+# Before the client library is imported: each web process then counts in a file, and any of them adds up all
+os.environ.setdefault("PROMETHEUS_MULTIPROC_DIR", str(metrics_folder(settings.VAR)))
 settings.DATABASES["default"]["OPTIONS"]["pool"] = settings.DATABASE_POOL
 django.setup(set_prefix=False)  # fills the app registry, which the imports below need
 

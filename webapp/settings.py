@@ -65,9 +65,15 @@ class Environment(BaseSettings):
         (),
         description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
     )
+    metrics_token: str | None = Field(None, min_length=20, description="Token with which Prometheus reads /metrics")
+    metrics_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Networks that read /metrics without a token, such as 127.0.0.1/32; none if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
-    @field_validator("webhook_networks", "endpoint_networks", "trusted_proxies", "model_roots", mode="before")
+    @field_validator(
+        "webhook_networks", "endpoint_networks", "trusted_proxies", "metrics_networks", "model_roots", mode="before"
+    )
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
@@ -79,7 +85,7 @@ def _read_environment() -> Environment:
     except ValidationError as error:
         for problem in error.errors():
             name = str(problem["loc"][0]).upper()
-            shown = "" if name == "SECRET_KEY" else f"={problem['input']!r}"
+            shown = "" if name in ("SECRET_KEY", "METRICS_TOKEN") else f"={problem['input']!r}"
             print(f"touchstone: {name}{shown}: {problem['msg']} (see .env.example)", file=sys.stderr)
         sys.exit(2)
 

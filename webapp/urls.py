@@ -2,7 +2,7 @@
 
 from django.urls import include, path, re_path
 
-from webapp import installation, reference
+from webapp import installation, metrics, reference
 from webapp.api import api
 from webapp.core.nowhere import Nowhere
 from webapp.experiments import consumers
@@ -14,6 +14,7 @@ urlpatterns = [
     path("api/v1/", api.urls),  # first: the busiest addresses are not compared with those of every page
     path("", home, name="home"),
     path("search.json", search, name="search"),
+    path("metrics", metrics.page, name="metrics"),
     path("installation", installation.overview, name="installation"),
     path("installation/people", installation.people, name="installation_people"),
     path("installation/people/<int:user_id>", installation.change_rights, name="installation_rights"),

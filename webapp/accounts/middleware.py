@@ -26,7 +26,7 @@ class WorkspaceMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.membership = None  # type: ignore[attr-defined]
-        if request.path.startswith(("/static/", "/healthz", "/readyz")):
+        if request.path.startswith(("/static/", "/healthz", "/readyz", "/metrics")):
             return self.get_response(request)
         mine = _signed_in(request)
         if request.user.is_authenticated:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +18,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse, JsonResponse, S
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
-from . import bodies
+from . import bodies, telemetry
 from .problems import told
 
 logger = logging.getLogger(__name__)
@@ -50,12 +51,14 @@ class ThreadedHandler(ASGIHandler):
         except bodies.Refused as refused:
             await self.send_response(_refusal(scope, refused), send)
             return
+        began = time.perf_counter()
         try:
             set_script_prefix(get_script_prefix(scope))
             request, refusal = self.create_request(scope, body)
             response = refusal if request is None else await self._respond_in_thread(request)
             if response is None:
                 raise RuntimeError("neither a request nor a reason why there is none")
+            telemetry.answered(request, scope["method"], response.status_code, time.perf_counter() - began)
             if response.streaming:
                 await self._stream(response, receive, send)
             else:
@@ -106,6 +109,7 @@ def _refusal(scope: Mapping[str, Any], refused: bodies.Refused) -> HttpResponse:
         response = JsonResponse(told(asked, "body_refused", str(refused)), status=refused.status)
     else:
         response = HttpResponse(str(refused), status=refused.status, content_type="text/plain; charset=utf-8")
+    telemetry.refused(scope["method"], refused.status)
     response["X-Request-Id"] = asked.id  # type: ignore[attr-defined]
     response["Connection"] = "close"
     response["Content-Length"] = str(len(response.content))

@@ -22,6 +22,7 @@ from django.utils import timezone
 from webapp.accounts.auth import bearer
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
+from webapp.core import telemetry
 from webapp.core.health import DATABASE_AWAY
 
 from . import access, broadcasts, shapes
@@ -48,7 +49,8 @@ class Door:
         self.scripts, self.pages = feeds, AllowedHostsOriginValidator(feeds)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> Any:
-        return await (self.scripts if key_of(scope) else self.pages)(scope, receive, send)
+        with telemetry.WEBSOCKETS.track_inprogress():
+            return await (self.scripts if key_of(scope) else self.pages)(scope, receive, send)
 
 
 class Feed(AsyncWebsocketConsumer):

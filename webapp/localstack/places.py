@@ -42,6 +42,14 @@ def socket_path(var: Path, name: str) -> Path:
     return path if len(str(path)) <= SOCKET_PATH_LIMIT else short_dir(var) / name
 
 
+def metrics_folder(var: Path) -> Path:
+    """Where the web processes of this machine count what they answer. Not in `var`, which containers share: their processes
+    have the same numbers."""
+    path = short_dir(var) / "metrics"
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
 def facts(var: Path, name: str) -> dict[str, str]:
     """What `manage.py up` found out about a service and wrote down; empty if it never ran here."""
     try:

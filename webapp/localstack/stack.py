@@ -1,6 +1,7 @@
 """The services of one machine: what each needs, how it starts, and how one knows that it runs."""
 
 import os
+import shutil
 import sys
 from pathlib import Path
 from urllib.error import URLError
@@ -12,7 +13,7 @@ from django.conf import settings
 
 from . import known_schema, ray, redis
 from .demo import MODEL_DIR
-from .places import write_facts
+from .places import metrics_folder, write_facts
 from .ports import free_port
 from .postgres import Postgres
 from .processes import Command
@@ -141,6 +142,7 @@ def _web() -> Service:
         lambda: _python(*web_server(host, port)),
         ready=lambda child: web_answers(local),
         needs=("migrate", "redis"),
+        prepare=lambda: shutil.rmtree(metrics_folder(settings.VAR)),  # counts begin anew with the processes
         detail=lambda: settings.ENV.public_url or local,
     )
 

@@ -10,6 +10,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.combine import criterion_verdicts
 from webapp.accounts.models import Membership
+from webapp.core import telemetry
 from webapp.inference import services as inference
 from webapp.inference.models import RecordedOutput
 from webapp.judging import queries, services
@@ -44,6 +45,14 @@ def test_a_second_run_calls_nothing(version, chat_server):
     counts = services.judge_calls(version, inputs(4))
     assert (counts.total, counts.stored, counts.done) == (8, 6, 2)
     assert chat_server.requests == before + 2
+
+
+def test_what_is_called_is_counted_for_those_who_operate(version, chat_server, django_capture_on_commit_callbacks):
+    chat_server.answer = lambda body: MET
+    with django_capture_on_commit_callbacks(execute=True):
+        services.judge_calls(version, inputs(3))
+        services.judge_calls(version, inputs(3))  # is stored already
+    assert telemetry.counted(services.COUNTED, Verdict.State.values) == {"done": 6, "missing": 0, "failed": 0}
 
 
 def test_the_same_question_twice_is_one_call(version, chat_server):

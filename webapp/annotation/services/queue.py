@@ -17,7 +17,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User
 from webapp.annotation import access, kinds
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Resolution
-from webapp.core import prepared
+from webapp.core import prepared, telemetry
 from webapp.core.problems import Conflict, Invalid
 
 from . import seats, serving, submissions
@@ -82,6 +82,7 @@ def submit_and_serve(membership: Membership, assignment_id: int, sent: Sent, hol
         turn = serving.serve(place, hold if isinstance(outcome, Submission) else 0)
     if isinstance(outcome, Conflict):  # raised only now: what it keeps had to be committed
         raise outcome
+    telemetry.SUBMISSIONS.labels(place.project.kind).inc()
     stress = after_submit(outcome.assignment, outcome.answer, turn.settings)
     return replace(outcome, stress=stress), _waited(membership, turn, hold)
 

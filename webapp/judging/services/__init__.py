@@ -3,11 +3,12 @@
 from .calls import Counts, ask, asked, judge_calls
 from .judges import archive, begin_use, create_judge, fix_examples, new_version, rename, restore
 from .recorded import Kept, keep_recorded
-from .store import store, taken
+from .store import COUNTED, store, taken
 from .suggesting import ask_judge
 from .trials import start_comparison, start_trial
 
 __all__ = [
+    "COUNTED",
     "Counts",
     "Kept",
     "archive",

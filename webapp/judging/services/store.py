@@ -1,11 +1,15 @@
 """The verdict store's only writer: one row per version and key, whoever comes first."""
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from decimal import Decimal
+from functools import partial
+
+from django.db import transaction
 
 from trainer.judges.engine import Outcome
-from webapp.core import prepared
+from webapp.core import prepared, telemetry
 from webapp.judging.models import JudgeVersion, Verdict
 
 # A failed call says nothing of the judge, so a later outcome takes its place; every other row stays as it is. One JSON
@@ -33,6 +37,7 @@ RETURNING 1
 )
 SELECT count(*) FROM written
 """
+COUNTED = "verdict_calls"  # by state, for those who operate the installation
 _MOST_INTEGER, _MOST_SMALL = 2**31 - 1, 2**15 - 1
 _MOST_MONEY = Decimal(999_999)
 
@@ -47,6 +52,9 @@ def store(version: JudgeVersion, outcomes: Iterable[Outcome], source: str = Verd
         return 0
     document = f"[{','.join(_row(unique[key]) for key in sorted(unique))}]"
     [(written,)] = prepared.rows(_INSERT, [version.pk, source, document])
+    if source == Verdict.Source.CALLED:
+        calls = Counter(outcome.state for outcome in unique.values())
+        transaction.on_commit(partial(telemetry.count, COUNTED, calls))
     return int(written)
 
 
