@@ -75,7 +75,7 @@ def registry() -> CollectorRegistry:
         return _ONE_PROCESS
     _forget_open_of_the_dead(Path(folder))
     found = CollectorRegistry()
-    MultiProcessCollector(found, folder)
+    MultiProcessCollector(found, folder)  # type: ignore[no-untyped-call]
     return found
 
 

@@ -53,7 +53,7 @@ def store(version: JudgeVersion, outcomes: Iterable[Outcome], source: str = Verd
     document = f"[{','.join(_row(unique[key]) for key in sorted(unique))}]"
     [(written,)] = prepared.rows(_INSERT, [version.pk, source, document])
     if source == Verdict.Source.CALLED:
-        calls = Counter(outcome.state for outcome in unique.values())
+        calls = Counter[str](outcome.state for outcome in unique.values())
         transaction.on_commit(partial(telemetry.count, COUNTED, calls))
     return int(written)
 
