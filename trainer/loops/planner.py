@@ -49,7 +49,7 @@ class Planner:
         config, text, shown = self._config, "", 0
         sampled = prompt.tokens
         if config.scaffold and prompt.rubric:
-            # An asynchronous run plans a few steps beyond its last.
+            # Of an asynchronous run, groups beyond the last step's are trained on where others were dropped.
             share = step_factor(config.scaffold, min(step, config.steps), config.steps)
             share *= group_factor(config.scaffold, index + 1, config.rollout.group_size)
             scaffold = scaffold_for(prompt.rubric, share, config.seed, step, group, index)

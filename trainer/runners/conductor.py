@@ -90,6 +90,7 @@ def rules_of(config: PolicyConfig) -> Rules:
         retries=runner.retries,
         heartbeat_s=runner.heartbeat_s,
         late=runner.late,
+        steps=config.steps,
         quotas={quota.domain: Quota(quota.share, quota.oversample) for quota in runner.quotas},
     )
 
@@ -323,6 +324,8 @@ class Conductor:
                     self._stopped.add(Key(decision.sample, decision.attempt))
             case Train():
                 self._batches.put(self._batch(decision))
+                if self._scheduler.over:
+                    self._fleet.score_no_more()
             case Drop():
                 self._dropped(decision)
             case Replace():

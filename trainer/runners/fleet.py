@@ -76,6 +76,10 @@ class Fleet(Protocol):
         """
         ...
 
+    def score_no_more(self) -> None:
+        """From here on no group is begun with: no step trains on those that wait."""
+        ...
+
     def poll(self, timeout_s: float) -> list[Report]:
         """What has happened; waits at most `timeout_s` for anything at all. Raises RunFailed when no worker can start."""
         ...

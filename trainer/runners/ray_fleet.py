@@ -112,6 +112,8 @@ class RayFleet:
     _queue: deque[_Waiting] = field(default_factory=deque)
     _waiting: dict[int, _Waiting] = field(default_factory=dict)
     _reports: list[Report] = field(default_factory=list)
+    _scores: bool = True
+    """Whether groups are still handed to reward workers."""
     _failed_starts: int = 0
     _count: int = 0
 
@@ -137,6 +139,9 @@ class RayFleet:
     def score(self, job: ScoreJob) -> None:
         self._waiting[job.number] = _Waiting(job)
         self._queue.append(self._waiting[job.number])
+
+    def score_no_more(self) -> None:
+        self._scores = False
 
     def poll(self, timeout_s: float) -> list[Report]:
         self._feel_pulses()
@@ -274,7 +279,7 @@ class RayFleet:
     def _hand_out(self) -> None:
         """Groups to idle reward workers."""
         for member in self._members.values():
-            if not self._queue:
+            if not self._queue or not self._scores:
                 return
             if member.up and member.name.startswith("reward") and member.scoring is None:
                 due = next((each for each in self._queue if each.not_before <= time.monotonic()), None)

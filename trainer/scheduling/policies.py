@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Protocol
 
@@ -15,13 +15,15 @@ class Pool(Protocol):
 
     step: int
     """Finished optimiser steps."""
+    taken: int
+    """Batches that have gone to the learner."""
     admitted: int
     by_domain: Counter[str]
     """Groups of each domain, outstanding or at the learner."""
 
     @property
-    def at_learner(self) -> int:
-        """Groups of the batch that is being trained on."""
+    def at_learner(self) -> Sequence[Group]:
+        """The batch that is being trained on."""
         ...
 
     @property
@@ -47,22 +49,34 @@ class Policy(Protocol):
         """The domains of the groups to admit now; None: whichever comes next."""
         ...
 
+    def usable(self, number: int) -> bool:
+        """Whether a step of the run can train on group `number`."""
+        ...
+
     def batch(self, pool: Pool) -> list[Group] | None:
         """The groups of the next step in order, or None while they are not there."""
         ...
 
 
 class UnbiasedReplay:
-    """ERNIE 5.0 (2026), U-RB: group n belongs to step n // P + 1, whoever finishes first."""
+    """ERNIE 5.0 (2026), U-RB: group n belongs to step n // P + 1, whoever finishes first.
+
+    Groups of steps beyond the last are admitted, which fixes their weights, but are not sampled: a run that is extended
+    samples them as a longer run would have.
+    """
 
     barrier = False
     at_admission = True
 
     def __init__(self, rules: Rules) -> None:
         self._size, self._ahead = rules.groups_per_batch, rules.ahead
+        self._end = rules.batches_left(0) * rules.groups_per_batch
 
     def wanted(self, pool: Pool) -> list[str | None]:
         return [None] * ((pool.step + self._ahead) * self._size - pool.admitted)
+
+    def usable(self, number: int) -> bool:
+        return number < self._end
 
     def batch(self, pool: Pool) -> list[Group] | None:
         mine = range(pool.step * self._size, (pool.step + 1) * self._size)
@@ -86,11 +100,16 @@ class April:
     at_admission = False
 
     def __init__(self, rules: Rules) -> None:
-        self._size = rules.groups_per_batch
+        self._rules, self._size = rules, rules.groups_per_batch
         self._outstanding = math.ceil(rules.groups_per_batch * rules.oversample)
 
     def wanted(self, pool: Pool) -> list[str | None]:
+        if not self._rules.batches_left(pool.taken):
+            return []
         return [None] * (self._outstanding - len(pool.groups))
+
+    def usable(self, number: int) -> bool:
+        return True
 
     def batch(self, pool: Pool) -> list[Group] | None:
         if len(pool.complete) < self._size:
@@ -102,14 +121,15 @@ class Dora:
     """LongCat-Flash-Thinking-2601 (2026): streaming, several versions at once, over-sampling by domain.
 
     At most `(tau + 1) * batch` groups are outstanding or at the learner, and the oldest weights are taken first, so that a
-    group which does not lag behind the others is trained on within tau steps. Quotas may ask for more of a domain.
+    group which does not lag behind the others is trained on within tau steps. Quotas may ask for more of a domain. In the
+    last steps, no more are outstanding than the batches to come hold.
     """
 
     barrier = False
     at_admission = False
 
     def __init__(self, rules: Rules) -> None:
-        self._size, lag = rules.groups_per_batch, rules.max_staleness + 1
+        self._rules, self._size, lag = rules, rules.groups_per_batch, rules.max_staleness + 1
         self._shares = rules.shares
         self._most = {name: math.ceil(n * lag * rules.quotas[name].oversample) for name, n in self._shares.items()}
         self._least = {name: math.ceil(n * rules.balance) for name, n in self._shares.items()}
@@ -117,9 +137,23 @@ class Dora:
         self._waits, self._tau = rules.late == "wait", rules.max_staleness
 
     def wanted(self, pool: Pool) -> list[str | None]:
+        left = self._rules.batches_left(pool.taken)
         if not self._shares:
-            return [None] * (self._outstanding - len(pool.groups) - pool.at_learner)
-        return [name for name, most in self._most.items() for _ in range(most - pool.by_domain[name])]
+            present = len(pool.groups)
+            return [None] * min(self._outstanding - present - len(pool.at_learner), left * self._size - present)
+        learning = Counter(group.domain for group in pool.at_learner)
+        wanted: list[str | None] = []
+        for name, most in self._most.items():
+            useful = self._useful(name, left) + learning[name]
+            wanted += [name] * (min(most, useful) - pool.by_domain[name])
+        return wanted
+
+    def _useful(self, name: str, left: int) -> int:
+        """Groups of a domain that the batches to come hold, with its oversampling for one of them."""
+        return math.ceil(self._shares[name] * (left - 1 + self._rules.quotas[name].oversample)) if left else 0
+
+    def usable(self, number: int) -> bool:
+        return True
 
     def batch(self, pool: Pool) -> list[Group] | None:
         if len(pool.complete) < self._size:

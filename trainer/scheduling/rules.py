@@ -7,6 +7,7 @@ from typing import Literal
 
 from trainer.config.runner import by_largest_remainder
 
+_ENDLESS = 10**12
 PolicyName = Literal["sync", "april", "urb", "dora"]
 
 
@@ -58,6 +59,8 @@ class Rules:
     """`dora`: whether a response that would become too old is excluded, or the learner waits for it first."""
     balance: float = 0.5
     """`dora`: the part of each domain's share that must be in a batch; the rest is filled with what is finished."""
+    steps: int | None = None
+    """The run's last step: what no step up to it can train on is not sampled. None: there is no last one."""
 
     def __post_init__(self) -> None:
         for problem in self._problems():
@@ -67,6 +70,10 @@ class Rules:
     def shares(self) -> dict[str, int]:
         """Groups of each domain in a batch, by largest remainder; they sum to the batch. Empty without quotas."""
         return by_largest_remainder({name: quota.share for name, quota in self.quotas.items()}, self.groups_per_batch)
+
+    def batches_left(self, taken: int) -> int:
+        """Batches still to come when `taken` have gone to the learner."""
+        return (_ENDLESS if self.steps is None else self.steps) - taken
 
     def _problems(self) -> list[str]:
         problems = []

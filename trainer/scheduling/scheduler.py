@@ -3,7 +3,7 @@
 import heapq
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class Scheduler:
 
     def __init__(self, rules: Rules, source: Source) -> None:
         self._rules, self._source, self._policy = rules, source, POLICIES[rules.policy](rules)
-        self.step = self.version = 0
+        self.step = self.version = self.taken = 0
         self.admitted = self.trained = self.dropped = 0
         self._groups: dict[int, Group] = {}
         self._complete: dict[int, Group] = {}
@@ -75,8 +75,13 @@ class Scheduler:
         return self._complete
 
     @property
-    def at_learner(self) -> int:
-        return len(self._at_learner)
+    def at_learner(self) -> Sequence[Group]:
+        return self._at_learner
+
+    @property
+    def over(self) -> bool:
+        """The batch of the run's last step has gone to the learner: nothing that is sampled or scored is of use any more."""
+        return self._rules.batches_left(self.taken) <= 0
 
     def handle(self, event: Event, now: float) -> list[Decision]:
         """What follows from `event`; `now` in seconds of any clock that does not run backwards."""
@@ -113,7 +118,7 @@ class Scheduler:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """As after the last `Updated`: the learner is not waiting, nothing is being sampled."""
-        self.step, self.version = state["step"], state["version"]
+        self.step, self.version, self.taken = state["step"], state["version"], state["step"]
         self.admitted, self.trained, self.dropped = state["counts"]
         self._source.load_state_dict(state["source"])
         self._groups = {row["number"]: Group.of(row) for row in state["groups"]}
@@ -224,13 +229,13 @@ class Scheduler:
         batch = self._policy.batch(self) if self._learner_waits else None
         if batch is None:
             return
-        self._learner_waits, self._holding = False, self._policy.barrier
+        self._learner_waits, self._holding, self.taken = False, self._policy.barrier, self.step + 1
         self._out.append(Train(self.step + 1, tuple(self._taken(group) for group in batch)))
         for group in batch:
             del self._groups[group.number], self._complete[group.number]
         self._at_learner = tuple(batch)
         self.trained += len(batch)
-        if self._holding:
+        if self._holding or self.over:
             for name, worker in self._workers.items():
                 for sample in sorted(worker.running):
                     self._out.append(Stop(name, sample, self._sample(sample).attempt, keep=True))
@@ -243,8 +248,10 @@ class Scheduler:
         return GroupTaken(group.number, group.domain, rows, len(valid), staleness)
 
     def _start(self) -> None:
-        while self._waiting and not self._holding:
+        while self._waiting and not self._holding and not self.over:
             first = self._waiting[0]
+            if not self._policy.usable(first.group):
+                return  # nor are the others, whose numbers are higher
             if not self._waits(first):
                 heapq.heappop(self._waiting)
                 continue

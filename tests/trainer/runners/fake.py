@@ -38,7 +38,9 @@ class FakeFleet:
         self._alive: set[str] = set()
         self._count = 0
         self._thread = 0
+        self._scores = True
         self.jobs: list[tuple[str, SampleJob]] = []
+        self.scored: list[ScoreJob] = []
         self.replaced: list[str] = []
         self.spoil: Callable[[Any], Any] = lambda sampled: sampled
 
@@ -61,6 +63,9 @@ class FakeFleet:
 
     def score(self, job: ScoreJob) -> None:
         self._todo.append(lambda: self._score(job))
+
+    def score_no_more(self) -> None:
+        self._scores = False
 
     def poll(self, timeout_s: float) -> list[Report]:
         assert self._thread in (0, threading.get_ident()), "only one thread may call a fleet"
@@ -85,7 +90,10 @@ class FakeFleet:
         self._alive.add(name)
         self._todo.append(lambda: WorkerUp(name))
 
-    def _score(self, job: ScoreJob) -> Report:
+    def _score(self, job: ScoreJob) -> Report | None:
+        if not self._scores:
+            return None
+        self.scored.append(job)
         scored = self._rewards.score(job)
         if isinstance(scored, Waits):
             self.score(replace(job, known=job.known + scored.told))

@@ -89,6 +89,44 @@ def test_a_killed_run_resumes_to_the_same_metrics(runner: dict[str, Any], make_a
 
 
 @pytest.mark.parametrize(
+    ("runner", "spare"),
+    [
+        ({"ahead": 3, "max_staleness": 2}, 0),
+        ({"policy": "dora"}, 0),
+        ({"policy": "april", "oversample": 2.0, "max_staleness": 9}, 2),
+    ],
+    ids=["urb", "dora", "april, whose last step takes the first to finish"],
+)
+def test_no_group_is_sampled_or_scored_that_no_step_can_use(
+    runner: dict[str, Any], spare: int, make_async: Make, tmp_path: Path
+) -> None:
+    loop = make_async(async_config(runner | {"workers": 4}), tmp_path / "run", seed=3)
+    conductor: Any = loop.stage.collector._conductor
+    taken: list[int] = []
+    take = conductor._responses.taken
+    conductor._responses.taken = lambda number, *others: taken.append(number) or take(number, *others)
+    loop.run()
+    fleet = conductor._fleet
+    sampled = {key.sample.group for _, job in fleet.jobs for key in job.keys}
+    scored = {key.sample.group for job in fleet.scored for key in job.keys}
+    assert len(taken) == len(set(taken)) == 10 and set(taken) <= scored <= sampled
+    assert len(sampled - set(taken)) <= spare
+    if not spare:
+        assert sampled == scored == set(taken)
+
+
+def test_an_extended_run_equals_one_that_was_longer_from_its_start(make_async: Make, tmp_path: Path) -> None:
+    """The weights of what lies beyond the last step are kept, so that it is sampled with those that it was due to have."""
+    make_async(async_config(AHEAD), tmp_path / "whole").run()
+    make_async(async_config(AHEAD, steps=2), tmp_path / "run", seed=1).run()
+    longer = make_async(async_config(AHEAD), tmp_path / "run", seed=2)
+    assert longer.resume() and longer.step == 2
+    longer.run()
+    assert trained_on(tmp_path / "run") == trained_on(tmp_path / "whole")
+    assert learned(tmp_path / "run") == learned(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
     "runner",
     [{"policy": "april", "oversample": 2.0, "segment_tokens": 2, "max_staleness": 9}, {"policy": "dora"}],
     ids=["april", "dora"],

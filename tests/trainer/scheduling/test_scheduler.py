@@ -69,6 +69,50 @@ def test_sync_and_the_unbiased_buffer_train_in_the_order_of_the_data_whatever_th
     assert order(world) == list(range(30))
 
 
+@settings(max_examples=20, deadline=None)
+@given(SEEDS, POLICIES, st.integers(1, 6), st.booleans())
+def test_nothing_is_sampled_that_no_step_up_to_the_last_can_use(
+    seed: int, policy: str, steps: int, whole_groups: bool
+) -> None:
+    asked = rules(policy, ahead=4, oversample=2.0, steps=steps, whole_groups=whole_groups)
+    world = World(asked, seed, crashes=0.1, failures=0.1, long=lambda number: number % 4 == 0)
+    world.run(steps, resumes=min(2, steps - 1))
+    begun = {start.sample.group for start in world.starts}
+    gone = {drop.group for drop in world.dropped if drop.index is None}
+    used = {*order(world), *gone}
+    spare = 3 if policy == "april" else 0  # its last step too trains on the first three of six to finish
+    assert used <= begun and len(begun - used) <= spare
+    assert not world.running, "nor is anything begun after the last step"
+
+
+def test_quotas_bound_each_domain_by_its_share_of_the_last_steps() -> None:
+    """Of the last batch's two easy groups and one slow one, only the slow one is sampled twice, as its quota asks."""
+    quotas = {"easy": Quota(2.0), "slow": Quota(1.0, oversample=2.0)}
+    for steps in (1, 4, 9):
+        for seed in range(5):
+            domains = {"domain_of": lambda n: "slow" if n % 4 == 0 else "easy"}
+            world = World(rules("dora", quotas=quotas, steps=steps), seed, crashes=0.05, **domains)
+            world.run(steps)
+            begun = Counter(world.domain_of(n) for n in {start.sample.group for start in world.starts})
+            assert steps > 1 or begun == {"easy": 2, "slow": 2}
+            assert not world.running
+
+
+@settings(max_examples=15, deadline=None)
+@given(SEEDS, st.integers(1, 4), st.integers(1, 5))
+def test_an_extended_run_samples_with_the_weights_of_one_that_was_longer_from_its_start(
+    seed: int, ahead: int, first: int
+) -> None:
+    whole = World(rules("urb", ahead=ahead, retries=1000, steps=7), seed, crashes=0.1)
+    whole.run(7)
+    world = World(rules("urb", ahead=ahead, retries=1000, steps=first), seed, crashes=0.1)
+    world.run(first)
+    world.extend(rules("urb", ahead=ahead, retries=1000, steps=7))
+    world.run(7)
+    assert order(world) == order(whole)
+    assert {(s.sample, s.version) for s in world.starts} == {(s.sample, s.version) for s in whole.starts}
+
+
 def test_partial_rollouts_put_long_groups_off() -> None:
     world = World(rules("april", oversample=2.0), seed=1, long=lambda number: number % 5 == 0)
     world.run(steps=10)

@@ -68,6 +68,13 @@ class World:
                 self._something_happens(slots)
         raise AssertionError("the schedule came to a standstill")
 
+    def extend(self, rules: Rules) -> None:
+        """The process ends after its last step, and one with these rules goes on from what was saved."""
+        state = json.loads(json.dumps(self.scheduler.state_dict()))
+        self.rules, self.scheduler = rules, Scheduler(rules, Source(self.domain_of))
+        self.scheduler.load_state_dict(state)
+        self.running.clear()
+
     def tell(self, event: Event) -> None:
         self.now += 1.0
         for decision in self.scheduler.handle(event, self.now):
@@ -148,9 +155,7 @@ class World:
 
     def _killed_and_resumed(self, workers: int, slots: int) -> None:
         state = json.loads(json.dumps(self.scheduler.state_dict()))
-        self.scheduler = Scheduler(self.rules, Source(self.domain_of))
-        self.scheduler.load_state_dict(state)
+        self.extend(self.rules)
         assert json.loads(json.dumps(self.scheduler.state_dict())) == state
-        self.running.clear()
         for _ in range(workers):
             self._join(slots)
