@@ -3,6 +3,7 @@
 from celery import shared_task
 
 from webapp.datasets import services
+from webapp.datasets.curation import nearly
 
 
 @shared_task(name="workers.curation.run")
@@ -13,3 +14,8 @@ def run(job_id: int) -> None:
 @shared_task(name="workers.curation.requeue_lost")
 def requeue_lost() -> None:
     services.requeue_lost_curations()
+
+
+@shared_task(name="workers.curation.look_for_leaks")
+def look_for_leaks(trained_id: int, tried_id: int, side: str) -> None:
+    nearly.look(trained_id, tried_id, side)

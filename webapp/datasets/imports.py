@@ -21,7 +21,7 @@ from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Invalid, Problem
 from webapp.webhooks.services import announce
 
-from . import earlier_sides, elsewhere, gathering, leaks, loading, outside, queries, versions
+from . import earlier_sides, elsewhere, gathering, leaks, loading, near_leaks, outside, queries, versions
 from .importers import RowProblem
 from .loading import Loader
 from .models import Dataset, DatasetVersion, ImportJob
@@ -350,6 +350,7 @@ def _finish(job: ImportJob, version: DatasetVersion, *, unchanged: bool) -> None
     job.version, job.unchanged = version, unchanged
     job.counts = {**version.counts, "rejected": job.rejected_count, **_repeated(job, version), **_leaked(version)}
     job.overlaps = leaks.of_version(version).json()
+    near_leaks.ask(near_leaks.Pair(version, version))
     job.state, job.finished_at, job.taken = ImportJob.State.FINISHED, timezone.now(), {}
     job.save()
     audit.record(job.workspace, job.created_by, "import.finished", version, unchanged=unchanged)

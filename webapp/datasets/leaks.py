@@ -1,7 +1,7 @@
 """Leaks: prompts and named groups that stand in train and are held out as well, within a version or between several.
 
 A leak makes a held-out score too good: the model has seen the question. Prompts are compared as `prompt_hashes` says;
-prompts that are only nearly the same are looked for by a curation job of kind `leaks`.
+prompts that are only nearly the same by a worker, see `near_leaks`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,21 +13,13 @@ from numpy.typing import NDArray
 
 from . import packed
 from .models import CurationJob, DatasetVersion, Example
+from .near_leaks import Pair, near
 from .packed import Mask, SplitColumns
+from .sides import HELDOUT, Side, side_of
 
 SHOWN = 5  # examples named for each leak
 MOST_EXAMPLES = 3_000_000  # of other datasets that are compared with one, the newest datasets first
 Hashed = NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Side:
-    """A version as one side of a leak."""
-
-    version: int
-    dataset: int
-    name: str
-    number: int
 
 
 @dataclass(frozen=True)
@@ -79,11 +71,32 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
             shared = between(columns[train.pk], columns[heldout.pk], groups=same)
             if shared.count:
                 found.append((train, heldout, shared))
+    return _told(found, columns)
+
+
+def seen(tried: DatasetVersion, trained: Iterable[DatasetVersion], side: str = HELDOUT) -> list[Leak]:
+    """What of `tried` stands among the training examples of the others: of its examples on `side`, of all where it is
+    empty. Three queries."""
+    versions = [each for each in dict.fromkeys(trained) if not Pair(each, tried, side).nothing]
+    columns = packed.split_columns({each.pk for each in (tried, *versions)}) if versions else {}
+    found = []
+    for version in versions:
+        there = columns[tried.pk]
+        held = there.heldout if side == HELDOUT else there.train if side else np.ones(len(there.ids), bool)
+        same = version.dataset_id == tried.dataset_id
+        shared = between(columns[version.pk], there, groups=same, held=held)
+        if shared.count:
+            found.append((version, tried, shared))
+    return _told(found, columns)
+
+
+def _told(found: list[tuple[DatasetVersion, DatasetVersion, Shared]], columns: dict[int, SplitColumns]) -> list[Leak]:
+    """The largest first."""
     shown = _examples(columns[heldout.pk].ids[shared.heldout[:SHOWN]] for _, heldout, shared in found)
     made = [
         Leak(
-            _side(train),
-            _side(heldout),
+            side_of(train),
+            side_of(heldout),
             shared.prompts,
             shared.groups,
             len(shared.train),
@@ -96,11 +109,16 @@ def leaks(version_ids: Iterable[int]) -> list[Leak]:
 
 
 def between(
-    train: SplitColumns, heldout: SplitColumns, *, groups: bool = True, train_kept: Mask | None = None
+    train: SplitColumns,
+    heldout: SplitColumns,
+    *,
+    groups: bool = True,
+    train_kept: Mask | None = None,
+    held: Mask | None = None,
 ) -> Shared:
     """What stands in train in one version and is held out in the other. `train_kept`: of both, only these positions;
-    the versions are the same one then."""
-    trained, held = ~train.heldout, heldout.heldout
+    the versions are the same one then. `held`: what is tried of the other, where it is not what is held out."""
+    trained, held = ~train.heldout, heldout.heldout if held is None else held
     if train_kept is not None:
         trained, held = trained & train_kept, held & train_kept
     prompts = np.intersect1d(train.prompts[trained], heldout.prompts[held])
@@ -130,6 +148,12 @@ def within(version: DatasetVersion, removed: Sequence[int] | NDArray[np.int64] =
 def of_page(version: DatasetVersion) -> int:
     """How many prompts and groups of one version leak; kept in memory with its other columns."""
     return packed.columns(version).once("leaked", lambda: within(version).count)
+
+
+def of(version: DatasetVersion) -> dict[str, Any]:
+    """What pages show of one version: {"leaks", "near"}."""
+    found = leaks([version.pk]) if of_page(version) else []
+    return {"leaks": found, "near": near([Pair(version, version)])}
 
 
 def looked_for(version_ids: Iterable[int]) -> dict[int, dict[str, Any]]:
@@ -200,10 +224,6 @@ def of_version(version: DatasetVersion) -> Overlaps:
     columns = packed.split_columns([version.pk])[version.pk]
     train, heldout = columns.prompts[~columns.heldout], columns.prompts[columns.heldout]
     return with_others(version.dataset.workspace_id, version.dataset_id, train, heldout)
-
-
-def _side(version: DatasetVersion) -> Side:
-    return Side(version.pk, version.dataset_id, version.dataset.name, version.number)
 
 
 def _examples(ids: Iterable[NDArray[np.int64]]) -> dict[int, dict[str, Any]]:

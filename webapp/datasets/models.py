@@ -204,6 +204,24 @@ class PackedColumn(models.Model):
         return f"{self.name} of {self.version_id}"
 
 
+class LeakSearch(models.Model):
+    """What a search for prompts of `tried` found that are nearly the same as one that is trained on in `trained`; see
+    `near_leaks`. `side`: of the examples that were looked at, empty for all."""
+
+    trained = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="+")
+    tried = models.ForeignKey(DatasetVersion, on_delete=models.CASCADE, related_name="+")
+    side = models.CharField(max_length=8, blank=True)
+    form = models.PositiveSmallIntegerField()
+    found = models.JSONField()
+    made_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["trained", "tried", "side"], name="one_search_per_pair")]
+
+    def __str__(self) -> str:
+        return f"{self.trained_id} in {self.tried_id}"
+
+
 class VersionTag(models.Model):
     """A name for one version of a dataset, such as `paper`; it can be moved to another."""
 

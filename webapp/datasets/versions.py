@@ -13,7 +13,7 @@ from django.db import connection, transaction
 from webapp.core import locks
 from webapp.core.problems import Conflict
 
-from . import packed, staging
+from . import near_leaks, packed, staging
 from .models import Dataset, DatasetVersion
 
 ANALYZE_FROM = 5_000  # rows after which the planner's statistics are worth renewing
@@ -57,6 +57,7 @@ def create(dataset: Dataset, lineage: Lineage, fill: Callable[[int], None]) -> t
         version.save(update_fields=["counts", "facets", "digest"])
         packed.pack(version.pk)
         transaction.savepoint_commit(mark)
+        near_leaks.ask(near_leaks.Pair(version, version))
     analyze(version.counts["examples"])
     return version, True
 

@@ -17,7 +17,7 @@ from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 from webapp.judging import access as judging
 
-from . import access, asking, export, leaders, licence, queries, services, shapes, studies
+from . import access, asking, export, leaders, leaking, licence, queries, services, shapes, studies
 from . import schemas as s
 from .models import Evaluation, Recording
 from .recipes import RECIPES
@@ -113,6 +113,19 @@ def create(request: HttpRequest, payload: s.EvaluationIn, idempotency_key: Key =
 @router.get("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="One evaluation with its results")
 def evaluation(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     return shapes.evaluation(_read(request, evaluation_id))
+
+
+@router.get(
+    "/evaluations/{int:evaluation_id}/leaks",
+    response=s.EvaluationLeaks,
+    summary="What its models were trained on of what they are tried on",
+)
+def leaks(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    """Of models of the registry and of runs; nobody knows what a model elsewhere has seen."""
+    row = _read(request, evaluation_id)
+    recipe = RECIPES.get(row.recipe)
+    found = leaking.told(row.workspace_id, recipe, row.config, row.dataset_version) if recipe else leaking.NOTHING
+    return {"leaks": found["leaks"], "near": [each.json() for each in found["near"]]}
 
 
 @router.patch("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="Rename an evaluation")

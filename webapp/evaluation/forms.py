@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import queries as datasets
 from webapp.datasets.models import DatasetVersion
 
-from . import queries, services, sources
+from . import leaking, queries, services, sources
 from .models import Evaluation, Recording
 from .recipes import RECIPES
 from .recipes.base import Recipe
@@ -111,6 +112,11 @@ class EvaluationForm:
             (str(row.pk), f"{row.name} · {row.rows:,} {what} of {row.judges} {whose}{'s' * (row.judges != 1)}")
             for row in rows
         ]
+
+    @cached_property
+    def leaking(self) -> dict[str, Any]:
+        """What the models that are named have seen of the dataset: {"leaks", "near"}."""
+        return leaking.told(self.membership.workspace_id, self.recipe, self.raw, self._version())
 
     @property
     def other_problems(self) -> dict[str, str]:

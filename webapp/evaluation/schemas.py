@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.datasets.api.versions import LeakOut, NearOut
+
 Id = Annotated[int, Field(ge=1, lt=2**63)]
 
 
@@ -48,6 +50,13 @@ class EvaluationOut(Schema):
 class EvaluationFull(EvaluationOut):
     config: dict[str, Any]
     results: dict[str, Any] | None
+
+
+class EvaluationLeaks(Schema):
+    """`leaks`: what the models were trained on of what they are tried on, held out or not; `near`: what is nearly the same."""
+
+    leaks: list[LeakOut]
+    near: list[NearOut]
 
 
 class EvaluationList(Schema):

@@ -4,12 +4,13 @@ A field declares its source as `name:detail`, such as `judges:pairwise`. Apps ab
 they start, so that evaluations need not know them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from trainer.config.errors import FieldProblem
 from webapp.core.formtree import Group, Tree
+from webapp.datasets.models import DatasetVersion
 
 from .recipes.base import Rollout
 
@@ -30,6 +31,8 @@ ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
 TRAINED: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []  # the same of what it sampled to learn from
 # (workspace id, run id, step) -> rho of each of those responses, in their order; raises NotMeasured
 NOVELTY: list[Callable[[int, int, int | None], list[float | None]]] = []
+# (workspace id, models, runs) -> the versions of datasets that these, and the models they begin with, have trained on
+TRAINED_ON: list[Callable[[int, Iterable[int], Iterable[int]], list[DatasetVersion]]] = []
 
 
 def fill(workspace_id: int, group: Group) -> Group:

@@ -18,7 +18,7 @@ from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
 
-from . import access, asking, export, leaders, pages, queries, services, studies
+from . import access, asking, export, leaders, leaking, pages, queries, services, studies
 from .forms import EvaluationForm
 from .models import Evaluation
 from .recipes import RECIPES
@@ -127,6 +127,8 @@ def evaluation(request: HttpRequest, evaluation_id: int) -> HttpResponseBase:
     row = context["evaluation"]
     if row.recipe == "rubricbench" and row.state == State.FINISHED:
         context["studies"] = list(studies.studies(row)[:PAGE])
+    if row.recipe in RECIPES:
+        context["leaking"] = leaking.told(row.workspace_id, RECIPES[row.recipe], row.config, row.dataset_version)
     return render(request, "evaluation/result.html", context)
 
 

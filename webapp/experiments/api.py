@@ -26,6 +26,7 @@ from webapp.weights.models import WeightsJob
 from . import (
     access,
     budgets,
+    checks,
     choices,
     declared,
     exporting,
@@ -38,6 +39,7 @@ from . import (
     rollouts,
     services,
     shapes,
+    trained_on,
 )
 from . import judge_schemas as j
 from . import schemas as s
@@ -99,11 +101,19 @@ def recipe_schema(request: HttpRequest, name: str) -> dict[str, Any]:
     "/recipes/{name}/check", response=s.ConfigCheckOut, summary="Check a config, launch nothing", tags=["recipes"]
 )
 def check_config(request: HttpRequest, name: str, payload: s.ConfigCheckIn) -> dict[str, Any]:
-    """The complete config, or 422 with every field that is wrong."""
-    access.may_read(require(request))
+    """The complete config, or 422 with every field that is wrong; with a dataset also what would leak."""
+    membership = access.may_read(require(request))
     if name not in RECIPES:
         raise Http404("no such recipe")
-    return {"config": services.check_config(name, payload.config)}
+    config = services.check_config(name, payload.config)
+    if payload.dataset is None:
+        return {"config": config, "leaks": None, "near": None}
+    choice = s.choice(payload.dataset)
+    version = checks.version_of(membership, choice)
+    if version is None:
+        raise Invalid("There is no such dataset.", {"dataset": checks.missing(choice)})
+    found = trained_on.leaking(membership.workspace_id, version, name, config)
+    return {"config": config, "leaks": found["leaks"], "near": [each.json() for each in found["near"]]}
 
 
 @router.get("/experiments", response=s.ExperimentList, summary="Experiments, newest first", tags=["experiments"])

@@ -71,9 +71,9 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         config = resolve(recipe, raw)
     except ConfigInvalid as error:
         problems += error.problems
-    version = _version(membership, dataset)
+    version = version_of(membership, dataset)
     if version is None:
-        problems.append(FieldProblem("dataset", _missing(dataset)))
+        problems.append(FieldProblem("dataset", missing(dataset)))
     elif recipe in RECIPES:
         problems += _data_problems(RECIPES[recipe], config, version)
     slots: list[FilledSlot] = []
@@ -142,7 +142,8 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
     return found
 
 
-def _version(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:
+def version_of(membership: Membership, choice: DatasetChoice) -> DatasetVersion | None:
+    """None where the workspace has none such."""
     versions = DatasetVersion.objects.filter(dataset__workspace=membership.workspace).select_related("dataset")
     if choice.id is not None:
         versions = versions.filter(dataset_id=choice.id)
@@ -155,7 +156,8 @@ def _version(membership: Membership, choice: DatasetChoice) -> DatasetVersion | 
     return versions.order_by("-number").first()
 
 
-def _missing(choice: DatasetChoice) -> str:
+def missing(choice: DatasetChoice) -> str:
+    """Why there is no version for it, in words."""
     if choice.id is None and not choice.name:
         return "choose a dataset"
     which = f"{choice.name!r}" if choice.id is None else f"with the id {choice.id}"

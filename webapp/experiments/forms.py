@@ -19,7 +19,7 @@ from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference import queries as inference
 
-from . import checks, choices, pickers, services
+from . import checks, choices, pickers, services, trained_on
 from .models import Experiment, Run
 
 MAX_CHOICES = 200
@@ -134,6 +134,13 @@ class RunForm:
         workspace_id = self.membership.workspace_id
         rows = choices.versions(workspace_id, choices.named_version(workspace_id, self.dataset))[:MAX_CHOICES]
         return [(f"{row.dataset_id}:{row.number}", _version_label(row)) for row in rows]
+
+    @cached_property
+    def leaking(self) -> dict[str, Any]:
+        """What is trained on and held out as well, {"leaks", "near"}; nothing without a dataset."""
+        workspace_id = self.membership.workspace_id
+        version = choices.named_version(workspace_id, self.dataset)
+        return trained_on.leaking(workspace_id, version, self.recipe, self.raw) if version else {}
 
     @property
     def model_choices(self) -> list[str]:

@@ -6,7 +6,7 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from trainer.config import RECIPES, Recipe
-from webapp.datasets import leaks, training
+from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 
 from . import choices
@@ -81,8 +81,3 @@ def cards(workspace_id: int, version: DatasetVersion | None) -> list[Card]:
 def datasets(workspace_id: int, chosen: DatasetVersion | None) -> QuerySet[DatasetVersion]:
     """What the gallery offers to train on, by name, newest first."""
     return choices.versions(workspace_id, chosen)[: choices.MOST_OFFERED]
-
-
-def leaked(version: DatasetVersion) -> list[leaks.Leak]:
-    """Prompts that are trained on and held out as well, within this version."""
-    return leaks.leaks([version.pk]) if leaks.of_page(version) else []

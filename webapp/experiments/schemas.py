@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 from ninja import Schema
 from pydantic import ConfigDict, Field
 
+from webapp.datasets.api.versions import LeakOut, NearOut
+
 from .checks import DatasetChoice
 from .models import Run
 from .rollouts import Filters, Measure, Verdict
@@ -452,11 +454,19 @@ class FitList(Schema):
 
 
 class ConfigCheckIn(Schema):
+    """With a `dataset`, what would leak from training into the held-out results is looked for."""
+
     config: dict[str, Any] = Field(default_factory=dict)
+    dataset: DatasetRef | None = None
 
 
 class ConfigCheckOut(Schema):
+    """`leaks`: held-out prompts of the dataset that are trained on, in it or by what the models of the config were trained on;
+    `near`: those that are nearly the same. null without a dataset."""
+
     config: dict[str, Any] = Field(description="Complete: every default filled in")
+    leaks: list[LeakOut] | None
+    near: list[NearOut] | None
 
 
 class ExperimentIn(Schema):

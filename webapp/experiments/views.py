@@ -12,6 +12,7 @@ from webapp.accounts.models import Role
 from webapp.annotation import access as annotation
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
+from webapp.datasets import leaks
 
 from . import (
     access,
@@ -86,7 +87,7 @@ def _gallery(request: HttpRequest, dataset: str) -> HttpResponseBase:
         "version": version,
         "datasets": gallery.datasets(workspace_id, version),
         "cards": gallery.cards(workspace_id, version),
-        "leaks": gallery.leaked(version) if version else [],
+        **(leaks.of(version) if version else {}),
         "experiment": request.GET.get("experiment", "")[:120],
     }
     return render(request, "experiments/gallery.html", context)

@@ -10,6 +10,7 @@ from django.views.decorators.http import require_GET, require_POST
 from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.problems import Invalid, Problem
+from webapp.datasets import leaks
 
 from .. import access, pages
 from ..queries import answers, publications, review
@@ -87,6 +88,7 @@ def publication(request: HttpRequest, project_id: int, publication_id: int) -> H
     rest["after"] = str(rows[CASES_PAGE - 1].pk) if len(rows) > CASES_PAGE else ""
     context = pages.context(membership, made.project, "answers") | {
         "made": made,
+        **leaks.of(made.version),
         "labels": publications.labels(made),
         "base": made.choice.get("base") or made.project.version.number,
         "fate": fate,

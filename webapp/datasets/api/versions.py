@@ -15,6 +15,7 @@ from .. import access, differences, leaks, queries, services
 from ..changes import MISSING, Change
 from ..filters import parse
 from ..models import CurationJob
+from ..near_leaks import Pair, near
 from .datasets import Id, Number
 
 router = Router(tags=["datasets"])
@@ -150,11 +151,36 @@ class LeakOut(Schema):
     shown: list[dict[str, Any]]
 
 
+class NearTextOut(Schema):
+    example: int
+    key: str
+    excerpt: str
+
+
+class NearExampleOut(NearTextOut):
+    trained: NearTextOut
+    similarity: float
+
+
+class NearOut(Schema):
+    """Prompts of `heldout` that are at least `threshold` alike to one that is trained on in `train`, and not the same.
+    `known` is false while a worker looks: then the counts are null; ask again in a while."""
+
+    train: SideOut
+    heldout: SideOut
+    known: bool
+    prompts: int | None
+    examples: int | None
+    threshold: float | None
+    shown: list[NearExampleOut]
+
+
 class LeakList(Schema):
-    """`searched`: by version id, what the newest search for leaks found, prompts that are nearly the same included; a version
+    """`near`: prompts that are nearly the same. `searched`: by version id, what the newest search for leaks found, prompts that are nearly the same included; a version
     that nobody searched is not in it."""
 
     items: list[LeakOut]
+    near: list[NearOut]
     searched: dict[int, dict[str, Any]]
     next: str | None
 
@@ -171,8 +197,11 @@ def show_leaks(request: HttpRequest, dataset_id: Id, number: Number, asked: Quer
     """Within this version, and between it and the versions whose ids are in `along` (give it once for each)."""
     membership = require(request)
     version = access.version_read(membership, dataset_id, number)
-    ids = [version.pk, *(each.pk for each in access.versions_read(membership, asked.along))]
-    return {"items": leaks.leaks(ids), "searched": leaks.looked_for(ids), "next": None}
+    versions = [version, *access.versions_read(membership, asked.along)]
+    ids = [each.pk for each in versions]
+    pairs = [Pair(train, heldout) for train in versions for heldout in versions if version in (train, heldout)]
+    alike = [each.json() for each in near(pairs)]
+    return {"items": leaks.leaks(ids), "near": alike, "searched": leaks.looked_for(ids), "next": None}
 
 
 @router.put(VERSION + "/tags/{name}", response={200: dict[str, Any]}, summary="Name this version; a tag moves here")

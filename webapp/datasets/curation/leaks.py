@@ -99,7 +99,7 @@ def _prompts(versions: list[DatasetVersion], remove: str, report: Report) -> lis
                 continue
             prompt = found.get(key := int(held.prompts[position]))
             if prompt is None:
-                prompt = found[key] = Prompt(_signature(line))
+                prompt = found[key] = Prompt(signature_of(line))
             if loses[position]:
                 prompt.losing.append(position)
             elif prompt.other is None:
@@ -107,7 +107,8 @@ def _prompts(versions: list[DatasetVersion], remove: str, report: Report) -> lis
     return list(found.values())
 
 
-def _signature(line: str) -> Signatures:
+def signature_of(line: str) -> Signatures:
+    """Of the prompt of an example, given as its canonical text."""
     prompt = Example.model_validate_json(line).prompt
     return signature(search.tokens("\n".join(message.content for message in prompt)))
 

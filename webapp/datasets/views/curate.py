@@ -14,6 +14,7 @@ from webapp.core.problems import Invalid
 
 from .. import access, leaks, queries, services, surface
 from ..models import CurationJob
+from ..near_leaks import Pair, near
 
 SHOWN = 30
 CARDS = {
@@ -146,6 +147,8 @@ def curation(request: HttpRequest, job_id: int) -> HttpResponseBase:
         return response
     if job.state == "finished" and job.kind != CurationJob.Kind.DERIVE:
         context |= {"told": told(job), "removable": queries.removable(job)}
+    if job.made and job.kind == CurationJob.Kind.DERIVE:
+        context["near"] = near([Pair(job.made, job.made)])
     try:
         found = queries.findings(job, request.GET.get("cursor"), SHOWN)
     except Invalid:

@@ -19,6 +19,7 @@ from ..earlier_sides import Target
 from ..forms import ImportForm
 from ..importers.table import SYNONYMS
 from ..models import ImportJob
+from ..near_leaks import Pair, near
 from ..outside import AUTO
 from ..preview import preview
 
@@ -130,7 +131,8 @@ def _fields(shown: dict[str, Any]) -> list[dict[str, Any]]:
 def import_job(request: HttpRequest, job_id: int) -> HttpResponseBase:
     job = access.import_read(require(request), job_id)
     template = "datasets/_import.html" if request.headers.get("HX-Request") else "datasets/import.html"
-    return render(request, template, {"job": job, "may_write": require(request).may(Role.RESEARCHER)})
+    found = near([Pair(job.version, job.version)]) if job.version else []
+    return render(request, template, {"job": job, "near": found, "may_write": require(request).may(Role.RESEARCHER)})
 
 
 @member(access.WRITER)

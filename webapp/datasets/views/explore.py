@@ -16,6 +16,7 @@ from .. import access, explore, known, leaks, queries, services
 from ..curation.structure import rubric_hints
 from ..filters import CHOICES, SLICES, Filters, parse, query, words
 from ..models import DatasetVersion
+from ..near_leaks import Pair, near
 
 PAGE = 50
 # filter -> words for people, and the count of a version without which it would narrow nothing
@@ -71,6 +72,7 @@ def _panel(version: DatasetVersion, filters: Filters, set_: dict[str, str]) -> d
     return {
         "matches": explore.count(version, filters),
         "leaked": leaks.of_page(version),
+        "near": near([Pair(version, version)]),
         "chips": [(text, address(version, without[name])) for name, text in words(filters)],
         "histograms": explore.histograms(version, filters),
         "choices": [

@@ -12,6 +12,7 @@ from webapp.core.problems import Conflict, Invalid, Problem
 
 from .. import access, differences, housekeeping, lineage, queries, services
 from ..filters import parse, query, words
+from ..near_leaks import Pair, near
 from .explore import address
 
 DIFFERENCES = 20
@@ -118,6 +119,7 @@ def derive(request: HttpRequest, dataset_id: int, number: int) -> HttpResponseBa
         "keep": keep,
         "job": job,
         "removal": queries.removal(version, filters, keep, job),
+        "near": near([Pair(version, version)]),
         "back": f"/curations/{job.pk}" if job else address(version, query(filters)),
         "other": address(version, {**query(filters), **({"remove": "1"} if keep else {})}, "dataset_derive"),
         "narrow": filters.narrow or job,

@@ -1,0 +1,50 @@
+"""Whether what an evaluation tries its models on is what they were trained on: told before it starts, and with its result."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from webapp.core.formtree import Tree
+from webapp.core.numbers import whole
+from webapp.datasets import leaks
+from webapp.datasets.models import DatasetVersion
+from webapp.datasets.near_leaks import Pair, near
+from webapp.inference.models import Endpoint
+from webapp.judging.models import JudgeVersion
+
+from .recipes.base import Recipe
+from .sources import TRAINED_ON
+
+NOTHING: dict[str, Any] = {"leaks": [], "near": []}
+
+
+def told(workspace_id: int, recipe: Recipe, config: dict[str, Any], version: DatasetVersion | None) -> dict[str, Any]:
+    """{"leaks", "near"} of the examples that are looked at, for a config that may not be checked yet."""
+    if version is None:
+        return NOTHING
+    named = _named(recipe, config)
+    runs = named.get("runs", set())
+    models = named.get("models", set()) | _behind(workspace_id, named)
+    if not models and not runs:
+        return NOTHING
+    seen = [each for find in TRAINED_ON for each in find(workspace_id, models, runs)]
+    side = config.get("split", "heldout" if runs else "")
+    side = side if side in ("heldout", "train") else ""
+    return {"leaks": leaks.seen(version, seen, side), "near": near(Pair(each, version, side) for each in seen)}
+
+
+def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
+    """The rows that the config names, by what they are: models, runs, endpoints, judges."""
+    found: dict[str, set[int]] = {}
+    for each in Tree(recipe.schema.model_json_schema()).draw(config, {}).every_input():
+        if each.source and (number := whole(str(each.value or ""))) is not None:
+            found.setdefault(each.source.partition(":")[0], set()).add(number)
+    return found
+
+
+def _behind(workspace_id: int, named: dict[str, Iterable[int]]) -> set[int]:
+    """The models of the registry that answer for endpoints and judges."""
+    endpoints = Endpoint.objects.filter(pk__in=named.get("endpoints", ()), workspace=workspace_id)
+    judges = JudgeVersion.objects.filter(pk__in=named.get("judges", ()), judge__workspace=workspace_id)
+    found = {*endpoints.values_list("registered_model", flat=True)}
+    found |= {*judges.values_list("endpoint__registered_model", flat=True)}
+    return {each for each in found if each}
