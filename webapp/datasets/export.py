@@ -18,7 +18,7 @@ from webapp.core.problems import Invalid
 
 from . import card, labels, packed, patches, queries
 from .exporters import NATIVE, REGISTRY, Exporter, named
-from .exporters.base import ANSWER, EXTRAS, PAIR, Kind, Row
+from .exporters.base import ANSWER, EXTRAS, LABELLED_BY, PAIR, Kind, Row
 from .importers import REGISTRY as IMPORTERS
 from .importers import plain
 from .importers.base import Alone, BadRow
@@ -42,8 +42,8 @@ FIELDS = {  # of an example, in words, with the count that tells whether a versi
 @dataclass(frozen=True)
 class Order:
     """What is asked for. `split`: train, heldout, UNSPLIT for examples without a side, or empty for all. `extras`: the
-    column that lets an import give back the identical version. `imported`: the preferences that came with an import, too,
-    and not those of projects alone."""
+    column that lets an import give back the identical version. `imported`: the labels that came with an import, too, and
+    not those of projects alone."""
 
     exporter: Exporter
     kind: Kind = "jsonl"
@@ -154,7 +154,7 @@ def _native(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
 
 
 def _signed(version: DatasetVersion, asked: Order) -> Iterator[bytes]:
-    """Our own format without the preferences that came with an import."""
+    """Our own format without the labels that came with an import."""
     examples = _examples(version, asked)
     while part := list(islice(examples, BATCH)):
         yield "".join([line + "\n" for _, line in part]).encode()
@@ -171,7 +171,9 @@ def _examples(version: DatasetVersion, asked: Order) -> Iterator[tuple[Example, 
 
 def _rows(version: DatasetVersion, asked: Order) -> Iterator[Row]:
     for example, line in _examples(version, asked):
-        yield from rows_of(example, line, asked.exporter, asked.extras)
+        for row in rows_of(example, line, asked.exporter, asked.extras):
+            if asked.imported or not labels.says_imported(row[LABELLED_BY]):  # an only response stands for itself
+                yield row
 
 
 def rows_of(example: Example, line: str, exporter: Exporter, extras: bool = True) -> Iterator[Row]:

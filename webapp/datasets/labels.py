@@ -6,6 +6,7 @@ What a project publishes is signed `annotator-3@project-1` for one person's answ
 
 import re
 from collections.abc import Iterable
+from typing import Any
 
 from trainer.contracts import Example, Preference
 
@@ -38,7 +39,28 @@ def of_rubric(example: Example) -> list[str]:
     return [by if isinstance(by, str) and not is_imported(by) else IMPORTED]
 
 
+def of_reference(example: Example) -> list[str]:
+    """Whose the reference answer is: projects write none, so it came with an import. Nothing without one."""
+    return [] if example.reference is None else [IMPORTED]
+
+
+def of_response(origin: str) -> list[str]:
+    """Whose an answer is that nobody has judged: `imported`, with the model or person that the import named."""
+    return [f"{IMPORTED}:{origin}" if origin else IMPORTED]
+
+
+def says_imported(labelled_by: list[str]) -> bool:
+    return any(each == IMPORTED or each.startswith(f"{IMPORTED}:") for each in labelled_by)
+
+
 def without_imported(example: Example) -> Example:
-    """The example with the preferences that people of projects gave, and no others."""
+    """The example with the preferences and the rubric that people of projects gave, and no others; without a reference."""
+    changed: dict[str, Any] = {}
     kept = tuple(each for each in example.preferences if not is_imported(each.rater))
-    return example if len(kept) == len(example.preferences) else example.model_copy(update={"preferences": kept})
+    if len(kept) < len(example.preferences):
+        changed["preferences"] = kept
+    if IMPORTED in of_rubric(example):
+        changed["rubric"] = None
+    if example.reference is not None:
+        changed["reference"] = None
+    return example.model_copy(update=changed) if changed else example

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import zipfile
 
 import pyarrow.parquet as pq
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cast import ApiClient
 from trainer.contracts import Example
-from webapp.datasets import card, export, services
+from webapp.datasets import card, export, labels, services
 from webapp.datasets.exporters import REGISTRY
 from webapp.datasets.models import Dataset
 from webapp.datasets.prompt_hashes import hashes
@@ -336,11 +337,74 @@ def test_every_label_says_whose_it_is(cast, format, kind):
 def test_a_rubric_says_who_wrote_it(cast):
     dataset = Dataset.objects.create(workspace=cast.workspace, name="Rubrics")
     by = {"meta": {"rubric_by": "consolidated@project-7"}}
-    records = [Example.model_validate(full("e0")), Example.model_validate(full("e1", **by))]
+    bare = {"reference": None}
+    records = [Example.model_validate(full("e0", **bare)), Example.model_validate(full("e1", **bare, **by))]
     version = services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
     for format in ("trl_rl", "verl", "openrlhf_prompt", "healthbench", "rubricbench"):
         rows = [json.loads(line) for line in file_of(version, format).splitlines()]
         assert [row["labelled_by"][-1] for row in rows] == ["imported", "consolidated@project-7"], format
+
+
+def whose(cast):
+    """One example for each way in which a label can have come, by its key."""
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Whose")
+    asked = {"prompt": [{"role": "user", "content": "?"}], "responses": [{"id": i, "text": i * 3} for i in "xy"]}
+    rubric = {"criteria": [{"id": "c", "text": "Is short", "points": 1}]}
+    raters = {
+        "imported": ["old", ""],
+        "one": ["annotator-3@project-1"],
+        "majority": ["majority@project-1"],
+        "consolidated": ["consolidated@project-1"],
+        "mixed": ["old", "unanimous@project-1"],
+    }
+    rows = [
+        {**asked, "key": key, "preferences": [{"a": "x", "b": "y", "strength": -1, "rater": r} for r in said]}
+        for key, said in raters.items()
+    ]
+    signed = {"rubric_by": "consolidated@project-1"}
+    rows += [{**row, "key": f"{row['key']} signed", "rubric": rubric, "meta": signed} for row in rows]
+    rows += [{**row, "key": f"{row['key']} given", "rubric": rubric} for row in rows[:5]]
+    rows += [{**asked, "key": "reference", "responses": [], "reference": "So."}]
+    rows += [{**asked, "key": "only", "responses": [{"id": "x", "text": "x", "origin": "gpt"}]}]
+    records = [Example.model_validate(row) for row in rows]
+    return services.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+
+
+def said_by(format, kind, content):
+    """{key: whose the labels of its rows are}; of our own JSON lines the raters themselves."""
+    if kind == "parquet":
+        rows = pq.read_table(io.BytesIO(content)).to_pylist()
+    else:
+        rows = [json.loads(line) for line in content.splitlines()]
+    if "labelled_by" in rows[0]:
+        names = ("key", "prompt_id", "case_id")
+        return {next(row[name] for name in names if name in row): row["labelled_by"] for row in rows}
+    assert format == "touchstone"
+    examples = [Example.model_validate(row) for row in rows]
+    told = {each.key: labels.signed(each.preferences) + labels.of_rubric(each) for each in examples}
+    return {each.key: told[each.key] + labels.of_reference(each) for each in examples}
+
+
+WHOSE = re.compile(r"(annotator-\d+|majority|consolidated|unanimous)@project-\d+|imported(:.+)?")
+
+
+@pytest.mark.parametrize(("format", "kind"), READ_BACK)
+def test_every_label_of_every_layout_says_whose_it_is_and_imported_ones_can_be_left_out(cast, format, kind):
+    version = whose(cast)
+    every = said_by(format, kind, file_of(version, format, kind))
+    assert all(WHOSE.fullmatch(name) for by in every.values() for name in by)
+    unlabelled = {key for key, by in every.items() if not by}
+    assert unlabelled <= {"only", *(key for key in every if " " not in key)}, "neither rubric nor pair in this layout"
+    if format == "trl_sft":
+        assert (every["reference"], every["only"], every["one"]) == (
+            ["imported"],
+            ["imported:gpt"],
+            ["annotator-3@project-1"],
+        )
+    people = said_by(format, kind, file_of(version, format, kind, imported=False))
+    assert not any(labels.says_imported(by) for by in people.values())
+    kept = {key for key, by in every.items() if by and not labels.says_imported(by)}
+    assert kept and all(people[key] == every[key] for key in kept), "what people said stays as it is"
 
 
 @pytest.mark.parametrize("kind", ["jsonl", "parquet"])

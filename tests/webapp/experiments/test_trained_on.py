@@ -34,7 +34,7 @@ def trained(cast, launch, version, name, base=None):
     """A model of the registry that a run has trained on this version, beginning with `base`."""
     run = launch()
     Run.objects.filter(pk=run.pk).update(dataset_version=version, **({"model": base} if base else {}))
-    model = RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="run", path=f"/x/{name}")
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name=name, source="hub", path=f"x/{name}")
     facts = {"step": 4, "role": "model", "path": f"outputs/{name}", "bytes": 1, "digest": "d" * 64}
     Artifact.objects.create(run=run, registered=model, **facts)
     return model

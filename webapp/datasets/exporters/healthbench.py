@@ -19,7 +19,7 @@ def _rows(example: Example) -> Iterator[Row]:
             {"criterion": each.text, "points": each.points, "tags": list(each.tags)} for each in example.rubric.criteria
         ],
         "example_tags": list(example.tags),
-        LABELLED_BY: labels.of_rubric(example),
+        LABELLED_BY: list(dict.fromkeys([*labels.of_rubric(example), *labels.of_reference(example)])),
     }
     if example.reference is not None or example.responses:
         row["ideal_completions_data"] = {

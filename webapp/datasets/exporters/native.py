@@ -9,7 +9,7 @@ from .base import EXTRAS, Exporter, Row, facts, schema
 
 
 def _rows(example: Example) -> Iterator[Row]:
-    by = [*labels.signed(example.preferences), *labels.of_rubric(example)]
+    by = [*labels.signed(example.preferences), *labels.of_rubric(example), *labels.of_reference(example)]
     yield {**facts(example, list(dict.fromkeys(by))), EXTRAS: example.canonical()}
 
 

@@ -42,8 +42,10 @@ def best(example: Example) -> tuple[str, list[str]] | None:
     for pair in decided(example):
         return pair.better, pair.by
     if example.reference is not None:
-        return example.reference, []
-    return (example.responses[0].text, []) if len(example.responses) == 1 else None
+        return example.reference, labels.of_reference(example)
+    if len(example.responses) == 1:
+        return example.responses[0].text, labels.of_response(example.responses[0].origin)
+    return None
 
 
 def _said(text: str) -> list[dict[str, str]]:
@@ -61,12 +63,17 @@ def _sft(example: Example) -> Iterator[Row]:
         yield {"prompt": messages(example), "completion": _said(found[0]), **facts(example, found[1])}
 
 
+def _truth_by(example: Example) -> list[str]:
+    """Whose the rubric and the reference are."""
+    return list(dict.fromkeys([*labels.of_rubric(example), *labels.of_reference(example)]))
+
+
 def _rl(example: Example) -> Iterator[Row]:
     yield {
         "prompt": messages(example),
         "rubric": rubric(example),
         "reference": example.reference,
-        **facts(example, labels.of_rubric(example)),
+        **facts(example, _truth_by(example)),
     }
 
 
@@ -78,7 +85,7 @@ def _verl(example: Example) -> Iterator[Row]:
         "ability": example.domain,
         "reward_model": {"style": "rubric" if example.rubric else "rule", "ground_truth": truth},
         "extra_info": {"index": example.key, "split": example.split, "reference": example.reference},
-        **facts(example, labels.of_rubric(example)),
+        **facts(example, _truth_by(example)),
     }
 
 
@@ -93,7 +100,7 @@ def _openrlhf_prompts(example: Example) -> Iterator[Row]:
     yield {
         "input": messages(example),
         "label": rubric(example) or example.reference,
-        **facts(example, labels.of_rubric(example)),
+        **facts(example, _truth_by(example)),
     }
 
 
