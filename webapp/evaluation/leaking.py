@@ -1,6 +1,6 @@
 """Whether what an evaluation tries its models on is what they were trained on: told before it starts, and with its result."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from webapp.core.formtree import Tree
@@ -41,7 +41,7 @@ def _named(recipe: Recipe, config: dict[str, Any]) -> dict[str, set[int]]:
     return found
 
 
-def _behind(workspace_id: int, named: dict[str, Iterable[int]]) -> set[int]:
+def _behind(workspace_id: int, named: Mapping[str, Iterable[int]]) -> set[int]:
     """The models of the registry that answer for endpoints and judges."""
     endpoints = Endpoint.objects.filter(pk__in=named.get("endpoints", ()), workspace=workspace_id)
     judges = JudgeVersion.objects.filter(pk__in=named.get("judges", ()), judge__workspace=workspace_id)
