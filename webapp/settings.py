@@ -69,6 +69,13 @@ class Environment(BaseSettings):
     metrics_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Networks that read /metrics without a token, such as 127.0.0.1/32; none if absent"
     )
+    backup_folder: Path | None = Field(
+        None,
+        description="Folder for backups, best on another disk; commands then need not name it, and administrators can start one",
+    )
+    backup_key_file: Path | None = Field(
+        None, description="File with the passphrase that encrypts backups; they are not encrypted if absent"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
 
     @field_validator(
@@ -151,6 +158,7 @@ INSTALLED_APPS = [
     "webapp.evaluation",
     "webapp.experiments",
     "webapp.playground",
+    "webapp.backups",
 ]
 
 MIDDLEWARE = [
@@ -301,6 +309,8 @@ CELERY_BEAT_SCHEDULE = {
 WEBHOOK_NETWORKS = ENV.webhook_networks
 ENDPOINT_NETWORKS = ENV.endpoint_networks
 MODEL_ROOTS = ENV.model_roots or (VAR / "models",)
+BACKUP_FOLDER = ENV.backup_folder.resolve() if ENV.backup_folder else None
+BACKUP_KEY_FILE = ENV.backup_key_file
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 
 AUTH_USER_MODEL = "accounts.User"

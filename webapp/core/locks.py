@@ -24,6 +24,8 @@ class Work(IntEnum):
     PROJECT_COMPLETE = 7313
     DELETE_DATASET = 7314
     AUDIT_SEAL = 7320
+    BACKUP = 7321
+    BACKUP_FILES = 7322
 
 
 def until_commit(work: Work, key: int = 0) -> None:
@@ -50,3 +52,17 @@ def alone(work: Work, key: int, *, wait: bool = False) -> Iterator[bool]:
         if ours and connection.is_usable() and not connection.needs_rollback:
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_advisory_unlock(%s, %s)", place)
+
+
+@contextmanager
+def shared(work: Work, key: int) -> Iterator[None]:
+    """Waits until nobody is `alone` at that work, and keeps them out until the block ends; others may share it."""
+    place = [work, key % 2**31]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_lock_shared(%s, %s)", place)
+    try:
+        yield
+    finally:
+        if connection.is_usable() and not connection.needs_rollback:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock_shared(%s, %s)", place)

@@ -18,7 +18,7 @@ from django.utils import timezone
 from trainer.contracts import Example
 from webapp.accounts import quotas
 from webapp.accounts.models import Membership
-from webapp.core import audit, broadcast
+from webapp.core import audit, broadcast, locks
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.webhooks.services import announce
@@ -234,7 +234,7 @@ def run_import(job_id: int) -> None:
             return
         imports.run(job)
         if job.state == ImportJob.State.FINISHED or job.rejected_count or job.error:
-            discard_upload(Path(job.file_path))
+            _discard_file_of(job)
 
 
 def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
@@ -258,8 +258,13 @@ def cancel_import(membership: Membership, job: ImportJob) -> ImportJob:
             enqueue("workers.imports.run", job.pk)  # its worker may have died: then another one tidies up
         audit.record(membership, membership.user, "import.cancelled", job, dataset=job.dataset_name)
     if job.state == State.CANCELLED:
-        discard_upload(Path(job.file_path))
+        _discard_file_of(job)
     return job
+
+
+def _discard_file_of(job: ImportJob) -> None:
+    with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the import under way, and not yet its file
+        discard_upload(Path(job.file_path))
 
 
 def requeue_lost_imports() -> int:

@@ -16,7 +16,7 @@ from django.db.models import F
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, resolve
-from webapp.core import ray_client
+from webapp.core import locks, ray_client
 from webapp.core.addresses import internal_url
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import enqueue
@@ -131,7 +131,8 @@ def stop(run_id: int) -> None:
 def remove_folder(run_id: int) -> None:
     """Erases what a deleted run wrote."""
     if not Run.objects.filter(id=run_id).exists():
-        shutil.rmtree(settings.VAR / "runs" / str(run_id), ignore_errors=True)
+        with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the run, and not yet its files
+            shutil.rmtree(settings.VAR / "runs" / str(run_id), ignore_errors=True)
 
 
 def watch() -> None:

@@ -7,6 +7,7 @@ import tempfile
 from hashlib import sha256
 from pathlib import Path
 
+RESTORING = "restoring"  # lies in a folder until its restoration from a backup is over; nothing starts on such a folder
 SOCKET_PATH_LIMIT = 100  # the kernel takes 107 bytes; Postgres adds a lock file's name to its socket's
 
 

@@ -190,7 +190,7 @@ class Postgres:
         return True
 
     def start(self, timeout_s: float = 60) -> None:
-        """For tests: prepare, start and wait, without a supervisor."""
+        """Prepares, starts and waits, without a supervisor: for tests and restorations."""
         self.prepare()
         self._child = Child(self.command(), self.root / "postgres.log")
         deadline = time.monotonic() + timeout_s

@@ -6,12 +6,12 @@ import sys
 from typing import Any
 
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandParser
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.core.addresses import public_url
 from webapp.localstack import lock, stack
 from webapp.localstack.board import Board
-from webapp.localstack.places import close_to_others
+from webapp.localstack.places import RESTORING, close_to_others
 from webapp.localstack.processes import adopt_orphans
 from webapp.localstack.supervisor import Supervisor
 
@@ -27,6 +27,10 @@ class Command(BaseCommand):
         parser.add_argument("--no-demo", action="store_true", help="neither load the demo nor start its run")
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if (settings.VAR / RESTORING).exists():
+            raise CommandError(
+                f"{settings.VAR} is not restored yet: wait for `manage.py restore`, or remove the folder."
+            )
         close_to_others(settings.VAR)
         try:
             held = lock.take(settings.VAR)

@@ -1,0 +1,109 @@
+"""An installation that people have worked in, made by the product's own services, and folders to back it up to."""
+
+import shutil
+import tempfile
+from pathlib import Path
+
+import psycopg
+import pytest
+from django.conf import settings as django_settings
+from psycopg import sql
+
+from tests.upgrade import make
+from webapp.annotation.models import Project
+from webapp.annotation.services import projects, queue
+from webapp.backups import services
+from webapp.backups.models import Backup
+
+
+@pytest.fixture
+def installation(transactional_db, settings, tmp_path, monkeypatch):
+    """People, imports, answers, a judge, a run with files, a registered model."""
+    monkeypatch.setattr("webapp.core.tasks._send", lambda *told: None)
+    monkeypatch.setattr(make, "PROMPTS", 12)
+    owner, annotator = make.people()
+    make.data(owner, tmp_path)
+    for project in Project.objects.order_by("id"):
+        projects.add_participant(owner, project, annotator.user)
+        for seat in queue.claim(annotator, project)[:1]:
+            queue.submit(annotator, seat, make.content(project.kind, 0, True))
+    make.judge(owner)
+    make.run(owner, tmp_path)
+    write_files(settings.VAR)
+    return owner
+
+
+def write_files(var: Path) -> None:
+    """What a run and a registered model of the installation have left on the disk."""
+    from webapp.experiments.models import Run
+    from webapp.inference.models import RegisteredModel
+
+    run = Run.objects.order_by("id").first()
+    folder = var / "runs" / str(run.pk)
+    for step in (10, 20):
+        (folder / f"checkpoints/step-{step:06d}").mkdir(parents=True)
+        (folder / f"checkpoints/step-{step:06d}/policy.safetensors").write_bytes(bytes([step]) * 200_000)
+    (folder / "events.jsonl").write_text('{"seq": 1}\n' * 10_000)
+    (folder / "acked").write_text("10000")
+    (folder / "checkpoints/.step-000030.partial").mkdir()
+    (folder / "checkpoints/.step-000030.partial/policy.safetensors").write_bytes(b"half")
+    model = var / "models" / "tiny"
+    model.mkdir(parents=True)
+    (model / "model.safetensors").write_bytes(b"weights" * 50_000)
+    RegisteredModel.objects.update_or_create(
+        workspace=run.experiment.workspace, name="tiny", defaults={"source": "local", "path": str(model)}
+    )
+
+
+@pytest.fixture
+def folder(tmp_path) -> Path:
+    return tmp_path / "backups"
+
+
+@pytest.fixture
+def backed_up(folder):
+    """`backed_up()`: one more backup, which has to work unless `state` says otherwise."""
+
+    def run(state=Backup.State.FINISHED, key_file=None) -> Backup:
+        backup = services.start(folder, Backup.Origin.COMMAND)
+        services.carry_out(backup.pk, key_file)
+        backup.refresh_from_db()
+        assert backup.state == state, backup.problem
+        return backup
+
+    return run
+
+
+@pytest.fixture
+def key_file(tmp_path) -> Path:
+    path = tmp_path / "key"
+    path.write_text("a long enough passphrase\n")
+    return path
+
+
+@pytest.fixture
+def home():
+    """A folder that the database's user can reach, for an installation to be restored into."""
+    path = Path(tempfile.mkdtemp(prefix="ts-restored-"))
+    path.chmod(0o755)
+    yield path / "var"
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def database():
+    """`database(name)`: the address of an empty database beside that of the tests."""
+    told = {
+        key: django_settings.DATABASES["default"][key.upper()] or None for key in ("host", "port", "user", "password")
+    }
+    made = []
+    with psycopg.connect(dbname="postgres", autocommit=True, **told) as server:
+
+        def create(name: str) -> str:
+            server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+            made.append(name)
+            return psycopg.conninfo.make_conninfo(dbname=name, **{k: v for k, v in told.items() if v})
+
+        yield create
+        for name in made:
+            server.execute(sql.SQL("DROP DATABASE {} WITH (FORCE)").format(sql.Identifier(name)))

@@ -1,0 +1,100 @@
+"""A folder of backups: each content once, nothing half, nothing that is not what was written."""
+
+import errno
+import os
+
+import pytest
+
+from webapp.backups import store
+from webapp.backups.problems import BackupProblem, Damaged, WrongKey
+
+
+@pytest.fixture(params=[None, b"a long enough passphrase"], ids=["plain", "encrypted"])
+def kept(request, tmp_path):
+    return store.open_store(tmp_path / "backups", request.param, create=True)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_content_is_kept_once_and_read_again(kept, packed):
+    data = [b"line\n" * 100_000, b"", b"end"]
+    first, second = kept.add(iter(data), packed), kept.add(iter(data), packed)
+    assert first.digest == second.digest and first.added > 0 and second.added == 0
+    assert b"".join(kept.read(first.digest, packed)) == b"".join(data)
+    assert len(list(kept.contents())) == 1 and first.size == len(b"".join(data))
+
+
+def test_an_encrypted_folder_tells_neither_contents_nor_digests(tmp_path):
+    kept = store.open_store(tmp_path / "backups", b"a long enough passphrase", create=True)
+    digest = kept.add(iter([b"something that people wrote"])).digest
+    kept.write_manifest("one", b"what it holds")
+    for path in (tmp_path / "backups").rglob("*"):
+        assert digest not in path.name
+        assert path.is_dir() or (b"people" not in path.read_bytes() and b"it holds" not in path.read_bytes())
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_content_that_was_changed_or_removed_is_told(kept, packed):
+    digest = kept.add(iter([b"content" * 1000]), packed).digest
+    path = kept.path(digest, packed)
+    data = path.read_bytes()
+    path.write_bytes(data[:-3] + b"xyz")
+    with pytest.raises(Damaged):
+        list(kept.read(digest, packed))
+    path.unlink()
+    with pytest.raises(Damaged, match="missing"):
+        list(kept.read(digest, packed))
+
+
+def test_a_manifest_that_was_changed_is_told(kept):
+    path = kept.write_manifest("one", b"what it holds")
+    assert kept.read_manifest(path) == b"what it holds" and kept.names() == ["one"]
+    path.write_bytes(path.read_bytes()[:-2])
+    with pytest.raises(Damaged):
+        kept.read_manifest(path)
+
+
+def test_a_full_disk_is_told_and_leaves_nothing_half(kept, monkeypatch):
+    def full(handle):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(store.os, "fsync", full)
+    for write in (lambda: kept.add(iter([b"content"])), lambda: kept.write_manifest("one", b"what it holds")):
+        with pytest.raises(BackupProblem, match=r"is full\. Free some space"):
+            write()
+    assert kept.names() == [] and list(kept.contents()) == []
+    monkeypatch.undo()
+    with kept.alone():
+        assert not list(kept.folder.rglob("*.partial"))
+
+
+def test_one_process_writes_at_a_time(kept):
+    with kept.alone(), pytest.raises(BackupProblem, match="Another backup"), kept.alone():
+        pass
+
+
+def test_a_folder_is_encrypted_or_not(tmp_path):
+    store.open_store(tmp_path / "plain", None, create=True)
+    store.open_store(tmp_path / "sealed", b"a long enough passphrase", create=True)
+    with pytest.raises(WrongKey, match="are not encrypted"):
+        store.open_store(tmp_path / "plain", b"a long enough passphrase", create=True)
+    with pytest.raises(WrongKey, match="are encrypted"):
+        store.open_store(tmp_path / "sealed", None, create=True)
+    with pytest.raises(WrongKey, match="The passphrase is not the one"):
+        store.open_store(tmp_path / "sealed", b"another long passphrase")
+    with pytest.raises(BackupProblem, match="There are no backups in"):
+        store.open_store(tmp_path / "nowhere", None)
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(BackupProblem, match="is not empty: thesis.tex"):
+        store.open_store(tmp_path, None, create=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_key_file_that_is_short_or_absent_is_told(tmp_path):
+    (tmp_path / "key").write_text("short\n")
+    with pytest.raises(WrongKey, match="at least 12 characters"):
+        store.passphrase_of(tmp_path / "key")
+    with pytest.raises(WrongKey, match="cannot be read"):
+        store.passphrase_of(tmp_path / "none")

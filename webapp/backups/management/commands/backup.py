@@ -1,0 +1,41 @@
+"""`manage.py backup [FOLDER]`: a backup here and now, while the product runs."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.backups import services
+from webapp.backups.models import Backup
+from webapp.core.problems import Problem
+
+
+class Command(BaseCommand):
+    help = "Copy the database and all files that it names, as they are at one moment, into a folder of backups"
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "folder", type=Path, nargs="?", default=settings.BACKUP_FOLDER, help="BACKUP_FOLDER if absent"
+        )
+        parser.add_argument(
+            "--key-file", type=Path, default=settings.BACKUP_KEY_FILE, help="a passphrase to encrypt with, in a file"
+        )
+
+    def handle(self, *args: Any, folder: Path | None, key_file: Path | None, **options: Any) -> None:
+        if folder is None:
+            raise CommandError("Name a folder, or set BACKUP_FOLDER.")
+        try:
+            backup = services.start(folder.resolve(), Backup.Origin.COMMAND)
+            services.carry_out(backup.pk, key_file)
+        except Problem as problem:
+            raise CommandError(str(problem)) from problem
+        backup.refresh_from_db()
+        if backup.state != Backup.State.FINISHED:
+            raise CommandError(backup.problem or f"The backup is {backup.state}.")
+        self.stdout.write(
+            f"{backup.name}: {backup.rows:,} rows and {backup.files:,} files, {backup.size or 0:,} bytes, "
+            f"of which {backup.added or 0:,} are new in {folder}; {backup.seconds or 0:.1f} s."
+        )
+        for line in services.remarks(folder.resolve(), key_file, backup.name):
+            self.stdout.write(line)

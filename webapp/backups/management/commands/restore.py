@@ -1,0 +1,54 @@
+"""`manage.py restore BACKUP --into VAR`: an installation from a backup."""
+
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from webapp.backups import manifest, restoring
+from webapp.backups.making import mark_of
+from webapp.backups.store import ENDING, open_store, passphrase_of
+from webapp.core.problems import Problem
+
+
+class Command(BaseCommand):
+    help = "Make an installation from a backup, in a folder that is empty; compare every row and file before it is done"
+    requires_system_checks = []  # there need not be a database yet
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("backup", type=Path, help=f"a folder of backups (its newest), or a file *{ENDING} in one")
+        parser.add_argument("--into", type=Path, required=True, help="the new TOUCHSTONE_VAR: an empty folder")
+        parser.add_argument("--database", help="the address of an empty database; an embedded Postgres if absent")
+        parser.add_argument("--key-file", type=Path, default=settings.BACKUP_KEY_FILE)
+
+    def handle(self, *args: Any, backup: Path, into: Path, **options: Any) -> None:
+        folder = backup if backup.is_dir() else backup.parent
+        try:
+            store = open_store(folder.resolve(), passphrase_of(options["key_file"]))
+            name = manifest.newest(store) if backup.is_dir() else backup.name.removesuffix(ENDING)
+            kept = manifest.read(store, name)
+            self.stdout.write(
+                f"{name}: {kept.rows:,} rows, {len(kept.files):,} files, made by Touchstone {kept.version}."
+            )
+            done = restoring.restore(store, kept, into, database=options["database"], say=self.stdout.write)
+        except Problem as problem:
+            raise CommandError(str(problem)) from problem
+        for line in remarks(kept, into.resolve()):
+            self.stdout.write(line)
+        start = f"TOUCHSTONE_VAR={into.resolve()} "
+        if options["database"]:
+            start += "DATABASE_URL=... "
+        self.stdout.write(f"Restored and compared in {done.seconds:.1f} s. Start it: {start}manage.py up --no-demo")
+
+
+def remarks(kept: manifest.Manifest, into: Path) -> list[str]:
+    """What whoever restores must know."""
+    said = [f"Not in the backup, as it lies elsewhere: {path}" for path in kept.elsewhere]
+    said += [f"Not in the backup, as it was gone: {path}" for path in kept.lost]
+    if mark_of((into / "secret_key").read_text()) != kept.key_mark:
+        said.append(
+            "secret_key is another one than before: everybody signs in again, and keys of endpoints and secrets of webhooks "
+            "must be entered again. If you kept the old one, put it there before you start."
+        )
+    return said

@@ -1,0 +1,87 @@
+"""What a backup holds, as it says itself."""
+
+from datetime import datetime
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .problems import BackupProblem, Damaged
+from .store import Store
+
+FORMAT = 1
+
+
+class Record(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class TableRows(Record):
+    """A table: `columns` in the order of the copied text, whose `bytes` and SHA-256 these are."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: int
+    bytes: int
+    digest: str
+
+
+class KeptFile(Record):
+    """A file below `var`. `modified` in nanoseconds: with the size it tells whether a file may have changed."""
+
+    path: str
+    bytes: int
+    modified: int
+    digest: str
+
+
+class Manifest(Record):
+    """`key` is SECRET_KEY, in encrypted backups only; `key_mark` tells whether another key is the same one.
+
+    `elsewhere`: files that rows name outside of `var`, which the backup does not hold. `lost`: files that rows name and
+    that were not there.
+    """
+
+    format: int = FORMAT
+    made_at: datetime
+    seconds: float
+    version: str
+    server: str
+    var: str
+    migrations: tuple[tuple[str, str], ...]
+    tables: tuple[TableRows, ...]
+    sequences: dict[str, int]
+    files: tuple[KeptFile, ...]
+    elsewhere: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
+    key_mark: str
+    key: str | None = None
+    added: int
+
+    @property
+    def rows(self) -> int:
+        return sum(table.rows for table in self.tables)
+
+    @property
+    def size(self) -> int:
+        """Bytes of what is restored."""
+        return sum(table.bytes for table in self.tables) + sum(file.bytes for file in self.files)
+
+
+def read(store: Store, name: str) -> Manifest:
+    """Raises Damaged, or BackupProblem where a newer program wrote it."""
+    content = store.read_manifest(store.manifest_path(name))
+    try:
+        return Manifest.model_validate_json(content)
+    except ValidationError as error:
+        if b'"format":1,' not in content:
+            raise BackupProblem(
+                "This backup has a form that a newer Touchstone writes: restore it with that."
+            ) from error
+        raise Damaged(f"The manifest of {name} is not what was written.") from error
+
+
+def newest(store: Store) -> str:
+    """Raises BackupProblem where there is none."""
+    names = store.names()
+    if not names:
+        raise BackupProblem(f"There is no backup in {store.folder}.")
+    return names[-1]

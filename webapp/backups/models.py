@@ -1,0 +1,87 @@
+"""Which backups were made, when one was last restored to try it, and how often both shall be."""
+
+from django.conf import settings
+from django.db import models
+
+
+class Backup(models.Model):
+    """One backup, under way or over. `name` is that of its manifest; `size` what would be restored, `added` what it cost.
+
+    `open` is true while it is under way and null afterwards: being unique, it lets one be under way at a time.
+    """
+
+    class State(models.TextChoices):
+        QUEUED = "queued", "Queued"
+        RUNNING = "running", "Running"
+        FINISHED = "finished", "Finished"
+        FAILED = "failed", "Failed"
+        CANCELLED = "cancelled", "Cancelled"
+
+    class Origin(models.TextChoices):
+        COMMAND = "command", "Command"
+        PAGE = "page", "Page"
+        SCHEDULE = "schedule", "Schedule"
+
+    state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
+    origin = models.CharField(max_length=8, choices=Origin.choices)
+    open = models.BooleanField(null=True, default=True, unique=True)
+    folder = models.CharField(max_length=500)
+    name = models.CharField(max_length=40, blank=True)
+    encrypted = models.BooleanField(default=False)
+    done = models.BigIntegerField(default=0)  # bytes
+    total = models.BigIntegerField(null=True)
+    size = models.BigIntegerField(null=True)
+    added = models.BigIntegerField(null=True)
+    rows = models.BigIntegerField(null=True)
+    files = models.BigIntegerField(null=True)
+    problem = models.CharField(max_length=1000, blank=True)
+    stopping = models.BooleanField(default=False)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(auto_now_add=True)  # the last sign of life
+    finished_at = models.DateTimeField(null=True)
+    removed_at = models.DateTimeField(null=True)  # by the rule of how many are kept
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.name or f"backup {self.pk}"
+
+    @property
+    def seconds(self) -> float | None:
+        return (self.finished_at - self.started_at).total_seconds() if self.finished_at and self.started_at else None
+
+
+class BackupPlan(models.Model):
+    """The one row says when backups are made by themselves, and how many are kept; none: never, and all."""
+
+    hour = models.PositiveSmallIntegerField(null=True)  # of the day in UTC; null: nothing by itself
+    keep_daily = models.PositiveSmallIntegerField(default=7)
+    keep_weekly = models.PositiveSmallIntegerField(default=4)
+    changed_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=models.Q(pk=1), name="one_backup_plan")]
+
+    def __str__(self) -> str:
+        return f"at {self.hour} h, {self.keep_daily} daily, {self.keep_weekly} weekly"
+
+
+class BackupDrill(models.Model):
+    """A backup that was restored beside the installation to see whether it is worth something."""
+
+    name = models.CharField(max_length=40)  # of the backup
+    passed = models.BooleanField()
+    problem = models.CharField(max_length=1000, blank=True)
+    rows = models.BigIntegerField(null=True)
+    files = models.BigIntegerField(null=True)
+    seconds = models.FloatField()
+    finished_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} {'passed' if self.passed else 'failed'}"

@@ -1,0 +1,271 @@
+"""A backup becomes an installation again, in another folder, on another machine, under another port.
+
+The new folder gets a Postgres of its own, or the rows go to an empty database of somebody's server. Tables are made as they
+were by the migrations that the backup names, filled, compared with the backup text for text, and only then upgraded.
+"""
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from django.conf import settings
+from django.db.migrations.loader import MigrationLoader
+
+from webapp.localstack.places import RESTORING, close_to_others
+from webapp.localstack.postgres import CannotRun, Postgres
+from webapp.version import VERSION
+
+from . import rows
+from .manifest import Manifest, TableRows
+from .problems import BackupProblem, Damaged, room
+from .store import Store
+
+# Where an installation keeps absolute paths of its own files: table, column, key
+PATHS = (("inference_registeredmodel", "path"), ("datasets_importjob", "file_path"))
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What came back and was compared; `pages` are addresses with their status, where they were opened."""
+
+    rows: int
+    tables: int
+    files: int
+    bytes: int
+    seconds: float
+    pages: dict[str, int]
+
+
+def restore(
+    store: Store,
+    kept: Manifest,
+    into: Path,
+    *,
+    database: str | None = None,
+    say: Say = lambda words: None,
+    look: bool = False,
+) -> Restored:
+    """Restores into the folder `into`, which must be empty, and into `database`, else into a Postgres of its own there.
+
+    `look`: opens pages as well. Raises BackupProblem; then nothing of it is left, neither in the folder nor in the database.
+    """
+    began = time.monotonic()
+    into = into.resolve()
+    fits(kept)
+    server = None if database else Postgres(into, durable=False)
+    _empty(into, server)
+    close_to_others(into)
+    (into / RESTORING).write_text("This folder is being restored, or was when the restoration was killed: remove it.\n")
+    try:
+        with room(into), _running(server), ThreadPoolExecutor(1) as beside:
+            copied = beside.submit(_files, store, kept, into)
+            _keys(kept, into)
+            url = database or server.url() if server else str(database)
+            with _Inside(url, into) as inside:
+                _rows(store, kept, into, url, inside, say)
+                copied.result()
+                say(f"{len(kept.files):,} files are there, each with its digest.")
+                pages = inside.do("look") if look else {}
+        if server:
+            _to_disk(server)
+        (into / RESTORING).unlink()
+    except BaseException:
+        _clear(into, server)
+        raise
+    return Restored(kept.rows, len(kept.tables), len(kept.files), kept.size, time.monotonic() - began, pages)
+
+
+def fits(kept: Manifest) -> None:
+    """Raises BackupProblem where a newer program made the backup: this one cannot know what its rows mean."""
+    known = set(MigrationLoader(None).graph.nodes)
+    if unknown := [f"{app}.{name}" for app, name in kept.migrations if (app, name) not in known]:
+        raise BackupProblem(
+            f"This backup was made by Touchstone {kept.version}, which is newer than this one ({VERSION}): "
+            f"it has {unknown[-1]}. Install that version, then restore."
+        )
+
+
+def _empty(into: Path, server: Postgres | None) -> None:
+    """A lone key may lie there: each command makes one where it is missing, and people put theirs."""
+    if into.is_file():
+        raise BackupProblem(f"{into} is a file. Name a folder that is empty, or not there yet.")
+    there = sorted(path.name for path in into.iterdir()) if into.is_dir() else []
+    if others := [name for name in there if name != "secret_key"]:
+        raise BackupProblem(
+            f"{into} is not empty: {others[0]} lies in it. Name a folder that is empty, or not there yet."
+        )
+    if server and server.data.exists() and any(server.data.iterdir()):
+        raise BackupProblem(f"The database of {into} lies in {server.data}, and something is there: move it away.")
+
+
+@contextmanager
+def _running(server: Postgres | None) -> Iterator[None]:
+    if server is None:
+        yield
+        return
+    try:
+        server.start()
+        yield
+    except CannotRun as error:
+        raise BackupProblem(str(error)) from error
+    finally:
+        server.stop()
+        (server.root / "postgres.log").unlink(missing_ok=True)
+
+
+def _keys(kept: Manifest, into: Path) -> None:
+    """The key that sealed what is in the rows, where the backup has it; else the one that lies there, or a new one."""
+    path = into / "secret_key"
+    key = kept.key or (None if path.exists() else secrets.token_urlsafe(48))
+    if key is not None:
+        path.unlink(missing_ok=True)
+        with open(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_EXCL, 0o600), "w") as file:
+            file.write(key)
+
+
+def _rows(store: Store, kept: Manifest, into: Path, url: str, inside: "_Inside", say: Say) -> None:
+    try:
+        with rows.connected(url) as connection:
+            if there := rows.tables(connection):
+                raise BackupProblem(f"The database is not empty: it has a table {there[0].name}. Name an empty one.")
+            try:
+                inside.do("tables", kept.migrations)
+                rows.load(connection, kept.tables, kept.sequences, lambda table: store.read(table.digest, packed=True))
+                _compare(connection, kept)
+                say(f"{kept.rows:,} rows in {len(kept.tables)} tables are there, and are what was backed up.")
+                inside.do("upgrade")
+                _move(connection, Path(kept.var), into)
+            except BaseException:
+                _drop(connection)
+                raise
+    except psycopg.OperationalError as error:
+        raise BackupProblem(f"The database cannot be reached, or went away: {str(error).strip()}") from error
+    except psycopg.Error as error:
+        raise BackupProblem(f"The database refused what the backup holds: {str(error).strip()}") from error
+
+
+def _compare(connection: rows.Connection, kept: Manifest) -> None:
+    """Reads every table again. Raises Damaged at the first that is not what was backed up."""
+    for table in kept.tables:
+        found, count = sha256(), list[int]()
+        for block in rows.copy_out(connection, rows.Table(table.name, table.columns), count.append):
+            found.update(block)
+        if count != [table.rows] or found.hexdigest() != table.digest:
+            raise Damaged(_difference(table, count[0]))
+
+
+def _difference(table: TableRows, count: int) -> str:
+    if count != table.rows:
+        return f"The table {table.name} came back with {count:,} rows; the backup says {table.rows:,}."
+    return f"The table {table.name} came back with other contents than the backup says."
+
+
+def _files(store: Store, kept: Manifest, into: Path) -> None:
+    """Raises Damaged where a content is not what its digest says."""
+    for file in kept.files:
+        path = (into / file.path).resolve()
+        if not path.is_relative_to(into):
+            raise Damaged(f"The backup names a file outside of its folder: {file.path}.")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with room(into), path.open("wb") as target:
+            for block in store.read(file.digest):
+                target.write(block)
+            target.flush()
+            os.fsync(target.fileno())
+        os.utime(path, ns=(file.modified, file.modified))
+
+
+def _move(connection: rows.Connection, old: Path, new: Path) -> None:
+    """Rows that name files of the old folder name those of the new one."""
+    for table, column in PATHS:
+        query = f"UPDATE {table} SET {column} = %s || substr({column}, %s) WHERE starts_with({column}, %s)"  # noqa: S608
+        connection.execute(query.encode(), [str(new), len(str(old)) + 1, f"{old}/"])
+
+
+class _Inside:
+    """A process of this program on the new database: see `inside`."""
+
+    def __init__(self, url: str, into: Path) -> None:
+        ours = {"TOUCHSTONE_VAR": str(into), "DATABASE_URL": url, "SECRET_KEY": ""}
+        self._words = (into / RESTORING).open("a+")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "webapp.backups.inside"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._words,
+            env={**os.environ, **ours},
+            cwd=settings.BASE_DIR,
+            text=True,
+        )
+
+    def __enter__(self) -> "_Inside":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.communicate()
+        self._words.close()
+
+    def do(self, step: str, argument: object = None) -> Any:
+        """What came of a step. Raises BackupProblem."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin and stdout  # noqa: S101  pipes, as asked for
+        try:
+            stdin.write(json.dumps([step, argument]) + "\n")
+            stdin.flush()
+            line = stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            self._words.seek(0)
+            raise BackupProblem(f"The new installation cannot be opened: {self._words.read().strip()[-500:]}")
+        told = json.loads(line)
+        if isinstance(told, dict) and "problem" in told:
+            raise BackupProblem(f"The new installation is not right ({step}): {told['problem']}")
+        return told
+
+
+def _drop(connection: rows.Connection) -> None:
+    """Leaves a database of somebody's server as empty as it was."""
+    if not connection.closed:
+        for table in rows.tables(connection):
+            connection.execute(f'DROP TABLE IF EXISTS "{table.name}" CASCADE'.encode())
+
+
+def _to_disk(server: Postgres) -> None:
+    """While it was filled nothing waited for the disk; before it counts, all of it must be there."""
+    uid, gid = server.account or (None, None)
+    command = [str(server.install / "bin" / "initdb"), "--sync-only", "-D", str(server.data)]
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd="/",
+        user=uid,
+        group=gid,
+        extra_groups=[] if uid is not None else None,
+    )
+    if done.returncode:
+        raise BackupProblem(f"The database cannot be written to the disk: {done.stderr.strip()}")
+
+
+def _clear(into: Path, server: Postgres | None) -> None:
+    """What a restoration that failed has written; the folder itself and a key that lay there stay."""
+    if server:
+        shutil.rmtree(server.data, ignore_errors=True)
+    for path in into.iterdir():
+        if path.name != "secret_key":
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

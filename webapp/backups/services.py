@@ -1,0 +1,138 @@
+"""All writes about backups: one under way at a time, told of as it goes, ended when somebody asks."""
+
+import logging
+from datetime import timedelta
+from pathlib import Path
+from time import monotonic
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from webapp.accounts.models import User
+from webapp.core import locks
+from webapp.core.problems import Conflict, Problem
+from webapp.core.tasks import enqueue
+
+from . import making, manifest
+from .models import Backup
+from .problems import Cancelled
+from .store import open_store, passphrase_of
+
+logger = logging.getLogger(__name__)
+TELL_EVERY_S = 1.0
+QUIET = timedelta(seconds=60)  # nobody has told of a backup for so long: perhaps its process died
+BROKE = "Something broke on our side; the server's log says what."
+
+
+def start(folder: Path, origin: Backup.Origin, by: User | None = None, *, queue: bool = False) -> Backup:
+    """A backup that waits for `carry_out`; with `queue`, a worker does it. Raises Conflict while one is under way."""
+    end_lost(timedelta(0))
+    try:
+        with transaction.atomic():
+            backup = Backup.objects.create(folder=str(folder), origin=origin, created_by=by)
+            if queue:
+                enqueue("workers.backups.make", backup.pk)
+    except IntegrityError:
+        raise Conflict("A backup is under way already.", code="under_way") from None
+    return backup
+
+
+def carry_out(pk: int, key_file: Path | None) -> None:
+    """Does what `start` left, in one process at a time. A Problem ends it and is kept as its reason."""
+    with locks.alone(locks.Work.BACKUP, 0) as ours:
+        backup = Backup.objects.filter(pk=pk, open=True).first() if ours else None
+        if backup is None:
+            return
+        backup.state, backup.started_at = Backup.State.RUNNING, timezone.now()
+        _save(backup, "state", "started_at")
+        try:
+            _make(backup, key_file)
+            backup.state = Backup.State.FINISHED
+        except Cancelled:
+            backup.state = Backup.State.CANCELLED
+        except Problem as problem:
+            backup.state, backup.problem = Backup.State.FAILED, str(problem)[:1000]
+        except Exception as error:
+            logger.exception("%s failed", backup)
+            backup.state, backup.problem = Backup.State.FAILED, _words(error)
+        finally:
+            if backup.state == Backup.State.RUNNING:  # Ctrl-C
+                backup.state = Backup.State.CANCELLED
+            backup.open, backup.finished_at = None, timezone.now()
+            _save(backup, "state", "problem", "open", "finished_at", "name", "encrypted", "done", *RESULT)
+
+
+RESULT = ("total", "size", "added", "rows", "files")
+
+
+def _words(error: Exception) -> str:
+    """The system's own words help whoever runs the machine; others are ours to look up."""
+    return (
+        f"{error.filename or 'A file'}: {error.strerror}." if isinstance(error, OSError) and error.strerror else BROKE
+    )
+
+
+def _make(backup: Backup, key_file: Path | None) -> None:
+    store = open_store(Path(backup.folder), passphrase_of(key_file), create=True)
+    backup.encrypted = store.key is not None
+    backup.name, made = making.make(store, _Report(backup).at)
+    backup.size, backup.added = made.size, made.added
+    backup.rows, backup.files, backup.done, backup.total = made.rows, len(made.files), made.size, made.size
+
+
+class _Report:
+    """How far a backup is, told once a second at most; hears then whether somebody wants it to end."""
+
+    def __init__(self, backup: Backup) -> None:
+        self._backup, self._told = backup, 0.0
+
+    def at(self, done: int, total: int) -> None:
+        if monotonic() - self._told < TELL_EVERY_S:
+            return
+        self._told = monotonic()
+        self._backup.done, self._backup.total = done, total
+        _save(self._backup, "done", "total")
+        if Backup.objects.filter(pk=self._backup.pk, stopping=True).exists():
+            raise Cancelled("Somebody asked for the end of this backup.")
+
+
+def stop(backup: Backup) -> None:
+    """One that waits is over at once; one under way ends within a second or two. Raises Conflict when it is over."""
+    now = timezone.now()
+    waiting = Backup.objects.filter(pk=backup.pk, state=Backup.State.QUEUED)
+    if waiting.update(state=Backup.State.CANCELLED, open=None, finished_at=now):
+        return
+    if not Backup.objects.filter(pk=backup.pk, open=True).update(stopping=True):
+        raise Conflict("This backup is over.", code="no_such_move")
+
+
+def end_lost(quiet: timedelta = QUIET) -> int:
+    """Ends what a dead process left as if it were under way; returns how many. One that is alive holds its lock."""
+    with locks.alone(locks.Work.BACKUP, 0) as ours:
+        if not ours:
+            return 0
+        lost = Backup.objects.filter(state=Backup.State.RUNNING, seen_at__lte=timezone.now() - quiet)
+        return lost.update(
+            state=Backup.State.FAILED,
+            open=None,
+            finished_at=timezone.now(),
+            problem="Its process ended without a word. Earlier backups are as they were; what was copied is used again.",
+        )
+
+
+def remarks(folder: Path, key_file: Path | None, name: str) -> list[str]:
+    """What whoever made a backup must know."""
+    kept = manifest.read(open_store(folder, passphrase_of(key_file)), name)
+    said = [f"Not in the backup, as it lies elsewhere: {path}" for path in kept.elsewhere]
+    said += [f"Not in the backup, as it is gone: {path}" for path in kept.lost]
+    if kept.key is None:
+        said.append(
+            f"Not encrypted, so without the secret key: keep {settings.VAR / 'secret_key'} (or SECRET_KEY) elsewhere too."
+        )
+    return said
+
+
+def _save(backup: Backup, *fields: str) -> None:
+    backup.seen_at = timezone.now()
+    backup.save(update_fields=[*fields, "seen_at"])
