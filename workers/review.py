@@ -1,5 +1,7 @@
 """The queue behind the pages of projects: coefficients, and jobs over all their answers or tasks."""
 
+from typing import Any
+
 from celery import shared_task
 
 from webapp.annotation.models import Project
@@ -11,9 +13,11 @@ def measure(project_id: int) -> None:
     standing.bring_up_to_date(Project.objects.get(pk=project_id))
 
 
-@shared_task(name="workers.review.job")
-def job(job_id: int) -> None:
-    jobs.run(job_id)
+@shared_task(name="workers.review.job", bind=True, max_retries=None)
+def job(self: Any, job_id: int) -> None:
+    delay = jobs.run(job_id)
+    if delay is not None:  # the cluster is at it
+        raise self.retry(countdown=delay)
 
 
 @shared_task(name="workers.review.take_up_lost")

@@ -65,12 +65,13 @@ class QuestionReply(Record):
 
 
 class OwnVerdict(Record):
-    """What a judge said whose weights are with the run. `record` is the request as canonical JSON, which `key` is made of."""
+    """What a judge said whose weights are with a run or a job. `record` is the request as canonical JSON, which `key` is made
+    of. `failed`: it could not be asked; `problem` begins with the code of trainer.judges.chat, and a later run asks again."""
 
     key: Digest
     record: str
     subject: dict[str, JsonValue]
-    state: Literal["done", "missing"]
+    state: Literal["done", "missing", "failed"]
     parsed: dict[str, JsonValue] | None
     raw: str
     problem: str

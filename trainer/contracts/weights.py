@@ -1,4 +1,4 @@
-"""What a job that needs weights hears and tells: generating, scoring, measuring, embedding, exporting (`python -m trainer weights-job`)."""
+"""What a job that needs weights hears and tells: generating, scoring, measuring, embedding, judging, exporting (`python -m trainer weights-job`)."""
 
 from typing import Annotated, Any, Literal
 
@@ -18,7 +18,7 @@ class WeightsAssignment(Record):
     """
 
     job_id: int
-    kind: Literal["generate", "score", "logprobs", "embed", "export"]
+    kind: Literal["generate", "score", "logprobs", "embed", "export", "judge"]
     params: dict[str, Any]
     models: dict[str, ModelSource] = Field(default_factory=dict)
     attempt: int

@@ -1,6 +1,7 @@
 """The most that a run of calls may use, never exceeded by calls that were on their way already."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -81,3 +82,24 @@ class Budget:
         if self.money is not None:
             parts.append(f"{self.spent_money:.4f} of {self.money:f} in money")
         return f"The budget is used up: {' and '.join(parts)} are spent, and the next call may need more than is left."
+
+
+async def within(
+    budget: Budget | None,
+    request: ChatRequest,
+    prices: Prices | None,
+    ask: Callable[[ChatRequest], Awaitable[ChatReply]],
+) -> ChatReply:
+    """The reply of weights that are here, paid from the budget where there is one; a call without a reply is free.
+
+    Raises EndpointProblem "budget", and whatever `ask` raises.
+    """
+    if budget is None:
+        return await ask(request)
+    hold = await budget.hold(request, prices)
+    reply = None
+    try:
+        reply = await ask(request)
+    finally:
+        await budget.settle(hold, reply, prices, billed=reply is not None)
+    return reply

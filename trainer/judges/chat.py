@@ -4,12 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from .sampling import Sampling
 from .templates import canonical, scrub
 
 Code = Literal["down", "timeout", "rate_limited", "refused", "context_overflow", "bad_response", "budget"]
+CODES: tuple[Code, ...] = get_args(Code)
 MILLION = Decimal(1_000_000)
 
 

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from .base import BaseSpec
-from .budget import Budget
+from .budget import Budget, within
 from .chat import ChatReply, ChatRequest, EndpointProblem, Prices
 
 ONE_WORD = "\n\nDo not explain and write no JSON. Is it true? Reply with one word, Yes or No."
@@ -90,31 +90,21 @@ class LocalClient:
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """The reply; `text` of a yes-no question is the JSON that a criterion judge answers. Raises EndpointProblem."""
-        if self.budget is None:
-            return await self._ask(request)
-        hold = await self.budget.hold(request, self.target.prices)
-        reply = None
-        try:
-            reply = await self._ask(request)
-        finally:
-            await self.budget.settle(hold, reply, self.target.prices, billed=reply is not None)
-        return reply
+        return await within(self.budget, request, self.target.prices, self._ask)
 
     async def _ask(self, request: ChatRequest) -> ChatReply:
         started = perf_counter()
         key = str(next(self._numbers))
         answer = self._waiting[key] = asyncio.get_running_loop().create_future()
         try:
-            await self._write(self._line(key, request))
+            await self._write(json.dumps(question(key, request, self.target.yes_no, self.target.wording)))
             verdict = await asyncio.wait_for(answer, ANSWER_S if self._ready.is_set() else LOAD_S + ANSWER_S)
         except TimeoutError as error:
             message = f"the process of the local model has not answered for {ANSWER_S:g} s"
             raise EndpointProblem("timeout", message) from error
         finally:
             self._waiting.pop(key, None)
-        if verdict["state"] == "failed":
-            raise EndpointProblem(verdict["problem"], verdict["message"])
-        return _reply(verdict, perf_counter() - started)
+        return reply_of(verdict, perf_counter() - started)
 
     async def _write(self, line: str) -> None:
         if self._gone:
@@ -126,21 +116,6 @@ class LocalClient:
         except (ConnectionError, BrokenPipeError):
             await self._reading  # ends with the process, and then it is known why
             raise self._gone or EndpointProblem("down", "the process of the local model takes no more calls") from None
-
-    def _line(self, key: str, request: ChatRequest) -> str:
-        sampling = request.sampling
-        seed = sampling.seed if request.seed is None else request.seed
-        call: dict[str, Any] = {
-            "key": key,
-            "messages": request.messages,
-            "reply": "yes_no",
-            "wording": self.target.wording,
-        }
-        if not self.target.yes_no:
-            drawn = random.getrandbits(31) if seed is None else seed  # noqa: S311  # samples must differ
-            call |= {"reply": "text", "temperature": sampling.temperature, "top_p": sampling.top_p}
-            call |= {"max_tokens": sampling.max_tokens, "seed": drawn}
-        return json.dumps(call)
 
     async def _read_verdicts(self) -> None:
         assert self._process.stdout is not None  # noqa: S101
@@ -167,7 +142,22 @@ class LocalClient:
                 self._said.append(text[-300:])
 
 
-def _reply(verdict: dict[str, Any], latency_s: float) -> ChatReply:
+def question(key: str, request: ChatRequest, yes_no: bool, wording: str) -> dict[str, Any]:
+    """The request as `trainer.logit_judge.calls.LocalCall` reads it; see LocalTarget for `yes_no` and `wording`."""
+    sampling = request.sampling
+    seed = sampling.seed if request.seed is None else request.seed
+    call: dict[str, Any] = {"key": key, "messages": request.messages, "reply": "yes_no", "wording": wording}
+    if not yes_no:
+        drawn = random.getrandbits(31) if seed is None else seed  # noqa: S311  # samples must differ
+        call |= {"reply": "text", "temperature": sampling.temperature, "top_p": sampling.top_p}
+        call |= {"max_tokens": sampling.max_tokens, "seed": drawn}
+    return call
+
+
+def reply_of(verdict: dict[str, Any], latency_s: float) -> ChatReply:
+    """What the weights said, as a chat endpoint would have. Raises EndpointProblem for a call that they could not take."""
+    if verdict["state"] == "failed":
+        raise EndpointProblem(verdict["problem"], verdict["message"])
     counts = (verdict["prompt_tokens"], verdict.get("cached_tokens"), verdict.get("completion_tokens", 0))
     if "text" in verdict:
         return ChatReply(verdict["text"], verdict["finish_reason"], *counts, latency_s)

@@ -1,7 +1,7 @@
 """A local model that answers calls: yes or no from one forward pass, or generated text."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,12 @@ Verdict = dict[str, Any]
 
 
 class Answering:
-    """The model of a directory with the threshold measured for it.
+    """The model of a directory with the threshold measured for it, on `device`.
 
     Raises ModelInvalid for the directory, ValueError for a calibration that belongs to another model.
     """
 
-    def __init__(self, directory: Path, calibration: Calibration | None = None) -> None:
+    def __init__(self, directory: Path, calibration: Calibration | None = None, device: str = "cpu") -> None:
         self.name, self.digest = directory.name, weights_digest(directory)
         self.calibration = calibration or shipped(self.digest)
         if self.calibration and self.calibration.digest != self.digest:
@@ -33,21 +33,24 @@ class Answering:
                 "measure it for this model with `python -m trainer judge-calibrate`"
             )
         self._tokenizer = load_tokenizer(directory)
-        model = load_model(directory)
+        model = load_model(directory).to(device)
         self._judge, self._sampler = LogitJudge(model, self._tokenizer), LocalSampler(model, self._tokenizer)
 
     def described(self) -> dict[str, Any]:
         threshold = self.calibration.threshold if self.calibration else None
         return {"judge": "yes-no", "model": self.name, "digest": self.digest, "threshold": threshold}
 
-    def answer(self, calls: Sequence[LocalCall]) -> list[Verdict]:
-        """A verdict per call, in their order; a call the model cannot take has `state: failed` and says why."""
+    def answer(self, calls: Sequence[LocalCall], look: Callable[[], None] = lambda: None) -> list[Verdict]:
+        """A verdict per call, in their order; a call the model cannot take has `state: failed` and says why.
+
+        `look` is called now and then while it works; what it raises ends it.
+        """
         started = time.perf_counter()
         prompts = {call.key: encode_prompt(self._tokenizer, call.asked()) for call in calls}
         verdicts = {call.key: self._too_long(call, prompts[call.key]) for call in calls}
         fitting = [call for call in calls if not verdicts[call.key]]
         verdicts |= self._yes_no([call for call in fitting if call.reply == "yes_no"], prompts)
-        verdicts |= self._text([call for call in fitting if call.reply == "text"], prompts)
+        verdicts |= self._text([call for call in fitting if call.reply == "text"], prompts, look)
         each = round((time.perf_counter() - started) * 1000 / max(1, len(calls)), 2)
         return [{"key": call.key, **verdicts[call.key], "latency_ms": each} for call in calls]
 
@@ -77,7 +80,9 @@ class Answering:
             "cached_tokens": reading.cached_tokens,
         }
 
-    def _text(self, calls: Sequence[LocalCall], prompts: dict[str, tuple[int, ...]]) -> dict[str, Verdict]:
+    def _text(
+        self, calls: Sequence[LocalCall], prompts: dict[str, tuple[int, ...]], look: Callable[[], None]
+    ) -> dict[str, Verdict]:
         requests = [
             SampleRequest(prompts[call.key], call.max_tokens, call.temperature, call.top_p, seed=call.seed)
             for call in calls
@@ -90,7 +95,7 @@ class Answering:
                 "prompt_tokens": len(prompts[call.key]),
                 "completion_tokens": len(result.tokens),
             }
-            for call, result in zip(calls, self._sampler.sample(requests), strict=True)
+            for call, result in zip(calls, self._sampler.sample(requests, lambda *_: look()), strict=True)
         }
 
 

@@ -50,7 +50,8 @@ class LogitJudge:
         use_grouped_attention(model)
         self._model: Any = model.eval().requires_grad_(False)
         words = Words.of(tokenizer)
-        self._yes, self._no = torch.tensor(words.yes), torch.tensor(words.no)
+        self._device = model.device
+        self._yes, self._no = (torch.tensor(each, device=self._device) for each in (words.yes, words.no))
         self.longest_prompt = int(model.config.max_position_embeddings)
         self._opening: Tokens = ()
         self._opened = DynamicCache()
@@ -103,15 +104,15 @@ class LogitJudge:
         mask_NS = torch.cat([torch.ones(N, before, dtype=torch.bool), tree.mask_NN], dim=1)
         hidden_ND = self._forward(cache, tree.tokens_N, before + tree.positions_N, mask_NS)
         cache.crop(-N)
-        last_CD = hidden_ND[torch.stack([path[-1] for path in tree.paths])]
+        last_CD = hidden_ND[torch.stack([path[-1] for path in tree.paths]).to(self._device)]
         logits_CV: Tensor = self._model.get_output_embeddings()(last_CD)
         return logits_CV
 
     def _forward(self, cache: DynamicCache, tokens_N: Tensor, positions_N: Tensor, mask_NS: Tensor) -> Tensor:
         hidden_ND: Tensor = self._model.model(
-            input_ids=tokens_N[None],
-            position_ids=positions_N[None],
-            attention_mask=mask_NS[None, None],
+            input_ids=tokens_N[None].to(self._device),
+            position_ids=positions_N[None].to(self._device),
+            attention_mask=mask_NS[None, None].to(self._device),
             past_key_values=cache,
         ).last_hidden_state[0]
         return hidden_ND

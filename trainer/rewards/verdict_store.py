@@ -41,7 +41,7 @@ class ServerStore:
 
     def put(self, outcomes: Iterable[Outcome]) -> None:
         """Raises StoreAway where the server does not answer; nothing is lost by that."""
-        self._left += map(_verdict, (outcome for outcome in outcomes if outcome.state != "failed"))
+        self._left += map(own_verdict, (outcome for outcome in outcomes if outcome.state != "failed"))
         while some := tuple(self._left[:AT_ONCE]):
             self._posted(verdicts=some)
             del self._left[: len(some)]
@@ -78,7 +78,8 @@ class ServerStore:
         return KnownVerdicts.model_validate_json(response.content)
 
 
-def _verdict(outcome: Outcome) -> OwnVerdict:
+def own_verdict(outcome: Outcome) -> OwnVerdict:
+    """As it is brought to the verdict store."""
     call, reply = outcome.call, outcome.reply
     used = (
         {
@@ -95,7 +96,7 @@ def _verdict(outcome: Outcome) -> OwnVerdict:
         key=call.key,
         record=call.record,
         subject=call.subject,
-        state="done" if outcome.state == "done" else "missing",
+        state=outcome.state,
         parsed=outcome.parsed,
         raw=outcome.raw,
         problem=outcome.problem,

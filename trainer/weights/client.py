@@ -3,7 +3,7 @@
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -23,7 +23,7 @@ _GONE = {401, 403, 404, 410}
 
 
 class Stopped(Exception):
-    """Somebody asked the job to end."""
+    """Somebody asked the job to end, or a limit of its own did; the message says which, if there is one."""
 
 
 class Abandoned(Exception):
@@ -71,7 +71,7 @@ class JobClient:
                     if response.status_code in _GONE:
                         raise Abandoned
                     response.raise_for_status()
-                    for line in response.iter_lines():
+                    for line in _lines(response.iter_bytes()):
                         after, deadline = after + 1, time.monotonic() + PATIENCE_S
                         yield json.loads(line)
                 return
@@ -174,3 +174,11 @@ class JobClient:
             if time.monotonic() > deadline:
                 raise ServerAway(f"{url} did not answer: {trouble}")
             time.sleep(1.0)
+
+
+def _lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Ended by a line feed and by nothing else: texts may hold other characters that Unicode counts as ends of lines."""
+    rest = b""
+    for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        yield from whole

@@ -24,6 +24,7 @@ WORK = {
     "score": "trainer.weights.score:work",
     "logprobs": "trainer.weights.logprobs:work",
     "embed": "trainer.weights.embed:work",
+    "judge": "trainer.weights.judge:work",
     "export": "trainer.weights.export:work",
 }
 _TRACEBACK_LINES = 12
@@ -52,8 +53,8 @@ def carry_out(client: JobClient) -> int:
     try:
         client.phase = "loading"
         outcome = _work(client.assignment.kind)(client)
-    except Stopped:
-        client.end("stopped", "Stopped; what was found is kept")
+    except Stopped as stopped:
+        client.end("stopped", str(stopped) or "Stopped; what was found is kept")
         return 0
     except (Abandoned, ServerAway):
         raise

@@ -81,7 +81,8 @@ def jobs(evaluation: Evaluation, models: Sequence[int], config: Any, again: bool
 
     Raises Halted where one has ended otherwise than finished.
     """
-    found = {job.model_id: job for job in evaluation.jobs.select_related("model")}
+    kind = WeightsJob.Kind.SCORE if most else WeightsJob.Kind.GENERATE
+    found = {job.model_id: job for job in evaluation.jobs.filter(kind=kind).select_related("model")}
     for model in models:
         if model not in found or (again and found[model].state in JOB_OVER):
             found[model] = _start(evaluation, model, config, most)
@@ -115,10 +116,12 @@ def _generation(config: Any) -> dict[str, Any]:
 
 
 def wait_for(found: Iterable[WeightsJob], tell: Callable[[str, int, int], None]) -> None:
-    """Raises Waiting unless all have finished."""
+    """Raises Waiting while one is under way."""
     listed = list(found)
-    if any(job.state != WeightsJob.State.FINISHED for job in listed):
-        tell("waiting for the cluster", sum(job.done for job in listed), sum(job.total for job in listed))
+    if any(not job.is_over for job in listed):
+        phase = next((job.phase for job in listed if job.state == WeightsJob.State.RUNNING), "")
+        told = f"{phase} on the cluster" if phase else "waiting for the cluster"
+        tell(told, sum(job.done for job in listed), sum(job.total for job in listed))
         raise Waiting
 
 

@@ -13,7 +13,9 @@ from trainer.judges.chat import EndpointProblem
 from trainer.judges.inputs import InputProblem, JudgeInput
 from webapp.judging import queries, services
 from webapp.judging.models import JudgeVersion, Verdict
+from webapp.weights.models import WeightsJob
 
+from .models import Evaluation
 from .recipes.base import Judged, JudgeFacts, Spent
 from .sources import SOURCES, Options, Source
 
@@ -59,15 +61,9 @@ def ask(
     budget: Budget | None,
     stop: Callable[[], bool],
     tell: Callable[[int, int, str], None],
-    unusable: Counter[str],
-    unasked: set[str],
     draw: int = 0,
-) -> list[Judged]:
-    """Asks what nobody asked before and returns every answer, in the order of the inputs.
-
-    `tell(done, total, words)` hears how far it is; `unusable` counts inputs that could not be asked about, by reason, and
-    `unasked` collects their examples. Raises Halted where calls are left to make.
-    """
+) -> None:
+    """Asks what nobody asked before. `tell(done, total, words)` hears how far it is. Raises Halted where calls are left to make."""
     planned = len(inputs) * _calls_each(version, inputs)
 
     def progress(counts: services.Counts) -> None:
@@ -80,13 +76,58 @@ def ask(
         raise Halted(problem.message) from problem
     if counts.halted:
         raise Halted("" if counts.halted == "stopped" else counts.halted)
+
+
+def answers(
+    version: JudgeVersion, inputs: Sequence[JudgeInput], unusable: Counter[str], unasked: set[str], draw: int = 0
+) -> list[Judged]:
+    """What is stored, in the order of the inputs. `unusable` counts inputs that could not be asked about, by reason, and
+    `unasked` collects their examples."""
     found: list[Judged] = []
-    for given, answers in queries.answers(version, inputs, draw, unusable):
-        if not answers:
+    for given, said in queries.answers(version, inputs, draw, unusable):
+        if not said:
             unasked.add(given.example)
-        for each in answers:
+        for each in said:
             found.append(Judged(each.verdict_id or 0, each.parsed, each.raw, each.problem, each.subject, each.state))
     return found
+
+
+def ask_by_job(
+    version: JudgeVersion,
+    inputs: Sequence[JudgeInput],
+    evaluation: Evaluation,
+    phase: str,
+    *,
+    budget: Budget | None,
+    again: bool,
+    stop: Callable[[], bool],
+    draw: int = 0,
+) -> WeightsJob | None:
+    """The job that asks what nobody asked before; None once nothing is left. Raises Halted where it has ended before that."""
+    data = evaluation.dataset_version
+    errand = services.Errand(
+        evaluation.workspace,
+        evaluation.created_by,
+        of=f"evaluation {evaluation.pk} {phase}",
+        title=f"{version}, {evaluation}: {phase}",
+        data=data,
+        resources=evaluation.config.get("resources"),
+    )
+    try:
+        job = services.job_for(version, inputs, errand, budget=budget, draw=draw, again=again, stop=stop)
+    except EndpointProblem as problem:
+        raise Halted(problem.message) from problem
+    if job is not None:
+        evaluation.jobs.add(job)
+        if job.is_over:
+            raise Halted(f"The job of {version} has {job.state}{f': {job.problem}' if job.problem else ''}.")
+    return job
+
+
+def spent_by_jobs(evaluation: Evaluation) -> tuple[int, Decimal]:
+    """Tokens and money of judges with local weights."""
+    found = [services.spent(job) for job in evaluation.jobs.filter(kind=WeightsJob.Kind.JUDGE)]
+    return sum(tokens for tokens, _ in found), sum((money for _, money in found), Decimal(0))
 
 
 def _calls_each(version: JudgeVersion, inputs: Sequence[JudgeInput]) -> int:

@@ -25,6 +25,7 @@ from webapp.core import audit, locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
 from webapp.inference.models import Endpoint
+from webapp.judging import services as judging
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 from webapp.webhooks.services import announce
@@ -85,6 +86,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
     work = Work(evaluation)
     try:
         work.begin()
+        work.wait_for_jobs()
         outcome = RECIPES[evaluation.recipe].run(work)
         work.questions.note(outcome.report, outcome.cases)
         delivering.deliver(evaluation, outcome)
@@ -173,7 +175,9 @@ class Work:
         self.questions = Questions()
         self._known: dict[int, JudgeVersion] = {}
         spent = evaluation.progress.get("spent", {})  # before a pause or a kill: the budget does not begin anew
-        self._spent_tokens, self._spent_money = spent.get("tokens", 0), Decimal(spent.get("money", "0"))
+        jobs = spent.get("jobs", {"tokens": 0, "money": "0"})
+        self._spent_tokens = spent.get("tokens", 0) - jobs["tokens"]
+        self._spent_money = Decimal(spent.get("money", "0")) - Decimal(jobs["money"])
         self._told = 0.0
         self._again = evaluation.state == State.QUEUED  # begun or resumed by a person, not looked at again
 
@@ -202,20 +206,29 @@ class Work:
         return judges.facts(self._version(version))
 
     def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
-        budget = self._budget()
+        row, draw = self._version(version), self.config.draw * self.config.draws + draw
+        if judging.needs_job(row):
+            self._by_job(row, inputs, phase, draw)
+        else:
+            self._ask(row, inputs, phase, draw)
         unusable: Counter[str] = Counter()
         unasked: set[str] = set()
-        row = self._version(version)
+        found = judges.answers(row, inputs, unusable, unasked, draw)
+        href = f"/judges/{row.judge_id}/versions/{row.number}"
+        self.questions.asked(str(row), href, inputs, found, phase)
+        self.questions.could_not(str(row), unusable, unasked)
+        return found
+
+    def _ask(self, row: JudgeVersion, inputs: Sequence[JudgeInput], phase: str, draw: int) -> None:
+        budget = self._budget()
         try:
-            found = judges.ask(
+            judges.ask(
                 row,
                 inputs,
                 budget=budget,
                 stop=self._stop,
                 tell=lambda done, total, words: self._note(phase, done, total, words, budget),
-                unusable=unusable,
-                unasked=unasked,
-                draw=self.config.draw * self.config.draws + draw,
+                draw=draw,
             )
         except judges.Halted as halted:
             if not str(halted):
@@ -223,10 +236,23 @@ class Work:
             raise
         finally:
             self._settle(budget)
-        href = f"/judges/{row.judge_id}/versions/{row.number}"
-        self.questions.asked(str(row), href, inputs, found, phase)
-        self.questions.could_not(str(row), unusable, unasked)
-        return found
+
+    def _by_job(self, row: JudgeVersion, inputs: Sequence[JudgeInput], phase: str, draw: int) -> None:
+        """Returns once there is nothing left to ask. Raises Waiting, Stopped and Halted."""
+        left, again = self._budget(), self._again
+        job = judges.ask_by_job(
+            row, inputs, self.evaluation, phase, budget=left, again=again, stop=self._stop, draw=draw
+        )
+        if job is not None:
+            if self.stopped():
+                raise Stopped
+            answering.wait_for([job], self._show)
+
+    def wait_for_jobs(self) -> None:
+        """Those that are under way, before the recipe is begun anew only to find that it must wait. Raises Waiting."""
+        if not self._again:
+            answering.wait_for(self.evaluation.jobs.all(), self._show)
+            self.evaluation.progress = {**self.evaluation.progress, **self._spent(None)}
 
     def writer_name(self, writer: Writer) -> str:
         return answering.name(self.evaluation.workspace_id, writer)
@@ -304,7 +330,9 @@ class Work:
         return self._known[version]
 
     def _budget(self) -> Budget | None:
-        return judges.budget_left(self.evaluation.config.get("budget"), self._spent_tokens, self._spent_money)
+        tokens, money = judges.spent_by_jobs(self.evaluation)
+        config = self.evaluation.config.get("budget")
+        return judges.budget_left(config, self._spent_tokens + tokens, self._spent_money + money)
 
     def _stop(self) -> bool:
         """Asked several times a second; looks once a second."""
@@ -326,7 +354,9 @@ class Work:
         if not self.evaluation.config.get("budget"):
             return {}
         tokens, money = (budget.spent_tokens, budget.spent_money) if budget else (0, Decimal(0))
-        return {"spent": {"tokens": self._spent_tokens + tokens, "money": str(self._spent_money + money)}}
+        more, more_money = judges.spent_by_jobs(self.evaluation)
+        told = {"tokens": self._spent_tokens + tokens + more, "money": str(self._spent_money + money + more_money)}
+        return {"spent": {**told, "jobs": {"tokens": more, "money": str(more_money)}}}
 
     def tell(self, phase: str, done: int, total: int) -> None:
         if monotonic() - self._told < TELL_EVERY_S:

@@ -20,7 +20,7 @@ from .models import Endpoint, EndpointCheck
 
 KINDS = {
     Endpoint.Kind.CHAT: "An OpenAI-compatible chat API: vLLM, SGLang, llama.cpp or a hosted provider.",
-    Endpoint.Kind.LOCAL: "A registered model, loaded by the worker in a process of its own.",
+    Endpoint.Kind.LOCAL: "A registered model, loaded by jobs of the cluster, and by the worker for trials.",
     Endpoint.Kind.RECORDED: "Replays outputs that you upload: for audits of judges that are not at hand, and for tests.",
     Endpoint.Kind.REWARD: "A service of your own that values responses: runs post them to it, signed, a group at a time.",
 }

@@ -116,7 +116,9 @@ class ChatForm(Priced, Paced):
 
 class LocalForm(Priced):
     registered_model = forms.ModelChoiceField(
-        RegisteredModel.objects.none(), label="Model", help_text="The worker loads its weights in a process of its own."
+        RegisteredModel.objects.none(),
+        label="Model",
+        help_text="A job of the cluster loads its weights; for a trial, a process of the worker does.",
     )
 
     def __init__(self, *args: Any, workspace_id: int, **kwargs: Any) -> None:

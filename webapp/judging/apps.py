@@ -6,5 +6,5 @@ class JudgingConfig(AppConfig):
     label = "judging"
 
     def ready(self) -> None:
-        """Tells the workers that a judge can be asked about a project's tasks."""
-        from .services import suggesting  # noqa: F401  registers its job
+        """Tells the workers that a judge can be asked about a project's tasks, and by jobs of the cluster."""
+        from .services import suggesting, weighing  # noqa: F401  register their jobs

@@ -89,10 +89,10 @@ def samples(row: Verdict) -> list[Verdict]:
     return [found[key] for key in keys if key in found] or [row]
 
 
-def stored_keys(version: JudgeVersion, keys: Iterable[str]) -> set[str]:
-    """Those keys that need no call: failed calls do."""
-    rows = Verdict.objects.filter(version=version, key__in=list(keys)).exclude(state=Verdict.State.FAILED)
-    return set(rows.values_list("key", flat=True))
+def stored_keys(version: JudgeVersion, keys: Iterable[str], *, failed: bool = False) -> set[str]:
+    """Those keys that need no call: failed calls do, unless `failed` takes them for answered."""
+    rows = Verdict.objects.filter(version=version, key__in=list(keys))
+    return set((rows if failed else rows.exclude(state=Verdict.State.FAILED)).values_list("key", flat=True))
 
 
 def trials(judge: Judge) -> QuerySet[Trial]:

@@ -50,7 +50,7 @@ def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
     return WeightsAssignment(
         job_id=job.pk,
         kind=job.kind,
-        params=job.params,
+        params=kind.brief(job),
         models=kind.models(job),
         attempt=job.attempt,
         total=total,
@@ -124,9 +124,10 @@ def apply(job_id: int, batch: WeightsBatch) -> WeightsReply:
     if batch.total is not None:
         fields["total"] = batch.total
     if batch.results and batch.number == job.acked + 1:
-        fields |= {"acked": batch.number, "done": job.done + len(batch.results)}
+        kept, outcome = KINDS[job.kind].keep(job, batch.results)
+        fields |= {"acked": batch.number, "done": job.done + len(kept), "outcome": outcome}
         WeightsResult.objects.bulk_create(
-            WeightsResult(job=job, place=job.done + i, content=content) for i, content in enumerate(batch.results)
+            WeightsResult(job=job, place=job.done + i, content=content) for i, content in enumerate(kept)
         )
     if batch.number <= job.acked + 1 and not (batch.results and batch.number <= job.acked):
         WeightsLogLine.objects.bulk_create(

@@ -1,7 +1,7 @@
 """What each kind of job works on. `generate` and `score` are here; apps above register theirs when they are ready."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,6 +14,7 @@ from webapp.inference import queries as registry
 from .models import WeightsJob
 
 Items = Iterator[str]
+Results = Sequence[dict[str, Any]]
 ROWS_PER_READ = 500
 READ_RESPONSES = (WeightsJob.Kind.SCORE, WeightsJob.Kind.LOGPROBS)
 
@@ -63,13 +64,19 @@ class Embedding(Scoring):
 
 @dataclass(frozen=True)
 class Kind:
-    """`items(job, after)`: JSON texts in a fixed order, behind the first `after`. `finish` is called once, in the transaction
-    that ends the job, with what the job tells in the end; it may raise Invalid, and then the job fails with those words."""
+    """`items(job, after)`: JSON texts in a fixed order, behind the first `after`. `brief`: the params that the process is told.
+
+    `keep(job, results)` is called once for each batch, in the transaction that stores it: it returns what is stored as the
+    results, and the job's outcome so far. `finish` is called once, in the transaction that ends the job, with what the job
+    tells in the end; it may raise Invalid, and then the job fails with those words.
+    """
 
     models: Callable[[WeightsJob], dict[str, ModelSource]]
     items: Callable[[WeightsJob, int], Items]
     finish: Callable[[WeightsJob, dict[str, Any]], dict[str, Any]] = lambda job, outcome: outcome
     folder: Callable[[WeightsJob], str] = lambda job: ""
+    brief: Callable[[WeightsJob], dict[str, Any]] = lambda job: job.params
+    keep: Callable[[WeightsJob, Results], tuple[Results, dict[str, Any]]] = lambda job, results: (results, job.outcome)
 
 
 def _model(job: WeightsJob) -> dict[str, ModelSource]:

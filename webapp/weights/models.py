@@ -17,6 +17,7 @@ class WeightsJob(models.Model):
         LOGPROBS = "logprobs", "Log-probabilities"
         EMBED = "embed", "Embeddings"
         EXPORT = "export", "Export"
+        JUDGE = "judge", "Judge"
 
     class State(models.TextChoices):
         QUEUED = "queued", "Queued"
@@ -73,6 +74,20 @@ class WeightsJob(models.Model):
     @property
     def is_over(self) -> bool:
         return self.state in (self.State.STOPPED, self.State.FINISHED, self.State.FAILED)
+
+
+class WeightsItem(models.Model):
+    """What a job works on that no dataset version holds; gone once its result is stored."""
+
+    job = models.ForeignKey(WeightsJob, on_delete=models.CASCADE, related_name="items", db_index=False)
+    place = models.PositiveIntegerField()
+    content = models.JSONField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "place"], name="one_item_per_place")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id}/{self.place}"
 
 
 class WeightsResult(models.Model):

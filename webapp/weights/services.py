@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -21,10 +23,11 @@ from webapp.inference.models import RegisteredModel
 
 from . import tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
-from .models import WeightsJob, WeightsResult
-from .states import OVER, State, move, tell
+from .models import WeightsItem, WeightsJob, WeightsResult
+from .states import OVER, State, move, refresh, tell
 
 Kind = WeightsJob.Kind
+ITEMS_PER_WRITE = 500
 
 
 def generate(
@@ -83,6 +86,80 @@ def start(
     """
     job = _create(workspace, user, kind=kind, title=title[:300], params=params, key=_key(kind, params, subject))
     return _anew(job, user) if again and job.state == State.FINISHED else job
+
+
+def filled(workspace: Workspace, kind: str, subject: str) -> WeightsJob | None:
+    """The job of `stored` under this subject that `fill` has started; None where there is none."""
+    job = WeightsJob.objects.filter(workspace=workspace, key=_stored_key(kind, subject)).first()
+    return None if job is None or _never_begun(job) else job
+
+
+def stored(
+    workspace: Workspace,
+    user: User | None,
+    kind: str,
+    title: str,
+    subject: str,
+    model: RegisteredModel,
+    version: DatasetVersion | None,
+) -> WeightsJob:
+    """A job whose items are its own rows, known by `subject`; `fill` gives it those and starts it."""
+    key = _stored_key(kind, subject)
+    fields = {"kind": kind, "title": title[:300], "model": model, "version": version, "created_by": user}
+    job, made = WeightsJob.objects.get_or_create(workspace=workspace, key=key, defaults=fields)
+    if made:
+        audit.record(workspace, user, "weights_job.started", job, kind=job.kind, title=job.title)
+    return job
+
+
+def waits_for_items(job: WeightsJob) -> bool:
+    """Whether nothing is at it: it was never begun, or it is over."""
+    return job.is_over or _never_begun(job)
+
+
+def _never_begun(job: WeightsJob) -> bool:
+    return job.state == State.QUEUED and job.next_try_at is None and not job.ray_job_id
+
+
+def _stored_key(kind: str, subject: str) -> str:
+    return hashlib.sha256(f"{kind}\n{subject}".encode()).hexdigest()
+
+
+def fill(
+    job: WeightsJob,
+    user: User | None,
+    params: dict[str, Any],
+    items: Iterable[dict[str, Any]],
+    stop: Callable[[], bool],
+) -> int:
+    """Puts `items` behind what the job has done, in the place of those it had left, and starts it; returns how many.
+
+    For a job of `stored` that `waits_for_items`, by one worker at a time. Nothing is started where `stop` said so, and a worker
+    that dies on the way leaves a job that is filled anew.
+    """
+    WeightsItem.objects.filter(job=job).delete()
+    remaining, place = iter(items), job.done
+    while not stop() and (batch := list(islice(remaining, ITEMS_PER_WRITE))):
+        rows = [WeightsItem(job=job, place=place + i, content=content) for i, content in enumerate(batch)]
+        WeightsItem.objects.bulk_create(rows)
+        place += len(rows)
+    if place == job.done or stop():
+        return 0
+    fields = {"params": params, "total": place}
+    if job.is_over:
+        _next_attempt(job, user, **fields)
+    else:
+        _first_attempt(job, fields)
+    return place - job.done
+
+
+@transaction.atomic
+def _first_attempt(job: WeightsJob, fields: dict[str, Any]) -> None:
+    waiting = WeightsJob.objects.filter(pk=job.pk, state=State.QUEUED, next_try_at=None)
+    if waiting.update(token_digest=tokens.digest(job), next_try_at=timezone.now(), **fields):
+        enqueue("workers.weights.launch", job.pk)
+    refresh(job)
+    tell(job)
 
 
 def _start(

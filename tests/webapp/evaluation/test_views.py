@@ -15,6 +15,8 @@ from webapp.evaluation.models import Case, Evaluation
 from .conftest import as_file, lines
 
 pytestmark = pytest.mark.django_db
+RESOURCES = {f"resources.{name}": "0" for name in ("cpus", "gpus", "memory_gb")}
+UNTOUCHED = {"draw": "0", "judges.__count": "0", **RESOURCES}
 
 
 def pages(row: Evaluation) -> list[str]:
@@ -92,7 +94,7 @@ def test_from_an_upload_to_a_running_evaluation(as_researcher):
     recording = sent.url.rpartition("=")[2]
     started = as_researcher.post(
         "/evaluations/new?recipe=judge_audit",
-        {"recording": recording, "draw": "0", "judges.__count": "0", "action": "start"},
+        {"recording": recording, **UNTOUCHED, "action": "start"},
     )
     row = Evaluation.objects.get()
     assert started.url == f"/evaluations/{row.pk}" and row.state == "queued"
@@ -100,9 +102,7 @@ def test_from_an_upload_to_a_running_evaluation(as_researcher):
 
 
 def test_a_refused_form_says_why_at_the_field(as_researcher):
-    answer = as_researcher.post(
-        "/evaluations/new?recipe=judge_audit", {"draw": "0", "judges.__count": "0", "action": "start"}
-    )
+    answer = as_researcher.post("/evaluations/new?recipe=judge_audit", {**UNTOUCHED, "action": "start"})
     assert answer.status_code == 422
     assert "choose recorded verdicts, or judges to ask" in answer.content.decode()
 

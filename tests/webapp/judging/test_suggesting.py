@@ -6,14 +6,20 @@ import pytest
 
 from tests.cast import ApiClient, browser
 from tests.webapp.annotation.seed import make_project, pair
+from tests.webapp.weights.conftest import Process
+from trainer.judges import calls
 from trainer.judges.combine import PairVerdict
 from webapp.annotation import kinds, subjects
 from webapp.annotation.api.queue import assignment_out
 from webapp.annotation.models import Answer, Job, Task
 from webapp.annotation.services import jobs, queue, suggestions, tasks, upkeep
 from webapp.core.problems import Conflict, Invalid
+from webapp.inference import services as inference
+from webapp.inference.models import RegisteredModel
 from webapp.judging import services
+from webapp.judging.services import suggesting
 from webapp.judging.services.suggesting import strength_of
+from webapp.weights.models import WeightsJob
 
 from .conftest import MET
 
@@ -245,3 +251,43 @@ def test_the_roles(cast, pairwise):
         assert browser(who).post(path, {"action": "remove"}).status_code == (302 if write == 202 else write)
         assert api.delete(path).status_code == (200 if write == 202 else write)
         assert api.post(path, body).status_code == write
+
+
+def test_local_weights_are_asked_by_a_job_of_the_cluster_and_no_worker_waits(cast, settings, monkeypatch):
+    settings.JUDGE_COMMAND = ["/nowhere/python"]
+    monkeypatch.setattr(suggesting, "AT_A_TIME", 2)
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="m", source="hub", path="a/b")
+    endpoint = inference.create_endpoint(cast.researcher, "local", name="l", registered_model=model.pk)
+    spec = {"kind": "pairwise", "order": "given"}
+    judge = services.create_judge(cast.researcher, name="Here", spec=spec, endpoint=endpoint)
+    project = make_project(cast.researcher, 3)
+    job = services.ask_judge(cast.researcher, project, judge)
+    answered = 0
+    while (delay := jobs.run(job.pk)) is not None:
+        assert delay == jobs.LOOK_AGAIN_S and jobs.run(job.pk) == delay, "it waits"
+        answered += answer(WeightsJob.objects.get(state="queued"), judge)
+    job.refresh_from_db()
+    assert (job.state, job.done, job.total, answered) == ("finished", 3, 3, 3), job.problem
+    assert WeightsJob.objects.count() == 2 and job.result["tasks"] == 3
+    assert not Task.objects.filter(suggestion__isnull=True).exists()
+
+    other = services.new_version(cast.researcher, judge.judge, spec={**spec, "order": "swapped"}, endpoint=endpoint)
+    again = services.ask_judge(cast.researcher, project, other)
+    assert jobs.run(again.pk) == jobs.LOOK_AGAIN_S
+    jobs.stop(again.project, Job.Kind.SUGGEST)
+    assert jobs.run(again.pk) is None
+    again.refresh_from_db()
+    assert again.state == "failed" and "stopped" in again.problem
+    assert WeightsJob.objects.order_by("-id")[0].state == "stopped"
+
+
+def answer(job: WeightsJob, judge) -> int:
+    """The cluster's process prefers the first of each pair, and ends."""
+    WeightsJob.objects.filter(pk=job.pk).update(state="starting", ray_job_id="x", next_try_at=None)
+    job.refresh_from_db()
+    process, raw = Process(job), json.dumps({"reasons": ["It is first."], "verdict": "A"})
+    items = [json.loads(line) for line in b"".join(process.get("/items")).decode().split("\n") if line]
+    said = {"state": "done", "raw": raw, "problem": "", "prompt_tokens": 1, "completion_tokens": 1}
+    found = [{**item, **said, "parsed": calls.read(judge.resolved, item["subject"], raw).parsed} for item in items]
+    assert process.post(1, *found).status_code == process.post(state="finished").status_code == 200
+    return len(items)

@@ -11,10 +11,14 @@ import time
 import pytest
 from django.conf import settings as django_settings
 
+from trainer.contracts import Criterion, Message, Response
 from trainer.contracts import Example as ExampleRecord
-from trainer.contracts import Message, Response
+from trainer.judges.inputs import JudgeInput
 from webapp.datasets.models import DatasetVersion, Example, VersionMember
+from webapp.inference import services as inference
 from webapp.inference.models import RegisteredModel
+from webapp.judging import services as judging
+from webapp.judging.models import Verdict
 from webapp.weights import services, tokens
 from webapp.weights.models import WeightsJob, WeightsLogLine, WeightsResult
 
@@ -111,6 +115,32 @@ def test_a_model_that_cannot_be_loaded_fails_with_its_words(cast, version, live_
     start(job, live_server).communicate(timeout=240)
     job.refresh_from_db()
     assert job.state == "failed" and "no config.json" in job.problem
+
+
+def test_a_killed_judge_goes_on_and_every_question_has_one_verdict(cast, tiny, live_server):
+    endpoint = inference.create_endpoint(cast.researcher, "local", name="here", registered_model=tiny.pk)
+    judge = judging.create_judge(cast.researcher, name="J", spec={"kind": "criterion"}, endpoint=endpoint)
+    criteria = tuple(Criterion(id=f"c{n}", text=f"Says {n}.", points=1) for n in range(2))
+    prompt = (Message(role="user", content="Which\u2028one?"),)
+    given = [JudgeInput(f"e{n}", prompt, {"r": f"text {n}"}, criteria) for n in range(150)]
+    errand = judging.Errand(cast.workspace, None, "a test", "J judges")
+    job = judging.job_for(judge, given, errand)
+    process = start(job, live_server)
+    deadline = time.monotonic() + 120
+    while not Verdict.objects.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    stored = dict(Verdict.objects.values_list("key", "pk"))
+    assert 0 < len(stored) < 300
+    WeightsJob.objects.filter(pk=job.pk).update(state="failed")
+    again = judging.job_for(judge, given, errand, again=True)
+    assert (again.pk, again.attempt, again.total) == (job.pk, 2, 300)
+    done = finished(again, live_server)
+    assert (done.done, done.outcome["done"], done.used["device"]) == (300, 300, "CPU")
+    found = dict(Verdict.objects.values_list("key", "pk"))
+    assert len(found) == 300 and stored.items() <= found.items(), "what was stored was not asked again"
+    assert judging.job_for(judge, given, errand) is None
 
 
 def test_scores_are_those_of_stock_transformers(cast, version, live_server, tiny_folder, tmp_path):

@@ -23,7 +23,12 @@ from webapp.core.tasks import enqueue
 logger = logging.getLogger(__name__)
 QUIET = timedelta(seconds=90)  # nobody has told of a job for so long: perhaps its worker died
 TELL_EVERY_S = 0.5
+LOOK_AGAIN_S = 3.0
 BROKE = "Something broke on our side; the server's log says what."
+
+
+class Later(Exception):
+    """What the work waits for is not there yet: it is begun anew in a while, and holds no worker meanwhile."""
 
 
 class Report:
@@ -67,8 +72,9 @@ def start(project: Project, kind: Job.Kind, membership: Membership | None = None
     return job
 
 
-def run(job_id: int) -> None:
-    """Does the work, on one worker at a time. A Problem ends it and is shown on the page.
+def run(job_id: int) -> float | None:
+    """Does the work, on one worker at a time. A Problem ends it and is shown on the page. Returns the seconds after which to
+    come again where the work says `Later`.
 
     Raises what is no fault of the job (database away): it stays open and is taken up again.
     """
@@ -76,12 +82,15 @@ def run(job_id: int) -> None:
         rows = Job.objects.select_related("project__version__dataset", "membership__user", "membership__workspace")
         job = rows.filter(pk=job_id, finished_at=None).first() if ours else None
         if job is None:
-            return
+            return None
         job.state = Job.State.RUNNING
         save(job, "state")
         try:
             WORK[job.kind](job, Report(job))
             job.state = Job.State.FINISHED
+        except Later:
+            save(job, "done", "total")
+            return LOOK_AGAIN_S
         except Problem as problem:
             job.state, job.problem = Job.State.FAILED, _words(problem)
         except DATABASE_AWAY:
@@ -91,6 +100,7 @@ def run(job_id: int) -> None:
             job.state, job.problem = Job.State.FAILED, BROKE
         job.finished_at = timezone.now()
         save(job, "state", "problem", "result", "done", "total", "finished_at")
+        return None
 
 
 def _words(problem: Problem) -> str:

@@ -8,6 +8,7 @@ from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import CriterionResult, Example
 from trainer.judges.inputs import JudgeInput
+from webapp.weights.kinds import Resources
 
 from ..models import MAX_TAG
 from ..report import Report
@@ -44,10 +45,16 @@ class RecipeConfig(Section):
 
     tried: ClassVar[tuple[str, ...]] = ("judges",)
     draws: ClassVar[int] = 1  # that the recipe takes of one question itself
-    spared: ClassVar[tuple[str, ...]] = ("budget", "draw")  # belong neither to what is compared nor to the benchmark
+    spared: ClassVar[tuple[str, ...]] = (
+        "budget",
+        "draw",
+        "resources",
+    )  # belong neither to what is compared nor to the benchmark
 
     budget: Budget | None = knob(None, "Stop before more than this is spent")
     draw: int = knob(0, "Another number asks judges anew; earlier answers are kept", advanced=True, ge=0, le=1000)
+
+    resources: Resources = Resources()
 
     def problems(self) -> Iterator[FieldProblem]:
         """Combinations of single valid values that cannot work together."""
@@ -183,7 +190,8 @@ class Context(Protocol):
     def judge_facts(self, version: int) -> JudgeFacts: ...
 
     def judge(self, version: int, inputs: Sequence[JudgeInput], phase: str, draw: int = 0) -> list[Judged]:
-        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped.
+        """Every answer to `inputs`, in their order, calling only what no one asked before. Raises Stopped, and Waiting while
+        the cluster is at it: a judge with local weights is asked by a job.
 
         Another `draw` asks for other samples of the same questions.
         """

@@ -9,7 +9,6 @@ from trainer.config.fields import knob
 from trainer.config.sampler import Sampler
 from trainer.contracts import Example, Response
 from trainer.rewards import verdicts as verified
-from webapp.weights.kinds import Resources
 
 from .. import report as r
 from . import policy
@@ -24,7 +23,7 @@ class GenerateConfig(RecipeConfig):
     """Models that answer the same prompts, sampled alike; the first is what the others are compared with."""
 
     tried: ClassVar[tuple[str, ...]] = ("writers",)
-    spared: ClassVar[tuple[str, ...]] = (*RecipeConfig.spared, "sampler", "resources", "into", "keep", "embeddings")
+    spared: ClassVar[tuple[str, ...]] = (*RecipeConfig.spared, "sampler", "into", "keep", "embeddings")
     novelty: ClassVar[bool] = False
 
     writers: list[Writer] = knob([Writer()], "Models that answer, side by side", min_length=1, max_length=8)
@@ -47,7 +46,6 @@ class GenerateConfig(RecipeConfig):
     into: str = knob("", "A dataset, known or new, that gets the responses as a version; empty: none", max_length=120)
     keep: bool = knob(False, "With a dataset: keep the responses and preferences that the prompts have already")
     sampler: Sampler = Sampler()
-    resources: Resources = Resources()
 
     def problems(self) -> Iterator[FieldProblem]:
         seen: dict[str, set[object]] = {"name": set(), "model": set(), "endpoint": set()}

@@ -9,6 +9,7 @@ from .endpoints import (
     local_target,
     mark_used,
     note_troubles,
+    prices,
     restore,
     reward_target,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "local_target",
     "mark_used",
     "note_troubles",
+    "prices",
     "register",
     "renew_output",
     "restore",

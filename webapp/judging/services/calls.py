@@ -138,6 +138,16 @@ def missing_calls(
         yield from (each for each in chunk if each.key not in stored)
 
 
+def unasked(
+    version: JudgeVersion, inputs: Iterable[JudgeInput], draw: int = 0, *, failed: bool = True
+) -> Iterator[Call]:
+    """The calls without a verdict, each key once, those together that begin alike. `failed`: and those that failed."""
+    calls = _distinct(expanded(version.resolved, version.digest, inputs, Counter(), draw))
+    while chunk := list(islice(calls, CHUNK)):
+        known = queries.stored_keys(version, [each.key for each in chunk], failed=not failed)
+        yield from sorted((each for each in chunk if each.key not in known), key=lambda each: each.record)
+
+
 def _distinct(calls: Iterable[Call]) -> Iterator[Call]:
     seen: set[bytes] = set()
     for each in calls:

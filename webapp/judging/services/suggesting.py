@@ -1,6 +1,6 @@
 """A judge's verdicts as suggestions for people: asked by a job, kept beside the tasks before these are shown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -22,12 +22,15 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.judging import queries
 from webapp.judging.models import JudgeVersion
 from webapp.judging.queries import Answer
+from webapp.weights import services as weights
 
 from .calls import Counts, judge_calls
 from .judges import usable
+from .weighing import Errand, job_for, needs_job, spent_by
 
 JUDGES = {"pairwise": ("pairwise", "pairwise_rubric"), "grading": ("criterion", "checklist")}
 AT_A_TIME = 2_000  # tasks: a judge with local weights is loaded once for so many
+Tell = Callable[[int, int], None]  # calls done, of how many
 KEPT_AT_A_TIME = 500
 MOST_TOKENS = 1_000_000_000
 
@@ -54,40 +57,85 @@ def ask_judge(membership: Membership, project: Project, version: JudgeVersion, t
 
 @jobs.does(Job.Kind.SUGGEST)
 def suggest(job: Job, report: jobs.Report) -> None:
-    """The job of `ask_judge`, in the order in which tasks are served. Verdicts that are stored are not asked for again, and
-    tasks that have this judge's view are passed over: a lost worker's job goes on where it was."""
+    """The job of `ask_judge`. Verdicts that are stored are not asked for again, and tasks that have this judge's view are passed
+    over: a lost worker's job goes on where it was."""
     version = JudgeVersion.objects.select_related("judge", "endpoint").filter(pk=job.params["version"]).first()
     if version is None or version.judge.workspace_id != job.project.workspace_id:
         raise Invalid("The judge is gone.", {})
-    waiting = Task.objects.filter(Q(suggestion__isnull=True) | ~Q(suggestion__version=version.pk), project=job.project)
-    ids = list(waiting.order_by("rank", "id").values_list("id", flat=True))
+    by_job = needs_job(version)
+    ids = _waiting(job, version, by_job)
     total = Task.objects.filter(project=job.project).count()
     for start in range(0, len(ids), AT_A_TIME):
-        inputs = [_input(task) for task in _tasks(ids[start : start + AT_A_TIME])]
+        together = ids[start : start + AT_A_TIME]
+        inputs = [_input(task) for task in _tasks(together)]
         before = total - len(ids) + start
 
-        def tell(counts: Counts, before: int = before, size: int = len(inputs)) -> None:
-            done = counts.stored + counts.done + counts.missing + counts.failed
-            report.at(before + (done * size // counts.total if counts.total else 0), total)
+        def tell(done: int, of: int, before: int = before, size: int = len(inputs)) -> None:
+            report.at(before + (done * size // of if of else 0), total)
 
-        halted = _ask(job, version, inputs, tell)
+        halted = (_ask_by_job if by_job else _ask)(job, version, inputs, tell)
         _keep(job, version, inputs)
         if halted:
             raise Conflict(
                 f"Stopped early: {halted}. What the judge has said is kept; ask it again to go on.", "halted"
             )
+        if by_job:
+            job.params["passed"] = together[-1]
+            jobs.save(job, "params")
     report.at(total, total)
 
 
-def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Any) -> str:
+def _waiting(job: Job, version: JudgeVersion, by_job: bool) -> list[int]:
+    """Tasks without this judge's view, in the order in which they are served. Work that is begun anew again and again passes
+    them in an order that its own suggestions do not change."""
+    rows = Task.objects.filter(Q(suggestion__isnull=True) | ~Q(suggestion__version=version.pk), project=job.project)
+    passed = job.params.get("passed", 0)
+    rows = rows.filter(id__gt=passed).order_by("id") if by_job else rows.order_by("rank", "id")
+    return list(rows.values_list("id", flat=True))
+
+
+def _ask_by_job(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:
+    """As `_ask`, of a judge with local weights. Raises Later while the cluster is at it."""
+    project, stop = job.project, jobs.stopping(job)
+    user = job.membership.user if job.membership else None
+    errand = Errand(
+        project.workspace,
+        user,
+        of=f"project job {job.pk} behind {job.params.get('passed', 0)}",
+        title=f"{version}, suggestions for {project}",
+        data=project.version,
+    )
+    limit = job.params.get("tokens")
+    budget = Budget(tokens=max(0, limit - job.params["spent"])) if limit else None
+    try:
+        asking = job_for(version, inputs, errand, budget=budget, stop=stop)
+    except EndpointProblem as problem:
+        return problem.message
+    if asking is None:
+        job.params["spent"] += spent_by(version, errand)[0]
+        return ""
+    if stop():
+        weights.stop(asking, user)
+        return "stopped"
+    if asking.is_over:
+        return asking.problem or f"its job has {asking.state}"
+    tell(asking.done, asking.total)
+    raise jobs.Later
+
+
+def _ask(job: Job, version: JudgeVersion, inputs: Sequence[JudgeInput], tell: Tell) -> str:
     """Why it ended early, or ""."""
     stop = jobs.stopping(job)
     if stop():
         return "stopped"
     limit = job.params.get("tokens")
     budget = Budget(tokens=limit - job.params["spent"]) if limit else None
+
+    def progress(counts: Counts) -> None:
+        tell(counts.stored + counts.done + counts.missing + counts.failed, counts.total)
+
     try:
-        return judge_calls(version, inputs, budget=budget, stop=stop, progress=tell).halted
+        return judge_calls(version, inputs, budget=budget, stop=stop, progress=progress).halted
     except EndpointProblem as problem:
         return problem.message
     finally:
