@@ -25,7 +25,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) newcomer ci vllm test-vllm lint format bench bench-judges bench-trainer bench-recipes screenshot pictures clean
+.PHONY: help setup run test test-fast $(TESTS) newcomer ci vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes screenshot pictures clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -105,6 +105,9 @@ format: setup  ## Bring the code into its one format
 
 bench: setup  ## Measure launch, ingest, datasets, annotation, training and judging (about an hour); prints a table and one JSON line
 	$(PY) -m benchmarks
+
+bench-results: setup  ## Train what docs/results.md shows: the demo, reward models, planted bias, hackable proxy, judged rubrics (hours)
+	$(PY) -m benchmarks --results
 
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
 	$(PY) -m benchmarks judges

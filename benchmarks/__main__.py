@@ -1,5 +1,8 @@
 """Every measurement in turn, each in a process of its own: `make bench`, or `python -m benchmarks [--small] [NAME ...]`.
 
+`make bench-results`, or `python -m benchmarks --results`, takes those that train models to see what comes of it: the tables of
+docs/results.md that are no timings. They take hours, so `make bench` leaves them out; by NAME each can be taken as well.
+
 Each starts the services it needs in a temporary folder and prints its own table. At the end comes one table of all, and
 as the last line one JSON object `{name: {ours, peer, unit, ratio}}`. A measurement that needs what this machine does not
 have says so and is passed over. Exit status 1 if one failed; the others are still taken and printed.
@@ -30,6 +33,7 @@ class Module:
     small: str
     full: str = ""
     vllm: bool = False  # runs in the environment that has vLLM, where there is one
+    trains: bool = False  # shows what training leads to, and is no timing
 
     def command(self, name: str, small: bool) -> list[str]:
         python = VLLM if self.vllm and VLLM.exists() else sys.executable
@@ -68,6 +72,18 @@ MODULES = {
         "--groups 10 --steps 2 --tokens 8",
     ),
     "local_judges": Module("the judge in the box, against one generation per criterion", 5, "--rounds 1"),
+    "demo": Module("the demo: does a policy learn from rubrics?", 30, "--seeds 0 --steps 1", trains=True),
+    "reward_models": Module(
+        "reward models on people's preferences, beside TRL, length and embeddings",
+        60,
+        "--sets ukpconvarg1 --seeds 0 --pairs 4 --heldout 4",
+        trains=True,
+    ),
+    "planted_bias": Module("what a judge's order bias costs iterative DPO", 15, "--seeds 0 --steps 8", trains=True),
+    "hackable_proxy": Module("what a reward does that likes length", 15, "--seeds 0 --steps 2", trains=True),
+    "judged_rubrics": Module(
+        "RuscaRL on criteria that a judge decides, through an endpoint", 30, "--judges yes-no --steps 1", trains=True
+    ),
 }
 
 Results = dict[str, dict[str, Any]]
@@ -85,10 +101,14 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("names", nargs="*", metavar="NAME", help=f"one of {', '.join(MODULES)}; all if left out")
+    timings = [name for name, module in MODULES.items() if not module.trains]
+    results_of = [name for name, module in MODULES.items() if module.trains]
+    told = f"one of {', '.join(timings)}, which are all taken if none is named; or of {', '.join(results_of)}"
+    parser.add_argument("names", nargs="*", metavar="NAME", help=told)
+    parser.add_argument("--results", action="store_true", help=f"those that train: {', '.join(results_of)}")
     parser.add_argument("--small", action="store_true", help="little of everything, to see that each part works")
     options = parser.parse_args(arguments)
-    names = options.names or list(MODULES)
+    names = options.names or (results_of if options.results else timings)
     if unknown := [name for name in names if name not in MODULES]:
         parser.error(f"there is no measurement {unknown[0]!r}; there are {', '.join(MODULES)}")
     machine = describe()  # before anything is measured: its load is then that of the others on this machine

@@ -24,13 +24,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--model", type=Path, default=ROOT / "var/models/smollm2-135m-instruct")
+    parser.add_argument("--steps", type=int, help="other than the demo's, to see that it works")
     options = parser.parse_args()
     subprocess.run([sys.executable, "-m", "trainer", "models", "prepare", "--dir", options.model], check=True)
     print(describe())
     print("seed | untrained | trained | gain | best on the way | seconds in all | first metrics after")
     results = {}
     for seed in options.seeds:
-        found = results[f"demo/seed_{seed}"] = _run(seed, options.model)
+        found = results[f"demo/seed_{seed}"] = _run(seed, options.model, options.steps)
         print(
             f"{seed:4} | {found['untrained']:9.3f} | {found['trained']:7.3f} | {found['gain']:+.3f} | "
             f"{found['best']:15.3f} | {found['seconds']:14.0f} | {found['first_metrics_s']:.0f} s",
@@ -45,9 +46,10 @@ def main() -> None:
     )
 
 
-def _run(seed: int, model: Path) -> dict[str, float]:
+def _run(seed: int, model: Path, steps: int | None = None) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         config = json.loads((DEMO / "run.json").read_text())["config"] | {"seed": seed}
+        config |= {"steps": steps} if steps else {}
         (Path(folder) / "config.json").write_text(json.dumps(config))
         command = [sys.executable, "-m", "trainer", "run", "--config", f"{folder}/config.json"]
         command += ["--data", str(DEMO / "prompts.jsonl"), "--model", str(model), "--out", f"{folder}/run"]

@@ -8,6 +8,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from trainer.contracts.counted import counted
 from webapp.accounts import queries as accounts
 from webapp.accounts.models import Membership, Role
 from webapp.annotation.catalogue import KINDS
@@ -72,7 +73,8 @@ def _work(waiting: list[Waiting]) -> list[NextStep]:
     if first is None:
         return []
     count = f"more than {first.free:,}" if first.more else f"{first.free + first.held:,}"
-    text = f"{count} tasks wait for you. {KINDS[first.project.kind].text}"
+    tasks = "task waits" if count == "1" else "tasks wait"
+    text = f"{count} {tasks} for you. {KINDS[first.project.kind].text}"
     href = _at("project_work", first.project.pk)
     return [NextStep(icon="pencil", title=f"Annotate: {first.project}", text=text, href=href)]
 
@@ -86,7 +88,7 @@ def _learn(membership: Membership) -> list[NextStep]:
     return [
         NextStep(
             icon="scale",
-            title=f"Train a reward model on {answers:,} answers",
+            title=f"Train a reward model on {counted(answers, 'answers')}",
             text=f"Publishes what people chose in “{project}” and starts a run on it.",
             href=_at("train_on_answers", project.pk),
             does=True,

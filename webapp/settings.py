@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
@@ -61,6 +62,13 @@ class Environment(BaseSettings):
         (),
         description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may name any",
     )
+    touchstone_reward_functions: str | None = Field(
+        None,
+        description="Names of reward functions out of installed packages that runs may use, with commas; none if absent",
+    )
+    touchstone_sampler_hosts: str | None = Field(
+        None, description="Hosts of vLLM servers that runs may sample from, with commas; this machine only if absent"
+    )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (),
         description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
@@ -97,7 +105,15 @@ def _read_environment() -> Environment:
         sys.exit(2)
 
 
+def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
+    """The trainer knows no settings file: what it reads from the environment is put there, for what we start as well."""
+    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts"):
+        if value := getattr(found, name):
+            environ[name.upper()] = value
+
+
 ENV = _read_environment()
+pass_on(ENV, os.environ)
 VAR = ENV.touchstone_var.resolve()
 
 

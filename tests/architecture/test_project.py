@@ -8,7 +8,7 @@ import pytest
 import yaml
 from django.core.management import call_command
 
-from webapp.settings import Environment
+from webapp.settings import Environment, pass_on
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -35,6 +35,25 @@ def test_the_example_lists_every_variable_with_its_description():
         if re.match(r"#?[A-Z_]+=", line)
     }
     assert listed == {name.upper(): field.description for name, field in Environment.model_fields.items()}
+
+
+GIVEN_TO_JOBS = {"TOUCHSTONE_URL", "TOUCHSTONE_RUN_ID", "TOUCHSTONE_RUN_TOKEN", "TOUCHSTONE_WEIGHTS_JOB"}
+"""What we set ourselves for the jobs we start: nobody else has to."""
+
+
+def test_every_variable_of_ours_that_any_program_reads_stands_in_the_example():
+    sources = [path for folder in ("webapp", "trainer", "workers") for path in (ROOT / folder).rglob("*.py")]
+    read = {name for path in sources for name in re.findall(r"""["'](TOUCHSTONE_[A-Z_]+)["']""", path.read_text())}
+    listed = set(re.findall(r"^#?(TOUCHSTONE_[A-Z_]+)=", (ROOT / ".env.example").read_text(), re.MULTILINE))
+    assert "TOUCHSTONE_REWARD_FUNCTIONS" in read
+    assert read - listed == GIVEN_TO_JOBS
+
+
+def test_what_the_trainer_reads_is_passed_on_from_a_settings_file(tmp_path):
+    (tmp_path / ".env").write_text("TOUCHSTONE_REWARD_FUNCTIONS=polite,brief\n")
+    environ: dict[str, str] = {}
+    pass_on(Environment(_env_file=tmp_path / ".env"), environ)
+    assert environ == {"TOUCHSTONE_REWARD_FUNCTIONS": "polite,brief"}
 
 
 def test_a_bad_value_stops_start_up_with_its_name(tmp_path):

@@ -61,6 +61,24 @@ class TestAll:
         assert f"no measurement 'rocket'; there are {', '.join(bench.MODULES)}" in capsys.readouterr().err
 
 
+def test_what_trains_is_taken_by_flag_or_name_and_left_out_otherwise(monkeypatch, capsys):
+    taken = []
+    monkeypatch.setattr(bench, "measure", lambda name, small: taken.append(name) or {})
+    for arguments in ([], ["--results"], ["planted_bias"]):
+        taken.append("|")
+        assert bench.main(arguments) == 0
+    everyday, results, named = " ".join(taken).split("|")[1:]
+    assert results.split() == ["demo", "reward_models", "planted_bias", "hackable_proxy", "judged_rubrics"]
+    assert not set(everyday.split()) & set(results.split()) and "launch" in everyday
+    assert named.split() == ["planted_bias"]
+
+
+def test_every_module_that_prints_a_result_is_reachable():
+    folder = Path(bench.__file__).parent
+    printed = {path.stem for path in folder.glob("[a-z]*.py") if '"ratio": ' in path.read_text()}
+    assert printed - set(bench.MODULES) == set()
+
+
 class TestOne:
     def measure(self, monkeypatch, program: str) -> bench.Results:
         command = [sys.executable, "-c", program]

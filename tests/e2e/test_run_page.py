@@ -243,6 +243,30 @@ def test_a_curve_that_is_0_throughout_has_room_to_be_drawn(open_page, as_researc
     assert page.evaluate(ranges) == [[0, 0.5], [1.8, 2.2], [0, 1]]
 
 
+def test_of_fifty_domains_the_largest_are_drawn_with_the_sum_of_the_others_and_all_stand_in_the_table(
+    open_page, as_researcher, run
+):
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}")
+    label, sums, rows, heads, accuracy = page.evaluate(
+        """async () => {
+            const { annotate, drawn } = await import("/static/js/chartnotes.js");
+            const { Curve } = await import("/static/js/series.js");
+            const of = (value) => { const curve = new Curve(); curve.set(0, value); curve.set(8, value + 1); return curve; };
+            const counts = [...Array(50).keys()].map((i) => { const curve = of(i); return { label: `d${i}`, curve, count: curve, around: [] }; });
+            const lines = drawn(counts);
+            const place = document.createElement("div");
+            annotate(place, counts, false);
+            const shares = counts.map((line) => ({ ...line, curve: of(0.5) }));
+            return [lines.at(-1).label, lines.at(-1).curve.values, place.querySelectorAll("tbody tr").length,
+                    place.querySelectorAll("th.num").length, drawn(shares).map((line) => line.label)];
+        }"""
+    )
+    assert (label, sums) == ("44 others together", [sum(range(44)), sum(range(44)) + 44])
+    assert (rows, heads) == (50, 1)
+    assert accuracy == ["d49", "d48", "d47", "d46", "d45", "d44"]
+
+
 def test_a_column_is_hidden_by_key_and_stays_hidden_after_a_reload(open_page, as_researcher, run):
     page = open_page(as_researcher)
     page.goto("/runs")

@@ -88,7 +88,16 @@ PAIRS = (
     ),
     Metric("eval/domain_low/*", "Lower end", _ENDS, "data", share=True, optional=True),
     Metric("eval/domain_high/*", "Upper end", _ENDS, "data", share=True, optional=True),
-    Metric("eval/domain_pairs/*", "Pairs by domain", _N, "data", chart="Pairs by domain", unit="pairs", optional=True),
+    Metric(
+        "eval/domain_pairs/*",
+        "Pairs by domain",
+        _N,
+        "data",
+        chart="Pairs by domain",
+        unit="pairs",
+        count="eval/domain_pairs/*",
+        optional=True,
+    ),
     Metric(
         "eval/strength/*",
         "Accuracy by strength",

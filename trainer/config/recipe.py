@@ -12,6 +12,8 @@ from typing import Any, Literal
 
 from pydantic import ConfigDict
 
+from trainer.contracts.counted import counted
+
 from .errors import FieldProblem
 from .fields import Section, When, knob
 from .sections import Checkpoint, Evaluation, Model, Optim
@@ -70,7 +72,7 @@ class Metric:
     of the picture is what each of them says. Charts stand in the order of declaration. `band` is the key of the standard
     deviation or error that is drawn around it (`band_times` of it), `ends` are the keys of an interval's lower and upper end,
     which need not be as far away from it; neither has a chart of its own, and those of a pattern are patterns. `count` is the
-    key of how many cases its newest value rests on. `optional`: not every run of the recipe emits it, so its chart appears
+    key of how many cases its newest value rests on; a metric that is such a number itself may name its own. `optional`: not every run of the recipe emits it, so its chart appears
     with the first value.
     """
 
@@ -172,7 +174,7 @@ class RecipeConfig(Section):
     def problems(self) -> Iterator[FieldProblem]:
         """Combinations of single valid values that cannot work together. Overriding methods yield from this one."""
         if self.optim.warmup_steps > self.steps:
-            yield FieldProblem("optim.warmup_steps", f"longer than the run of {self.steps} steps")
+            yield FieldProblem("optim.warmup_steps", f"longer than the run of {counted(self.steps, 'steps')}")
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
         """What this very config needs of the data, given what its recipe declares."""

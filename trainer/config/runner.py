@@ -4,6 +4,8 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
+from trainer.contracts.counted import counted
+
 from .errors import FieldProblem
 from .fields import Section, knob
 from .policy_objective import sampler_is_old
@@ -187,7 +189,7 @@ class Runner(Section):
             if not dealt[name]:
                 yield FieldProblem(
                     f"runner.quotas.{i}.share",
-                    f"less than one of the {prompts} prompts of a step; raise it or rollout.prompts_per_step",
+                    f"less than one of the {counted(prompts, 'prompts')} of a step; raise it or rollout.prompts_per_step",
                 )
 
     def reuse_problems(self, steps: int, prompts: int, objective: Any) -> Iterator[FieldProblem]:
@@ -211,13 +213,15 @@ class Runner(Section):
             )
         elif steps % self.push_every:
             yield FieldProblem(
-                "runner.push_every", f"the run's {steps} steps do not divide into rounds of {self.push_every}"
+                "runner.push_every",
+                f"a run of {counted(steps, 'steps')} does not divide into rounds of {self.push_every}",
             )
         for name in ("round_epochs", "later_round_epochs"):
             passes = getattr(self, name)
             if passes and self.push_every * prompts % passes:
                 yield FieldProblem(
-                    f"runner.{name}", f"{self.push_every} steps of {prompts} prompts do not divide into {passes} passes"
+                    f"runner.{name}",
+                    f"a round of {counted(self.push_every, 'steps')} of {counted(prompts, 'prompts')} does not divide into {counted(passes, 'passes')}",
                 )
         if self.later_round_epochs and self.push_every >= steps:
             yield FieldProblem("runner.later_round_epochs", "there is one round; no other comes after it")

@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from trainer.contracts.counted import counted
+
 from .example import Example, Response
 
 LEFT_OUT = {
@@ -60,8 +62,7 @@ class Gathered:
     @property
     def words(self) -> str:
         """What is in them."""
-        prompts, responses = len(self.examples), self.responses
-        return f"{prompts:,} prompt{'s' * (prompts != 1)} with {responses:,} response{'s' * (responses != 1)}"
+        return f"{counted(len(self.examples), 'prompts')} with {counted(self.responses, 'responses')}"
 
     @property
     def left_out_words(self) -> str:

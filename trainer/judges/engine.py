@@ -9,6 +9,8 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any, Literal, TypeVar
 
+from trainer.contracts.counted import counted
+
 from .answers import Reading
 from .calls import Call, again
 from .chat import Chat, ChatReply, EndpointProblem, Prices, cost
@@ -174,7 +176,7 @@ class _Run:
         if found.code not in ("context_overflow", "bad_response"):  # those are about this call, not about the endpoint
             self.failures += 1
             if self.failures >= self.patience:
-                self.halt(f"{self.failures} calls in a row failed, the last with: {found.message}")
+                self.halt(f"{counted(self.failures, 'calls')} in a row failed, the last with: {found.message}")
         return Outcome(call, "failed", None, "", scrub(f"{found.code}: {found.message}"), None, None, found)
 
     def halt(self, reason: str) -> None:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 from trainer.config import PolicyConfig
 from trainer.config.rewards import UNJUDGED_CHOICES
 from trainer.contracts import Example, Rubric
+from trainer.contracts.counted import counted
 from trainer.inference.chat import encode_prompt
 
 from .errors import RunFailed
@@ -75,14 +76,14 @@ def prepare_prompts(examples: Sequence[Example], tokenizer: Any, config: PolicyC
             sets[example.split or "train"].append(prompt)
     if unjudged.prompts and config.data.unjudged == "refuse":
         raise RunFailed(f"data.unjudged: {unjudged}; {UNJUDGED_CHOICES}")
-    left_out = [f"{count} examples left out: {reason}" for reason, count in reasons.items()]
+    left_out = [f"{counted(count, 'examples')} left out: {reason}" for reason, count in reasons.items()]
     if not sets["train"]:
         raise RunFailed(
-            f"no example to train on; of {len(examples)} examples "
+            f"no example to train on; of {counted(len(examples), 'examples')} "
             + ("; ".join(left_out) or "none is in the training split")
         )
     if unjudged.dropped:
-        left_out.append(f"{unjudged.dropped} criteria left out: they need a judge, and the reward has none")
+        left_out.append(f"{counted(unjudged.dropped, 'criteria')} left out: they need a judge, and the reward has none")
     return PromptSets(sets["train"], sets["heldout"][: config.evaluation.max_examples], left_out)
 
 

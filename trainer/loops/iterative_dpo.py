@@ -12,6 +12,7 @@ from torch import Tensor
 from trainer.config.dpo import DpoLoss
 from trainer.config.iterative_dpo import IterativeDpoConfig
 from trainer.contracts import Response
+from trainer.contracts.counted import counted
 from trainer.inference.prefix import pack_units
 from trainer.rollouts import Trajectory
 from trainer.seeding import derive_seed
@@ -151,9 +152,11 @@ class IterativeDpoStage:
         tell.metrics(found.metrics)
         name = self._rounds.name(number)
         if not pairs:
-            tell.log(f"{name}: none of {len(found.labels):,} pairs was kept, so it changes no weights", "warning")
+            tell.log(
+                f"{name}: none of {counted(len(found.labels), 'pairs')} was kept, so it changes no weights", "warning"
+            )
             return
-        tell.log(f"{name}: {len(pairs):,} of {len(found.labels):,} pairs kept")
+        tell.log(f"{name}: {len(pairs):,} of {counted(len(found.labels), 'pairs')} kept")
         kept = found.kept[:_SHOWN]
         scores = [(_worth(label.better, 1.0), _worth(label.worse, 0.0)) for label in kept]
         if self._config.comparing:

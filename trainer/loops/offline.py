@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
+from trainer.contracts.counted import counted
 from trainer.rollouts import PromptPlan, RewardScorer, Trajectory
 
 from .collecting import Collected, responses_of
@@ -125,19 +126,19 @@ class OfflineCollector:
         left_out = len(stored.left_out)
         above = self._parts.config.runner.solved_above
         text = (
-            f"round {stored.number} of {rounds.count}: {responses:,} responses to {len(stored.groups):,} prompts, sampled by "
-            f"the weights of step {self._weights.version}, are trained on for {rounds.length} steps"
+            f"round {stored.number} of {rounds.count}: {counted(responses, 'responses')} to {counted(len(stored.groups), 'prompts')}, sampled by "
+            f"the weights of step {self._weights.version}, are trained on for {counted(rounds.length, 'steps')}"
         )
         why = "without any reward" if above is None else f"without a reward above {above:g}"
-        return f"{text}; {left_out:,} prompts {why} are left out" if left_out else text
+        return f"{text}; {counted(left_out, 'prompts')} {why} left out" if left_out else text
 
     def _nothing_left(self, number: int, groups: list[list[Trajectory]]) -> str:
         rewards = [t.reward.total for group in groups for t in group if t.reward.total is not None]
         if not rewards:
-            return f"round {number}: none of the {sum(map(len, groups)):,} responses has a reward; the rollouts say why"
+            return f"round {number}: none of the {counted(sum(map(len, groups)), 'responses')} has a reward; the rollouts say why"
         above = self._parts.config.runner.solved_above
         return (
-            f"round {number}: none of its {len(groups):,} prompts has a response with a reward above {above:g}; the best is "
+            f"round {number}: none of its {counted(len(groups), 'prompts')} has a response with a reward above {above:g}; the best is "
             f"worth {max(rewards):g}. Lower runner.solved_above, or leave it empty"
         )
 

@@ -12,11 +12,13 @@ from trainer.benchmarks import preferences
 from trainer.benchmarks.calibration import calibration
 from trainer.benchmarks.estimate import Estimate
 from trainer.contracts import Histogram, RolloutRecord
+from trainer.contracts.counted import counted
 from trainer.contracts.pairs import compared
 
 from .preferences import Pair
 
 _DOMAINS = 24
+OTHER_DOMAINS = "all smaller domains"
 _NAME = 50
 _EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(11))
 
@@ -33,7 +35,8 @@ def pair_metrics(pairs: Sequence[Pair[Any]], margins: Sequence[float]) -> dict[s
     values |= _with("eval/accuracy", overall) | _ends("eval/accuracy{}", overall)
     largest = Counter(pair.domain for pair in pairs if pair.domain).most_common(_DOMAINS)
     named = {domain for domain, _ in largest}
-    values |= _slices("domain", [pair.domain if pair.domain in named else None for pair in pairs], margins)
+    domains = [pair.domain if pair.domain in named else OTHER_DOMAINS if pair.domain else None for pair in pairs]
+    values |= _slices("domain", domains, margins)
     values |= _slices("strength", [round(pair.strength) or None for pair in pairs], margins)
     values |= _slices("agreement", [_agreement(pair) for pair in pairs], margins)
     worse = preferences.longer_is_worse(lengths, margins)
@@ -103,7 +106,9 @@ def _facts(pair: Pair[Any]) -> dict[str, str | float | bool]:
     found: dict[str, str | float | bool] = {"domain": pair.domain} if pair.domain else {}
     if pair.strength:
         found["strength"] = round(pair.strength, 2)
-    return found | {"votes": f"{pair.pro} for, {pair.con} against" + (f", {pair.ties} ties" if pair.ties else "")}
+    return found | {
+        "votes": f"{pair.pro} for, {pair.con} against" + (f", {counted(pair.ties, 'ties')}" if pair.ties else "")
+    }
 
 
 def _prompt(pair: Pair[Any]) -> str:

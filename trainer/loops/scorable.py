@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from trainer.config import PolicyConfig
 from trainer.config.rewards import JudgePart, RewardPart, RubricPart, VerifierPart, needs_rubric
 from trainer.contracts import Example, Rubric
+from trainer.contracts.counted import counted
 from trainer.rewards import Unscored
 from trainer.rewards.kinds.rubrics import judged_rubric, verified_rubric
 
@@ -20,7 +21,7 @@ class Unjudged:
     dropped: int = 0
 
     def __str__(self) -> str:
-        return f"{self.criteria:,} criteria of {self.prompts:,} prompts have no verifier, so no response to them could be scored"
+        return f"{counted(self.criteria, 'criteria')} of {counted(self.prompts, 'prompts')} {'has' if self.criteria == 1 else 'have'} no verifier, so no response to them could be scored"
 
 
 @dataclass(frozen=True)

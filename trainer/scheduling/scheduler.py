@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.contracts.counted import counted
+
 from .groups import UNFINISHED, Group, Sample, padded
 from .policies import POLICIES
 from .records import (
@@ -361,7 +363,7 @@ class Scheduler:
 
     def _drop(self, group: Group) -> None:
         valid = len(group.valid())
-        self._out.append(Drop(group.number, None, f"{valid} of {len(group.samples)} responses are valid"))
+        self._out.append(Drop(group.number, None, f"{valid} of {counted(len(group.samples), 'responses')} valid"))
         del self._groups[group.number]
         self._complete.pop(group.number, None)
         self.by_domain[group.domain] -= 1

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Any
 
+from trainer.contracts.counted import counted
 from webapp.datasets.labels import IMPORTED, RUBRIC_BY, is_imported, whose
 
 from .consolidation import STRENGTHS, WITHOUT_STRENGTH
@@ -164,7 +165,7 @@ def _case(fate: str, reason: str, key: str, preference: dict[str, Any]) -> Case:
 
 def _criteria(content: dict[str, Any]) -> str:
     count = len((content.get("rubric") or {}).get("criteria", ()))
-    return f"a rubric of {count} criteri{'on' if count == 1 else 'a'}"
+    return f"a rubric of {counted(count, 'criteria')}"
 
 
 def _noted(task: dict[str, Any], project: Project) -> str:

@@ -399,7 +399,13 @@ def _join(path: str, name: str) -> str:
 ACRONYMS = {"lr": "Learning rate", "kl_beta": "KL weight", "top_p": "Top-p", "t0": "Midpoint", "eps_low": "Clip below"}
 ACRONYMS |= {"pop_low": "Mismatch at least", "pop_high": "Mismatch at most", "pop_mode": "How mismatch counts"}
 ACRONYMS |= {"std_ddof": "Taken off the count", "std_eps": "Added to the deviation", "max_tokens": "Divisor"}
-ACRONYMS |= {"eps_high": "Clip above", "lora": "LoRA", "optim": "Optimiser", "dtype": "Precision"}
+ACRONYMS |= {
+    "into": "Dataset of the responses",
+    "eps_high": "Clip above",
+    "lora": "LoRA",
+    "optim": "Optimiser",
+    "dtype": "Precision",
+}
 
 
 def _words(name: str) -> str:

@@ -7,6 +7,8 @@ from typing import Any, Generic, TypeVar
 
 from django.core.management.base import CommandError, OutputWrapper
 
+from trainer.contracts.counted import counted
+
 T = TypeVar("T")
 MAX_TOLD = 20
 
@@ -40,7 +42,7 @@ class Problems:
         if told and told_on is None:
             raise CommandError(told)
         if told and told_on is not None:
-            told_on.write(f"{told}\n{self.count:,} lines are left out")
+            told_on.write(f"{told}\n{counted(self.count, 'lines')} left out")
 
 
 class Lines(Generic[T]):

@@ -1,18 +1,22 @@
 """Ray's job REST API, as far as runs need it. Plain HTTP: neither the web side nor a worker ever imports Ray."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
 import httpx
 from django.conf import settings
 
+from webapp.localstack.lock import held
 from webapp.localstack.places import facts
 
 JobStatus = Literal["PENDING", "RUNNING", "STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"]
 ENDED: frozenset[str] = frozenset({"STOPPED", "SUCCEEDED", "FAILED", "UNKNOWN"})
 TIMEOUT = httpx.Timeout(20.0, connect=3.0)
 LOG_TAIL_BYTES = 64_000
+STARTING = timedelta(minutes=2)  # a head on a busy machine; longer than that something is wrong
 
 
 class RayAway(Exception):
@@ -51,9 +55,10 @@ class Wanted:
 
 
 class RayClient:
-    """One cluster's job API at `address`; `token` is sent if the cluster asks for one."""
+    """One cluster's job API at `address`; `token` is sent if the cluster asks for one. `silent` says why it may not answer."""
 
-    def __init__(self, address: str, token: str = "") -> None:
+    def __init__(self, address: str, token: str = "", silent: Callable[[], str] = str) -> None:
+        self._silent = silent
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         # proxies from the environment have no business between us and our own cluster
         self._http = httpx.Client(base_url=address, headers=headers, timeout=TIMEOUT, trust_env=False)
@@ -115,7 +120,7 @@ class RayClient:
         try:
             response = self._http.request(method, path, **kwargs)
         except httpx.HTTPError as error:
-            raise RayAway(f"Ray does not answer at {self._http.base_url}: {error}") from error
+            raise RayAway(self._silent() or f"Ray does not answer at {self._http.base_url}: {error}") from error
         if response.status_code == 404:
             raise _Missing
         if response.status_code >= 500:
@@ -141,14 +146,33 @@ def client() -> RayClient:
     Raises RayAway while there is neither, or its token cannot be read.
     """
     address, token_file = settings.ENV.ray_address, settings.ENV.ray_token_file
+    local = not address
     if not address:
         found = facts(settings.VAR, "ray")
         if "address" not in found:
-            raise RayAway("Ray is still starting on this machine")
+            raise RayAway(local_head())
         address = found["address"]
         token_file = Path(found["token_file"]) if found.get("token_file") else None
     try:
         token = token_file.read_text().strip() if token_file else ""
     except OSError as error:
         raise RayAway(f"Ray's token cannot be read: {error}") from error
-    return RayClient(address, token)
+    return RayClient(address, token, local_head if local else str)
+
+
+def local_head() -> str:
+    """What is known of a head of this machine that does not answer: never started, stopped, starting, or silent."""
+    found, up = facts(settings.VAR, "ray"), held(settings.VAR)
+    if "address" not in found:
+        if up:
+            return "Ray has not been started yet: it comes after the other services"
+        return "Ray was never started on this machine: manage.py up starts it, or RAY_ADDRESS names a cluster"
+    if "since" not in found:
+        return "Ray does not answer" if up else "Ray is stopped"
+    since = datetime.fromisoformat(found["since"])
+    told = f"{since:%Y-%m-%d %H:%M:%S} UTC"
+    if not up:
+        return f"Ray is stopped; it was last started at {told}"
+    if datetime.now(UTC) - since < STARTING:
+        return f"Ray has been starting since {told}"
+    return f"Ray was started at {told} and does not answer"

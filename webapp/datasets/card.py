@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from trainer.contracts.counted import counted
+
 from . import lineage, packed
 from .models import DatasetVersion
 
@@ -114,7 +116,7 @@ def _agreement(told: dict[str, Any], sides: dict[str, int]) -> str:
     pairs = f"Of the judged pairs, {sides['first']:,} prefer the first response, {sides['second']:,} the second, {sides['tie']:,} neither."
     if "undefined" in told:
         return f"Undefined: {told['undefined']}. {pairs}"
-    return f"Two raters of one pair take the same side in {told['pairwise']:.1%} of cases ({told['examples']:,} examples). {pairs}"
+    return f"Two raters of one pair take the same side in {told['pairwise']:.1%} of cases ({counted(told['examples'], 'examples')}). {pairs}"
 
 
 def _table(head: tuple[str, str], rows: list[tuple[str, str]]) -> str:

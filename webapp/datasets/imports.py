@@ -16,6 +16,7 @@ from time import monotonic
 from django.db import transaction
 from django.utils import timezone
 
+from trainer.contracts.counted import counted
 from webapp.core import audit, broadcast, locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Invalid, Problem
@@ -307,7 +308,7 @@ def _conclude(job: ImportJob, loader: Loader) -> None:
     job.bytes_done = job.bytes_total
     job.rejected.sort(key=lambda problem: (problem.get("file", ""), problem["line"]))
     if job.rejected_count and not job.keep_good:
-        lines = "1 line was" if job.rejected_count == 1 else f"{job.rejected_count:,} lines were"
+        lines = f"{counted(job.rejected_count, 'lines')} {'was' if job.rejected_count == 1 else 'were'}"
         job.counts = {"good": loader.good, "rejected": job.rejected_count}
         raise _Refused(f"{lines} refused, so nothing was imported. Correct the file, or import its good lines only.")
     if not loader.good:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from trainer.contracts.counted import counted
+
 from .filters import parse, words
 from .models import DatasetVersion
 
@@ -69,7 +71,7 @@ def _annotated(lineage: dict[str, Any]) -> list[str]:
 
 
 def _sampled(lineage: dict[str, Any]) -> list[str]:
-    done = [f"{lineage['responses']:,} responses"] if isinstance(lineage.get("responses"), int) else []
+    done = [counted(lineage["responses"], "responses")] if isinstance(lineage.get("responses"), int) else []
     return [*done, f"left out: {words}"] if (words := lineage.get("left_out_words")) else done
 
 
@@ -80,5 +82,5 @@ def _filtered(lineage: dict[str, Any]) -> list[str]:
         verb = "kept" if lineage.get("keep", True) else "removed"
         done = [f"{verb}: {text}" for _, text in words(parse(lineage.get("filters", {})))]
     removed = lineage.get("removed", 0)
-    done.append(f"{removed:,} example{'' if removed == 1 else 's'} removed")
+    done.append(f"{counted(removed, 'examples')} removed")
     return [*done, lineage["note"]] if lineage.get("note") else done

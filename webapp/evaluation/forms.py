@@ -7,6 +7,7 @@ from typing import Any
 from uuid import uuid4
 
 from trainer.config.errors import ConfigInvalid
+from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once
 from webapp.core.formtree import Group, Tree
@@ -194,5 +195,5 @@ class EvaluationForm:
 
 def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
-    size = f" · {count:,} examples" if isinstance(count, int) else ""
+    size = f" · {counted(count, 'examples')}" if isinstance(count, int) else ""
     return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"

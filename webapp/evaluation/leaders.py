@@ -11,6 +11,8 @@ from typing import Any
 
 from django.db.models import F
 
+from trainer.contracts.counted import counted
+
 from . import queries
 from .models import Evaluation
 from .recipes import RECIPES
@@ -134,8 +136,8 @@ def _why(entry: dict[str, Any], count: int | None) -> str:
     if not entry.get("items"):
         return "not known on which items"
     if entry["item_count"] == count:
-        return f"measured on {count:,} items that are not those of most rows"
-    return f"measured on {entry['item_count']:,} items, most rows on {count or 0:,}"
+        return f"measured on {counted(count, 'items')} that are not those of most rows"
+    return f"measured on {counted(entry['item_count'], 'items')}, most rows on {count or 0:,}"
 
 
 def _score(entry: dict[str, Any]) -> float:

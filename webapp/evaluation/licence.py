@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from trainer.benchmarks.estimate import undefined
+from trainer.contracts.counted import counted
 from webapp.core.tasks import enqueue
 from webapp.judging.models import JudgeVersion
 
@@ -82,7 +83,7 @@ class Licence:
         if value is None:
             found.append("Its newest comparison gave no number.")
         elif n is not None and n < FEW:
-            found.append(f"Its newest comparison rests on {n} labels only.")
+            found.append(f"Its newest comparison rests on {counted(n, 'labels')} only.")
         if newest.place == "below":
             found.append("People agree with each other more often than with this judge.")
         return found

@@ -6,6 +6,7 @@ from typing import Any
 from django.db.models import Count
 
 from trainer.config import RECIPES
+from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Answer, Project
 from webapp.annotation.services import publish
@@ -69,7 +70,7 @@ def train(membership: Membership, project: Project) -> Run:
         config=_config(version, base),
         dataset=DatasetChoice(id=version.dataset_id, version=version.number),
         experiment=project.name,
-        name=f"Reward model of {answers} answers",
+        name=f"Reward model of {counted(answers, 'answers')}",
         key=f"answers-{project.pk}-{version.pk}",
     )
 

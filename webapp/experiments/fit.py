@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from trainer.config import FieldProblem, Recipe, RecipeConfig
 from trainer.config.recipe import Need
+from trainer.contracts.counted import counted
 from webapp.datasets.models import DatasetVersion
 from webapp.datasets.training import Counts
 
@@ -73,7 +74,7 @@ def problems(found: Fit, version: DatasetVersion, heldout_wanted: int) -> Iterat
             other.need.words for other in found.needs if each.need.either and other.need.either == each.need.either
         ]
         words = " or ".join(alternatives or [each.need.words])
-        left = "; ".join(f"{number:,} {what} left out" for number, what in each.left_out)
+        left = "; ".join(f"{counted(number, what)} left out" for number, what in each.left_out)
         reason = f"{version} has no training {words}, which {found.recipe.title!r} needs{f' ({left})' if left else ''}"
         yield FieldProblem("dataset", reason)
         if alternatives:

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from trainer.config import RECIPES, ConfigInvalid, Recipe
 from trainer.config.expression import ExpressionInvalid, parse
+from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
 from webapp.core import once
 from webapp.core.formtree import Group, Tree
@@ -286,7 +287,7 @@ def _paths(group: Group) -> set[str]:
 
 def _version_label(row: DatasetVersion) -> str:
     count = row.counts.get("examples")
-    size = f" · {count:,} examples" if isinstance(count, int) else ""
+    size = f" · {counted(count, 'examples')}" if isinstance(count, int) else ""
     return f"{row.dataset.name} · v{row.number}{size}{' · draft' if row.state == 'draft' else ''}{' · archived' if row.dataset.archived_at else ''}"
 
 

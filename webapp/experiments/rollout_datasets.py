@@ -7,6 +7,7 @@ from typing import Any
 from django.db.models import QuerySet
 from django.db.models.fields.json import KeyTextTransform
 
+from trainer.contracts.counted import counted
 from trainer.contracts.rollout_examples import Sampled, Wanted, gather
 from webapp.accounts.models import Membership
 from webapp.core.numbers import whole
@@ -35,7 +36,7 @@ def start(membership: Membership, run: Run, wanted: Wanted, name: str) -> Import
     if not count:
         raise Invalid("There is no response.", {"steps": "hold none that was sampled"})
     if count > MOST:
-        reason = f"hold {count:,} responses, and {MOST:,} are taken at once; name fewer steps"
+        reason = f"hold {counted(count, 'responses')}, and {MOST:,} are taken at once; name fewer steps"
         raise Invalid("These are too many responses at once.", {"steps": reason})
     origin = {"from": KIND, "run": run.pk, "name": f"{run.experiment.name}, {run}", "wanted": asdict(wanted)}
     return datasets.start_gathering(membership, origin, name=name, file_name=f"rollouts-of-run-{run.pk}.jsonl")
@@ -51,7 +52,7 @@ def _gathered(job: ImportJob, heard: Heard) -> tuple[Iterator[str], dict[str, An
     found = gather(sampled, known, wanted, f"{run.model.name}, run {run.pk}")
     if not found.examples:
         why = f"; {found.left_out_words}" if found.left_out else ""
-        raise Invalid("No response is left.", {"wanted": f"Of {len(sampled):,} responses none is left{why}."})
+        raise Invalid("No response is left.", {"wanted": f"Of {counted(len(sampled), 'responses')} none is left{why}."})
     facts = {"prompts": len(found.examples), "responses": found.responses, "left_out": dict(found.left_out)}
     return (each.canonical() for each in found.examples), {**facts, "left_out_words": found.left_out_words}
 

@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.config.errors import ConfigInvalid
+from trainer.contracts.counted import counted
 from trainer.judges.answers import schema
 from trainer.judges.spec import KINDS, Kind
 from webapp.accounts.access import member, require
@@ -195,7 +196,7 @@ def judge_examples(request: HttpRequest, judge_id: int) -> HttpResponseBase:
         except Invalid as refused:
             problem = refused.fields.get("examples", refused.message)
         else:
-            messages.success(request, f"Versions are compared on {len(judge.fixed_examples)} examples.")
+            messages.success(request, f"Versions are compared on {counted(len(judge.fixed_examples), 'examples')}.")
             return redirect("judge", judge.pk)
     rows = dataset_list(membership.workspace_id).order_by("name")
     context = {

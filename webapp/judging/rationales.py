@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainer.benchmarks.rationale import Sample
+from trainer.contracts.counted import counted
 
 from .lines import LineProblem, fields, name, verdict
 
@@ -21,7 +22,7 @@ def parse_sample(row: Any) -> Sample:
     if isinstance(human, bool) or not isinstance(human, int) or human < 0:
         raise LineProblem("human", f"expected the number of human reasons, found {human!r:.60}")
     if len(matrix) not in (0, human):
-        raise LineProblem("matrix", f"{len(matrix)} rows for {human} human reasons")
+        raise LineProblem("matrix", f"{counted(len(matrix), 'rows')} for {counted(human, 'human reasons')}")
     label, said = (verdict(row, field, numbers=True) for field in ("label", "verdict"))
     return Sample(name(row, "id", default=""), matrix, human, label, said)
 

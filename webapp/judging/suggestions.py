@@ -8,6 +8,7 @@ from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.annotation import access as projects
 from webapp.annotation import pages
@@ -59,7 +60,7 @@ def _act(request: HttpRequest, project: Project) -> str:
         work.stop(project, Job.Kind.SUGGEST)
         return "The judge is being stopped; what it has said is kept."
     if action == "remove":
-        return f"The suggestions of {take_away(membership, project):,} tasks were taken away."
+        return f"The suggestions of {counted(take_away(membership, project), 'tasks')} were taken away."
     rows = queries.usable_versions(project.workspace_id, JUDGES.get(project.kind, ()))
     chosen = whole(request.POST.get("judge", ""))
     version = None if chosen is None else rows.filter(pk=chosen).first()

@@ -30,3 +30,15 @@ def take(var: Path) -> TextIO:
     file.write(str(os.getpid()))
     file.flush()
     return file
+
+
+def held(var: Path) -> bool:
+    """Whether a `manage.py up` holds the folder now."""
+    try:
+        with (var / "run" / "up.lock").open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:  # nobody ever took it
+        return False
+    return False

@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -102,7 +103,8 @@ def ray_head() -> Service:
 
     def prepare() -> None:
         head.prepare()
-        write_facts(settings.VAR, "ray", address=head.address, token_file=str(head.token_file))
+        since = datetime.now(UTC).isoformat(timespec="seconds")
+        write_facts(settings.VAR, "ray", address=head.address, token_file=str(head.token_file), since=since)
 
     return Service(
         "ray",

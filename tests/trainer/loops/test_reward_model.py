@@ -1,6 +1,7 @@
 """Reward models: votes as targets, what is left out, evaluation, and what stock libraries make of the result."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from trainer.config.preferences import PreferenceData
 from trainer.contracts import Example, ModelSource, Preference, Response
 from trainer.inference.adapters import whole_directory
 from trainer.loops.errors import RunFailed
+from trainer.loops.pair_reports import pair_metrics
 from trainer.loops.preferences import Pair, prepare_pairs
 
 from ..running import run
@@ -53,10 +55,10 @@ def test_ties_are_left_out_or_equals() -> None:
 @pytest.mark.parametrize(
     ("example", "why"),
     [
-        (compared(0, 2, -2), "1 pairs left out: a tie"),
-        (compared(None, None), "1 pairs left out: nobody could decide"),
-        (compared(-2, texts=("same", "same")), "1 pairs left out: both answers are the same"),
-        (compared(-2, texts=("x" * 30, "y")), "1 pairs left out: longer than data.max_tokens = 20"),
+        (compared(0, 2, -2), "1 pair left out: a tie"),
+        (compared(None, None), "1 pair left out: nobody could decide"),
+        (compared(-2, texts=("same", "same")), "1 pair left out: both answers are the same"),
+        (compared(-2, texts=("x" * 30, "y")), "1 pair left out: longer than data.max_tokens = 20"),
         (compared(), "no example of the training split has a comparison"),
     ],
 )
@@ -82,6 +84,15 @@ def test_the_loss_of_a_pair_is_the_mean_loss_over_its_votes(tiny_dir: Path, tmp_
 
 
 @pytest.mark.slow
+def test_domains_beyond_the_largest_are_measured_together():
+    domains = [f"d{n}" for n in range(30) for _ in range(2 if n < 24 else 1)]
+    (pair,) = prepared(compared(-2))
+    pairs = [replace(pair, domain=domain) for domain in domains]
+    found = pair_metrics(pairs, [1.0] * len(pairs))
+    counts = {key.split("/")[-1]: n for key, n in found.items() if key.startswith("eval/domain_pairs/")}
+    assert len(counts) == 25 and counts.pop("all smaller domains") == 6 and set(counts.values()) == {2}
+
+
 def test_a_planted_preference_is_learnt_and_holds_for_pairs_never_seen(tiny_dir: Path, tmp_path: Path) -> None:
     config = configured(
         "reward_model",

@@ -85,7 +85,7 @@ def test_wrong_turns_and_spans_stay_in_the_context_and_are_not_learnt(tokenizer:
 def test_marks_that_cannot_be_followed_leave_the_example_out_with_the_reason(
     meta: dict[str, Any], why: str, tokenizer: Any
 ) -> None:
-    with pytest.raises(RunFailed, match=f"1 examples left out: .*{why}"):
+    with pytest.raises(RunFailed, match=f"1 example left out: .*{why}"):
         learnt(Example(key="k", prompt=DIALOGUE, meta=meta), tokenizer)
 
 
@@ -127,7 +127,7 @@ def test_each_source_names_its_answer(tokenizer: Any) -> None:
 def test_what_has_no_answer_to_learn_is_left_out_and_counted(
     example: Example, data: dict[str, Any], why: str, tokenizer: Any
 ) -> None:
-    with pytest.raises(RunFailed, match=f"1 examples left out: .*{why}"):
+    with pytest.raises(RunFailed, match=f"1 example left out: .*{why}"):
         learnt(example, tokenizer, **data)
 
 

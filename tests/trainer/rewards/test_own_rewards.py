@@ -104,7 +104,7 @@ def test_it_is_told_what_the_environment_says_of_an_attempt() -> None:
     ("name", "why"),
     [
         ("raises", "python: KeyError: 'tone'"),
-        ("text", "python: it answered a str, not a list with one entry for each of 1 responses"),
+        ("text", "python: it answered a str, not a list with one entry for each of 1 response"),
         ("dies", "python: its process ended with status 7"),
         ("broken", "python: cannot be imported: AttributeError: module 'politeness' has no attribute 'gone'"),
         ("secret", "python: the reward function 'secret' is not allowed here: name it in TOUCHSTONE_REWARD_FUNCTIONS"),
@@ -194,7 +194,7 @@ def test_a_service_gets_a_group_signed_and_answers_with_numbers() -> None:
     ("status", "answer", "why"),
     [
         (200, b"good", "http: answered something that is not JSON: b'good'"),
-        (200, b"[1, 2]", "http: it answered a list of 2, not a list with one entry for each of 1 responses"),
+        (200, b"[1, 2]", "http: it answered a list of 2, not a list with one entry for each of 1 response"),
         (200, b"[NaN]", "http: it answered nan, which is no finite number"),
         (200, b'["good"]', "http: it answered 'good', which is no number"),
         (200, b'[{"score": 1}]', "http: it answered an object without a value"),

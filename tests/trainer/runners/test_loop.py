@@ -208,7 +208,7 @@ def test_a_response_that_kills_every_worker_is_excluded_and_its_group_filled_up(
 ) -> None:
     loop = make_async(async_config({"retries": 0, "ahead": 1}), tmp_path / "run", crashes=0.5, seed=2)
     loop.run()
-    assert any("is not trained on: 0 of 4 responses are valid" in line for line in logs(tmp_path / "run"))
+    assert any("is not trained on: 0 of 4 responses valid" in line for line in logs(tmp_path / "run"))
     assert loop.step == 5
 
 

@@ -183,7 +183,7 @@ def test_a_response_that_kills_its_workers_is_excluded_in_the_end() -> None:
         scheduler.handle(WorkerJoined("w", 1), number)
     lost, dropped, train = scheduler.handle(WorkerLost("w", "signal 9"), 3.0)
     assert isinstance(lost, Drop) and "lost 3 times" in lost.reason and "signal 9" in lost.reason
-    assert dropped == Drop(0, None, "0 of 1 responses are valid")
+    assert dropped == Drop(0, None, "0 of 1 response valid")
     assert train == Train(1, ())
 
 
@@ -196,7 +196,7 @@ def test_a_group_with_a_crashed_minority_is_filled_up_and_one_with_half_is_dropp
         decisions += scheduler.handle(Finished(start.sample, start.attempt, (Stretch(0, 0, 5),), problem), 1.0)
     (train,) = [decision for decision in decisions if isinstance(decision, Train)]
     assert [(group.number, group.rows, group.valid) for group in train.groups] == [(0, (0, 2, 3, 0), 3)]
-    assert Drop(0, 1, "no sandbox") in decisions and Drop(1, None, "2 of 4 responses are valid") in decisions
+    assert Drop(0, 1, "no sandbox") in decisions and Drop(1, None, "2 of 4 responses valid") in decisions
 
 
 def test_a_silent_worker_is_replaced_and_the_reason_says_what_it_was_doing() -> None:

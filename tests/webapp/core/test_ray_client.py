@@ -1,8 +1,11 @@
 """The client against a server that speaks Ray's API."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from webapp.core.ray_client import RayAway, RayClient, RayRefused, client
+from webapp.localstack.lock import take
 from webapp.localstack.places import write_facts
 
 from .fake_ray import FakeRay
@@ -76,8 +79,24 @@ def test_a_wrong_token_is_refused(server):
 
 
 def test_the_local_head_is_found_where_it_says_it_listens(settings, tmp_path, server):
-    with pytest.raises(RayAway, match="still starting"):
+    with pytest.raises(RayAway, match="never started on this machine"):
+        client()
+    with take(settings.VAR), pytest.raises(RayAway, match="not been started yet"):
         client()
     (tmp_path / "token").write_text("secret\n")
     write_facts(settings.VAR, "ray", address=server.address, token_file=str(tmp_path / "token"))
     assert client().job("nope").status == "UNKNOWN"
+
+
+def test_a_local_head_that_is_silent_says_since_when_it_starts_or_that_it_is_stopped(settings):
+    def told(since: datetime) -> str:
+        write_facts(settings.VAR, "ray", address="http://127.0.0.1:9", since=since.isoformat())
+        with pytest.raises(RayAway) as away:
+            client().version()
+        return str(away.value)
+
+    now, morning = datetime.now(UTC), datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    assert told(morning) == "Ray is stopped; it was last started at 2026-01-02 03:04:05 UTC"
+    with take(settings.VAR):
+        assert told(morning) == "Ray was started at 2026-01-02 03:04:05 UTC and does not answer"
+        assert told(now) == f"Ray has been starting since {now:%Y-%m-%d %H:%M:%S} UTC"

@@ -166,7 +166,7 @@ def test_good_lines_are_kept_when_asked_and_the_bad_ones_named(tmp_path: Path) -
     told = errors.getvalue().splitlines()
     assert told[0].startswith(f"{file}, line 2: field 'label': no verdict")
     assert told[1] == f"{file}, line 3: field 'pair': judge 'j' judged 'p' already on line 1"
-    assert told[2].startswith(f"{file}, line 5: is not UTF-8 text") and "3 lines are left out" in told[3]
+    assert told[2].startswith(f"{file}, line 5: is not UTF-8 text") and "3 lines left out" in told[3]
 
 
 def test_memory_does_not_grow_with_the_text_of_the_lines(tmp_path: Path) -> None:

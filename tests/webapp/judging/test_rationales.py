@@ -69,8 +69,8 @@ def test_without_human_reasons_nothing_is_invented(tmp_path: Path) -> None:
     ("row", "message"),
     [
         ({"matrix": [[0.5], [0.1, 0.2]], "human": 2}, "'matrix': rows differ"),
-        ({"matrix": [[0.5]], "human": 2}, "'matrix': 1 rows for 2"),
-        ({"matrix": [[0.5]], "human": 0}, "'matrix': 1 rows for 0"),
+        ({"matrix": [[0.5]], "human": 2}, "'matrix': 1 row for 2"),
+        ({"matrix": [[0.5]], "human": 0}, "'matrix': 1 row for 0"),
         ({"matrix": [[0.5, 1.5]], "human": 1}, r"'matrix': \[0\]\[1\]: expected a score in \[0, 1\], found 1\.5"),
         ({"matrix": [[float("nan")]], "human": 1}, "found nan"),
         ({"matrix": [[10**400]], "human": 1}, "'matrix'"),

@@ -7,6 +7,7 @@ from pydantic import Field
 
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import knob
+from trainer.contracts.counted import counted
 
 from ..answers import Answer, Reading
 from ..base import ANSWER_NOTICE, DATA_NOTICE, Asked, BaseSpec, Kind, prompt_text, system_text
@@ -163,9 +164,9 @@ def _read_generator(spec: RubricGeneratorSpec, subject: Mapping[str, Any], answe
     dropped = len(answer.items) - len(items)
     if not any(item["points"] > 0 for item in items):
         return Reading(None, "the rubric has no item with positive points")
-    problems = [f"{dropped} items without points or words were left out"] if dropped else []
+    problems = [f"{counted(dropped, 'items')} without points or words left out"] if dropped else []
     if not spec.min_items <= len(items) <= spec.max_items:
-        problems.append(f"{len(items)} items; asked for {spec.min_items} to {spec.max_items}")
+        problems.append(f"{counted(len(items), 'items')}; asked for {spec.min_items} to {spec.max_items}")
     return Reading({"items": items, "dropped": dropped}, "; ".join(problems))
 
 

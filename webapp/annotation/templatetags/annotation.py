@@ -9,6 +9,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from trainer.contracts.counted import counted
 from webapp.core.templatetags.ui import icon, initials, percent
 
 from ..models import Task
@@ -164,7 +165,7 @@ def subject_words(subject: dict[str, Any]) -> str:
         return f"{subject['a']} and {subject['b']}{arm}"
     if "response" in subject:
         return str(subject["response"])
-    return f"{len(subject['responses'])} responses" if "responses" in subject else "the prompt"
+    return counted(len(subject["responses"]), "responses") if "responses" in subject else "the prompt"
 
 
 @register.filter
@@ -195,9 +196,9 @@ def known_words(content: dict[str, Any] | None, subject: dict[str, Any]) -> str:
         met = sum(grade["verdict"] == "met" for grade in content["grades"])
         return f"{met} of {len(content['grades'])} met"
     if "rubric" in content:
-        return f"{len(content['rubric']['criteria'])} criteria"
+        return counted(len(content["rubric"]["criteria"]), "criteria")
     if "reasons" in content and "strength" not in content:
-        return f"{len(content['reasons'])} reasons"
+        return counted(len(content["reasons"]), "reasons")
     if "ratings" in content:
         return ", ".join(f"{name} {'–' if value is None else value}" for name, value in content["ratings"].items())
     if "tiers" in content:

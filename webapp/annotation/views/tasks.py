@@ -9,6 +9,7 @@ from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.core.numbers import whole
 from webapp.core.paging import page
@@ -146,7 +147,7 @@ def project_gold(request: HttpRequest, project_id: int) -> HttpResponseBase:
         try:
             done = marking.mark(membership, project, request.POST.get("source", ""), *_amounts(request))
             tone = messages.success if done.made else messages.info
-            tone(request, f"{done.made} gold tasks made; {done.looked} tasks were looked at.")
+            tone(request, f"{counted(done.made, 'gold tasks')} made; {counted(done.looked, 'tasks')} looked at.")
             return redirect("project_gold", project_id)
         except Problem as problem:
             problems = problem.fields or {"": problem.message}

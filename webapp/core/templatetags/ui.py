@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.html import escape, format_html, format_html_join
 from django.utils.safestring import SafeString, mark_safe
 
+from trainer.contracts import counted as words
 from webapp.version import VERSION
 
 register = template.Library()
@@ -141,6 +142,18 @@ def figure(value: float | int | None, digits: int = 3) -> str:
     if isinstance(value, int):
         return f"{value:,}"
     return f"{value:,.{digits}f}" if abs(value) >= 10**-digits or value == 0 else f"{value:.1e}"
+
+
+@register.filter
+def counted(count: int | None, plural: str) -> str:
+    """1 pair, 1,200 pairs; a dash where the number is missing."""
+    return "–" if count is None or count == "" else words.counted(int(count), plural)
+
+
+@register.filter
+def noun(plural: str, count: int) -> str:
+    """ "pairs" as it stands after the number."""
+    return words.noun(count, plural)
 
 
 @register.filter

@@ -7,6 +7,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from trainer.contracts.counted import counted
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
 from webapp.core.numbers import whole
@@ -92,30 +93,34 @@ def told(job: CurationJob) -> str:
     found = job.result
     if job.kind == CurationJob.Kind.DUPLICATES:
         if not found["groups"]:
-            return f"No duplicates among {found['examples']:,} examples."
-        repeated = f"{found['exact']:,} exact and {found['near']:,} near duplicates of {found['groups']:,} examples"
+            return f"No duplicates among {counted(found['examples'], 'examples')}."
+        repeated = (
+            f"{found['exact']:,} exact and {found['near']:,} near duplicates of {counted(found['groups'], 'examples')}"
+        )
         return f"{repeated}, among {found['examples']:,}."
     if job.kind == CurationJob.Kind.LEAKS:
         along = f" and {found['along']:,} other versions" if found["along"] else ""
-        where = f"among {found['examples']:,} examples of this version{along}"
+        where = f"among {counted(found['examples'], 'examples')} of this version{along}"
         if not found["exact"] + found["near"]:
             return f"No leak {where}."
         side = "for training" if job.params["remove"] == "train" else "held out"
-        told = f"{found['exact']:,} examples {side} ask the same as one on the other side, {found['near']:,} nearly the same"
+        told = f"{counted(found['exact'], 'examples')} {side} ask the same as one on the other side, {found['near']:,} nearly the same"
         return f"{told}, {where}."
     if job.kind == CurationJob.Kind.CRITERIA:
         if not found["judged"]:
             return (
-                f"None of the {found['without_verdicts']:,} criteria has two verdicts to compare. "
+                f"None of the {counted(found['without_verdicts'], 'criteria')} has two verdicts to compare. "
                 "Grade the responses in a project and publish it, or give criteria verifiers."
             )
         return (
-            f"{found['idle']:,} of {found['judged']:,} criteria with verdicts never discriminate; "
+            f"{found['idle']:,} of {counted(found['judged'], 'criteria')} with verdicts never discriminate; "
             f"{found['without_verdicts']:,} have fewer than two."
         )
     if job.kind == CurationJob.Kind.STRUCTURE:
         named = ", ".join(f"{count:,} {code.replace('_', ' ')}" for code, count in found["codes"].items())
-        return f"{found['flagged']:,} of {found['rubrics']:,} rubrics raise hints" + (f": {named}." if named else ".")
+        return f"{found['flagged']:,} of {counted(found['rubrics'], 'rubrics')} raise hints" + (
+            f": {named}." if named else "."
+        )
     return ""
 
 

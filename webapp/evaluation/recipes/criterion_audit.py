@@ -11,6 +11,7 @@ from trainer.benchmarks.criteria import MET, NOT_MET, Agreement, agreement
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
+from trainer.contracts.counted import counted
 from trainer.judges.combine import criterion_verdicts
 from trainer.judges.inputs import JudgeInput
 
@@ -156,7 +157,7 @@ def _asked(context: Context, version: int, judge: str, people: Sequence[Graded])
         )
         for (key, response), rows in by_response.items()
     ]
-    answers = context.judge(version, inputs, f"{judge} on {len(inputs):,} responses")
+    answers = context.judge(version, inputs, f"{judge} on {counted(len(inputs), 'responses')}")
     said = {key: {v.criterion_id: v for v in found} for key, found in criterion_verdicts(answers).items()}
     ids: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for answer in answers:

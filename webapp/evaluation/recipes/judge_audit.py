@@ -9,6 +9,7 @@ from trainer.benchmarks.audit import Audit, Case
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Example
+from trainer.contracts.counted import counted
 from trainer.judges.combine import PairVerdict, pair_verdicts, unswapped
 from trainer.judges.inputs import of_example
 from webapp.judging.audit import parse_case
@@ -136,7 +137,7 @@ def asked(context: Context) -> Iterator[Audited]:
     for choice in config.judges:
         facts = context.judge_facts(choice.version)
         inputs = [of_example(pair.example, pair=True) for pair in pairs.values()]
-        answers = context.judge(choice.version, inputs, f"{facts.key} on {len(inputs):,} pairs")
+        answers = context.judge(choice.version, inputs, f"{facts.key} on {counted(len(inputs), 'pairs')}")
         verdicts = {key[0]: found for key, found in pair_verdicts(answers).items()}
         said: dict[str, list[Judged]] = defaultdict(list)
         for each in answers:

@@ -10,6 +10,7 @@ from trainer.benchmarks import rationale as bench
 from trainer.benchmarks.estimate import proportion
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
+from trainer.contracts.counted import counted
 from trainer.judges.combine import unswapped
 from trainer.judges.inputs import JudgeInput, of_example
 from trainer.judges.kinds.rationales import FLAWS
@@ -131,7 +132,7 @@ def _rationale(pair: Pair, given: JudgeInput) -> str:
 def _said(context: Context, version: int, judge: str, pairs: Sequence[tuple[Pair, tuple[str, ...]]]) -> list[Sampled]:
     """Reasons and verdict of the first sample in the order the judge saw first: both belong to one answer."""
     inputs = [of_example(pair.example, pair=True) for pair, _ in pairs]
-    answers = context.judge(version, inputs, f"{judge} on {len(inputs):,} pairs")
+    answers = context.judge(version, inputs, f"{judge} on {counted(len(inputs), 'pairs')}")
     first: dict[str, Judged] = {}
     for answer in answers:
         first.setdefault(answer.subject["example"], answer)

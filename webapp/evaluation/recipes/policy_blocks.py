@@ -10,6 +10,7 @@ from trainer.benchmarks.compare import keyed_difference, unpaired_difference
 from trainer.benchmarks.estimate import Estimate, bootstrap_mean, proportion
 from trainer.benchmarks.ranking import Comparison, bradley_terry
 from trainer.contracts import Rubric
+from trainer.contracts.counted import counted
 from trainer.rewards import report_score
 
 from .. import report as r
@@ -97,7 +98,7 @@ def changed(by_model: Models) -> Iterator[r.Table]:
     rows = [_change(by_model, names[0], names[-1], key) for key, a, b in both[:MOST_CHANGED] if a != b]
     same = sum(a == b for _, a, b in both)
     note = (
-        f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}: of {len(both):,} prompts with both "
+        f"Mean clipped score of each prompt's responses, from {names[0]} to {names[-1]}: of {counted(len(both), 'prompts')} with both "
         f"scores {len(both) - same:,} changed. A prompt leads to the responses side by side."
     )
     yield r.table(CHANGED, ["Prompt", names[0], names[-1], "Change"], rows, note)
@@ -264,7 +265,7 @@ def ranking(outcomes: Outcomes, how: str) -> r.Table:
         cells = [r.text(each.item, mine), r.count(each.wins, mine, "won"), r.count(each.ties, mine, "tied")]
         cells += [r.count(each.losses, mine, "lost"), r.count(lost, mine, "no outcome", tone="warn" if lost else "")]
         rows.append([*cells, r.estimate(each.win_rate, mine), r.estimate(each.strength, mine, unit="points")])
-    missing = f" {found.missing:,} comparisons have no outcome." if found.missing else ""
+    missing = f" Without an outcome: {counted(found.missing, 'comparisons')}." if found.missing else ""
     note = (
         f"Prompts compared {how}; a number leads to the responses compared. Strengths are Bradley-Terry log odds with "
         f"mean 0.{missing} {found.problem}"

@@ -12,6 +12,7 @@ from typing import ClassVar
 from trainer.config.errors import FieldProblem
 from trainer.config.fields import Section, knob
 from trainer.contracts import Response
+from trainer.contracts.counted import counted
 from trainer.judges.combine import pair_verdicts
 from trainer.judges.inputs import JudgeInput
 
@@ -129,7 +130,7 @@ def _rate(context: Context, tried: Tried, groups: Sequence[Group]) -> None:
 def _compare(context: Context, tried: Tried, groups: Sequence[Group]) -> None:
     """Right on balance over both orders, as in a judge audit: one order right and the other a tie is right."""
     inputs = [_input(group, pair) for group in groups for pair in group.pairs]
-    answers = context.judge(tried.version or 0, inputs, f"{tried.name} on {len(inputs):,} pairs")
+    answers = context.judge(tried.version or 0, inputs, f"{tried.name} on {counted(len(inputs), 'pairs')}")
     for said in answers:
         tried.verdicts[str(said.subject["example"])] += [said.id] if said.id else []
     tried.sides = {}

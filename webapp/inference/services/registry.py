@@ -14,6 +14,7 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from trainer.contracts import ModelFacts
+from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
@@ -125,7 +126,9 @@ def _check_tokenizer(folder: Path, config: dict[str, Any]) -> None:
     model = _json(folder, "tokenizer.json").get("model")
     tokens = model.get("vocab") if isinstance(model, dict) else None
     if isinstance(tokens, dict | list) and len(tokens) > rows:
-        reason = f"its tokenizer is another model's: it has {len(tokens):,} tokens, and the weights know {rows:,}"
+        reason = (
+            f"its tokenizer is another model's: it has {counted(len(tokens), 'tokens')}, and the weights know {rows:,}"
+        )
         raise Invalid("The directory cannot be used.", {"path": reason})
 
 

@@ -8,6 +8,7 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
+from trainer.contracts.counted import counted
 from trainer.judges.spec import KINDS
 from webapp.core.templatetags.ui import icon
 
@@ -66,7 +67,7 @@ def about(subject: Mapping[str, Any]) -> str:
     if "criterion" in subject:
         parts.append(f"criterion {subject['criterion']}")
     elif isinstance(subject.get("criteria"), list):
-        parts.append(f"{len(subject['criteria'])} criteria")
+        parts.append(counted(len(subject["criteria"]), "criteria"))
     if "sample" in subject:
         parts.append(f"sample {subject['sample'] + 1}")
     return " · ".join(filter(None, parts))

@@ -1,16 +1,25 @@
 // What stands under a chart of measured shares or errors: the interval and n of a single curve, and for several curves with
 // an n each a folded table of all of them, so that the chart itself need not draw more than the largest.
 import { make, number } from "./format.js";
+import { total } from "./series.js";
 
-const DRAWN = 6; // bands over each other; with more nobody can tell them apart
+const DRAWN = 6; // curves with bands over each other; with more nobody can tell them apart
 
 const last = (curve) => curve?.values?.at(-1);
 
-/** The lines to draw: all, or the largest by their newest n where each has one and there are too many. */
+/** The lines to draw: all, or the largest by their newest n where each has one and there are too many. Where the value is
+ *  itself an n, a line for all the others together says what is left. */
 export function drawn(lines) {
   if (lines.length <= DRAWN || !lines.every((line) => last(line.count) !== undefined)) return lines;
-  return largest(lines).slice(0, DRAWN).map((line, i) => ({ ...line, colour: `--series-${i + 1}`, dash: false }));
+  const rows = largest(lines);
+  const shown = rows.slice(0, DRAWN).map((line, i) => ({ ...line, colour: `--series-${i + 1}`, dash: false }));
+  const rest = rows.slice(DRAWN);
+  if (!lines.every(isCount)) return shown;
+  const label = rest.length === 1 ? rest[0].label : `${rest.length} others together`;
+  return [...shown, { label, curve: total(rest.map((line) => line.curve)), colour: "--series-8", dash: true, around: [] }];
 }
+
+const isCount = (line) => line.count === line.curve;
 
 const largest = (lines) => [...lines].sort((a, b) => (last(b.count) ?? 0) - (last(a.count) ?? 0));
 
@@ -30,12 +39,14 @@ const count = (line) => (last(line.count) === undefined ? "" : last(line.count).
 export function annotate(place, lines, percent) {
   const known = lines.filter((line) => line.curve?.length);
   if (known.length === 1) {
-    const [between, n] = [interval(known[0], percent), count(known[0])];
+    const [between, n] = [interval(known[0], percent), isCount(known[0]) ? "" : count(known[0])];
     place.textContent = [between && `95% interval ${between}`, n && `n ${n}`].filter(Boolean).join(" · ");
   } else if (known.length > 1 && known.some((line) => count(line))) {
     const open = place.querySelector("details")?.open;
-    const rows = largest(known).map((line) => make("tr", "", ...[line.label, number(last(line.curve), percent), interval(line, percent), count(line)].map((text, i) => make(i ? "td" : "th", i ? "num" : "", text))));
-    const head = make("tr", "", ...["", "value", "95% interval", "n"].map((text, i) => make("th", i ? "num" : "", text)));
+    const bare = known.every(isCount); // then the value is the n, and has no interval
+    const cells = (line) => (bare ? [line.label, count(line)] : [line.label, number(last(line.curve), percent), interval(line, percent), count(line)]);
+    const rows = largest(known).map((line) => make("tr", "", ...cells(line).map((text, i) => make(i ? "td" : "th", i ? "num" : "", text))));
+    const head = make("tr", "", ...(bare ? ["", "n"] : ["", "value", "95% interval", "n"]).map((text, i) => make("th", i ? "num" : "", text)));
     const words = known.length > DRAWN ? `Drawn are the ${DRAWN} largest of ${known.length}. All of them` : "In numbers";
     const fold = make("details", "chart-all", make("summary", "", words), make("table", "table", make("thead", "", head), make("tbody", "", ...rows)));
     fold.open = Boolean(open);

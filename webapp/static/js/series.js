@@ -126,6 +126,20 @@ export function lowerBound(sorted, x) {
   return low;
 }
 
+/** The sum of several curves, step by step. */
+export function total(curves) {
+  const sums = new Map(); // step -> [sum, time]
+  for (const curve of curves) {
+    curve.steps.forEach((step, i) => {
+      const [sum, time] = sums.get(step) ?? [0, null];
+      sums.set(step, [sum + curve.values[i], time ?? curve.times[i]]);
+    });
+  }
+  const found = new Curve();
+  for (const step of [...sums.keys()].sort((a, b) => a - b)) found.set(step, ...sums.get(step));
+  return found;
+}
+
 /** Exponential moving average with the bias of its start taken out; `weight` 0 returns the values as they are. */
 export function smooth(values, weight) {
   if (!weight) return values;

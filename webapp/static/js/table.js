@@ -85,8 +85,10 @@ document.addEventListener("click", async (event) => {
   const button = event.target.closest("[data-table-copy]");
   if (button) {
     const table = button.closest(".card, .section")?.querySelector("table");
-    if (table && (await copy(asText(table, button.dataset.tableCopy))))
-      toast(`Copied ${table.tBodies[0].querySelectorAll(":scope > tr:not([data-follows])").length} rows`, { tone: "good" });
+    if (table && (await copy(asText(table, button.dataset.tableCopy)))) {
+      const rows = table.tBodies[0].querySelectorAll(":scope > tr:not([data-follows])").length;
+      toast(`Copied ${rows} row${rows === 1 ? "" : "s"}`, { tone: "good" });
+    }
     return;
   }
   const row = event.target.closest("tr[data-href]");

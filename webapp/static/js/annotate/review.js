@@ -158,7 +158,7 @@ function rest() {
     else if (row.most !== null) decisions[row.id] = { action: "merge" };
   }
   focus = Math.max(0, rows().findIndex((row) => !decided(row)));
-  if (left().length) toast(`${left().length} rows have no majority.`);
+  if (left().length) toast(left().length === 1 ? "1 row has no majority." : `${left().length} rows have no majority.`);
   drawAll();
 }
 

@@ -23,7 +23,7 @@ export function drawTask(place, data) {
   if (data.responses.length) {
     const cards = data.responses.map((each) => el("article", { class: "card response" }, el("div", { class: "card-head" }, el("h3", {}, data.responses.length > 1 || data.kind === "pairwise" ? `Response ${each.letter}` : "Response")), el("div", { class: "card-body" }, body(each.text))));
     const block = el("div", { class: "responses", "data-count": String(Math.min(cards.length, 3)) }, ...cards);
-    parts.push(data.kind === "rubric" ? el("details", { class: "fold" }, el("summary", { class: "small" }, `${cards.length} responses (their authors did not see them)`), block) : block);
+    parts.push(data.kind === "rubric" ? el("details", { class: "fold" }, el("summary", { class: "small" }, `${cards.length} response${cards.length === 1 ? "" : "s"} (their authors did not see them)`), block) : block);
   }
   place.replaceChildren(...parts);
 }
