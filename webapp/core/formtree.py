@@ -401,6 +401,9 @@ ACRONYMS |= {"pop_low": "Mismatch at least", "pop_high": "Mismatch at most", "po
 ACRONYMS |= {"std_ddof": "Taken off the count", "std_eps": "Added to the deviation", "max_tokens": "Divisor"}
 ACRONYMS |= {
     "into": "Dataset of the responses",
+    "cpus": "Processors",
+    "gpus": "GPUs",
+    "memory_gb": "Memory",
     "eps_high": "Clip above",
     "lora": "LoRA",
     "optim": "Optimiser",

@@ -73,6 +73,14 @@ def test_rights_are_given_and_taken_and_the_last_administrator_stays(cast, as_ow
     assert [entry.detail["right"] for entry in told.order_by("id")] == ["workspaces", "administrator"]
 
 
+def test_only_who_administers_is_asked_about(cast, as_owner):
+    text = as_owner.get("/installation/people").content.decode()
+    mine, other = (f"right-administrator-{each.user_id}" for each in (cast.owner, cast.researcher))
+    assert text.count(f'data-open="{mine}"') == text.count(f'<dialog id="{mine}"') == 1
+    assert "That is you: these pages close for you at once" in text
+    assert f'<dialog id="{other}"' in text and 'data-open="right-workspaces' not in text
+
+
 def test_people_are_found_by_their_address(cast, as_owner):
     text = as_owner.get("/installation/people?q=rosa").content.decode()
     assert "rosa@example.org" in text and "ravi@example.org" not in text
