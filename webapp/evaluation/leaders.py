@@ -136,7 +136,7 @@ def _why(entry: dict[str, Any], count: int | None) -> str:
     if not entry.get("items"):
         return "not known on which items"
     if entry["item_count"] == count:
-        return f"measured on {counted(count, 'items')} that are not those of most rows"
+        return f"measured on {counted(count or 0, 'items')} that are not those of most rows"
     return f"measured on {counted(entry['item_count'], 'items')}, most rows on {count or 0:,}"
 
 

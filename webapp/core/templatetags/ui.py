@@ -147,7 +147,7 @@ def figure(value: float | int | None, digits: int = 3) -> str:
 @register.filter
 def counted(count: int | None, plural: str) -> str:
     """1 pair, 1,200 pairs; a dash where the number is missing."""
-    return "–" if count is None or count == "" else words.counted(int(count), plural)
+    return "–" if not isinstance(count, int) else words.counted(count, plural)
 
 
 @register.filter
