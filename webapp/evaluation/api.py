@@ -12,12 +12,12 @@ from webapp.accounts.models import Membership
 from webapp.core import audit, once
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
-from webapp.core.problems import Invalid
+from webapp.core.problems import Conflict, Invalid
 from webapp.core.strict_query import OneOf
 from webapp.datasets.models import DatasetVersion
 from webapp.judging import access as judging
 
-from . import access, asking, export, leaders, leaking, licence, queries, services, shapes, studies
+from . import access, asking, export, leaders, leaking, licence, queries, results, services, shapes, studies
 from . import schemas as s
 from .models import Evaluation, Recording
 from .recipes import RECIPES
@@ -113,6 +113,29 @@ def create(request: HttpRequest, payload: s.EvaluationIn, idempotency_key: Key =
 @router.get("/evaluations/{int:evaluation_id}", response=s.EvaluationFull, summary="One evaluation with its results")
 def evaluation(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
     return shapes.evaluation(_read(request, evaluation_id))
+
+
+@router.get(
+    "/evaluations/{int:evaluation_id}/results",
+    response=results.ResultsOut,
+    summary="What it found, number by number",
+)
+def show_results(request: HttpRequest, evaluation_id: EvaluationId) -> dict[str, Any]:
+    """By `recipe`: each section holds numbers of one shape, with n, interval and what is missing. 409 (`no_results`) before it
+    has found anything."""
+    return results.of(_found(_read(request, evaluation_id)))
+
+
+@router.get(
+    "/evaluations/{int:evaluation_id}/results/csv",
+    summary="The same as CSV, a line for each number",
+    openapi_extra=sends("text/csv"),
+)
+def results_csv(request: HttpRequest, evaluation_id: EvaluationId) -> HttpResponse:
+    """Text that a spreadsheet would run begins with an apostrophe."""
+    membership, row = require(request), _found(_read(request, evaluation_id))
+    audit.record(membership, membership.user, "evaluation.exported", row, format="csv")
+    return export.as_csv(row)
 
 
 @router.get(
@@ -258,6 +281,13 @@ def leaderboard(request: HttpRequest, benchmark: str) -> dict[str, Any]:
 
 def _read(request: HttpRequest, evaluation_id: int) -> Evaluation:
     return access.evaluation_read(require(request), evaluation_id)
+
+
+def _found(row: Evaluation) -> Evaluation:
+    """Raises Conflict where it has found nothing."""
+    if row.results is None or row.recipe not in RECIPES:
+        raise Conflict(f"This evaluation has found nothing; it is {row.state}.", "no_results")
+    return row
 
 
 def _move(request: HttpRequest, evaluation_id: int, to: str) -> dict[str, Any]:

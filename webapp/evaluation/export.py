@@ -9,7 +9,7 @@ from django.conf import settings
 from django.http import HttpResponse, StreamingHttpResponse
 from django.template.loader import render_to_string
 
-from . import queries, shapes
+from . import queries, results, shapes
 from .models import Evaluation
 from .recipes import RECIPES
 
@@ -46,6 +46,13 @@ def as_html(row: Evaluation) -> HttpResponse:
     )
     response = HttpResponse(page, content_type="text/html; charset=utf-8")
     response["Content-Disposition"] = f'attachment; filename="{_file_name(row)}.html"'
+    return response
+
+
+def as_csv(row: Evaluation) -> HttpResponse:
+    """The numbers alone; see `results`."""
+    response = HttpResponse(results.as_csv(row), content_type="text/csv; charset=utf-8")
+    response["Content-Disposition"] = f'attachment; filename="{_file_name(row)}.csv"'
     return response
 
 

@@ -25,6 +25,7 @@ from .recipes import RECIPES
 
 State = Evaluation.State
 PAGE = 50
+EXPORTS = {"json": export.as_json, "html": export.as_html, "csv": export.as_csv}
 
 
 @member(access.READER)
@@ -204,13 +205,13 @@ def evaluation_config(request: HttpRequest, evaluation_id: int) -> HttpResponseB
 @member(access.READER)
 @require_GET
 def evaluation_export(request: HttpRequest, evaluation_id: int, kind: str) -> HttpResponseBase:
-    """`json`: everything with all cases; `html`: one file that needs nothing else."""
+    """`json`: everything with all cases; `html`: one file that needs nothing else; `csv`: a line for each number."""
     membership = require(request)
     row = access.evaluation_read(membership, evaluation_id)
-    if kind not in ("json", "html"):
+    if kind not in EXPORTS or (kind == "csv" and (row.results is None or row.recipe not in RECIPES)):
         raise Http404("no such export")
     audit.record(membership, membership.user, "evaluation.exported", row, format=kind)
-    return export.as_json(row) if kind == "json" else export.as_html(row)
+    return EXPORTS[kind](row)
 
 
 @member(access.WRITER)

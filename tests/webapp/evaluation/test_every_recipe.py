@@ -1,7 +1,10 @@
 """Of every recipe: it runs again from its stored config, its exports are whole and safe, its cases become tasks."""
 
+import csv
+import io
 import json
 import re
+from collections import Counter
 from urllib.parse import urlencode
 
 import pytest
@@ -173,6 +176,30 @@ def test_every_number_has_its_n_and_interval_and_leads_to_the_cases_behind_it(ra
         assert behind or not cell["value"] or at_an_end, (where, cell)
         query = urlencode([("tag", tag) for tag in cell["tags"]]).replace("&", "&amp;")
         assert f'/evaluations/{row.pk}/cases{query and "?" + query}"' in page, (where, cell)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_its_results_are_data_with_every_number_and_open_as_a_table(ran, recipe, as_researcher):
+    row = ran(recipe)
+    found = as_researcher.get(f"/api/v1/evaluations/{row.pk}/results").json()
+    assert found["recipe"] == recipe and found["other"] == [], "every block has a section"
+    listed = [each for name, rows in found.items() if isinstance(rows, list) and name != "notes" for each in rows]
+    said = Counter((each["value"], each["low"], each["high"], each["n"], each["why"]) for each in listed)
+    said[tuple(found["headline"][name] for name in ("value", "low", "high", "n", "why"))] += 1
+    for where, cell in numbers(json.loads(json.dumps(row.results))):
+        key = (*(cell.get(name) for name in ("value", "low", "high", "n")), cell.get("undefined") or "")
+        assert said[key] > 0, (where, cell)
+        said[key] -= 1
+    assert all(each["measure"] and (each["value"] is not None or each["why"] or each["text"]) for each in listed)
+    table = as_researcher.get(f"/evaluations/{row.pk}/export/csv")
+    lines = list(csv.DictReader(io.StringIO(table.content.decode())))
+    assert len(lines) == len(listed) + 1 and lines[0]["section"] == "headline"
+    assert as_researcher.get(f"/api/v1/evaluations/{row.pk}/results/csv").content == table.content
+    document = as_researcher.get("/api/v1/openapi.json").json()["components"]["schemas"]
+    schema = next(
+        each for each in document.values() if each.get("properties", {}).get("recipe", {}).get("const") == recipe
+    )
+    assert set(schema["properties"]) == set(found)
 
 
 @pytest.mark.parametrize("recipe", RECIPES)

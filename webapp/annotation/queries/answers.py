@@ -1,7 +1,5 @@
 """Answers out: un-swapped, under pseudonyms, with everything a study asks for. Streams; memory stays flat."""
 
-import csv
-import io
 import json
 from collections import Counter
 from collections.abc import Mapping
@@ -12,6 +10,7 @@ from django.db import connection
 
 from webapp.annotation import consolidation, kinds
 from webapp.annotation.models import Project
+from webapp.core import spreadsheets
 
 from .faces import Faces
 
@@ -40,7 +39,6 @@ COLUMNS = [
     "shown_order",
     "resolution",
 ]
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins like this
 _SQL = """
     SELECT answer.id, task.id, example.key, example.domain, seat.user_id, task.subject::text, answer.content::text,
         guidelines.number, answer.seconds, answer.suggestion, answer.revision, answer.current, seat.state,
@@ -110,14 +108,14 @@ def _plain(value: Any) -> Any:
 def table_head(project: Project, people: Faces) -> str:
     """The first line of the CSV."""
     names = [name for name in COLUMNS if name != "name" or people.named]
-    return _csv([[*names, *_parts(project)]])
+    return spreadsheets.lines([[*names, *_parts(project)]])
 
 
 def table_rows(project: Project, people: Faces, after: int, revisions: bool) -> tuple[str, int | None]:
     """(lines of the CSV, the id to go on behind): `lines`, with the parts of the answer in columns of their own."""
     found = page(project, people, after, revisions=revisions)
     parts = _parts(project)
-    text = _csv([_cells(row, parts) for row in found])
+    text = spreadsheets.lines([_cells(row, parts) for row in found])
     return text, found[-1]["id"] if len(found) == AT_A_TIME else None
 
 
@@ -162,15 +160,7 @@ def _cell(value: Any) -> Any:
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, datetime):
         return value.isoformat()
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return "'" + value
     return value
-
-
-def _csv(rows: list[list[Any]]) -> str:
-    out = io.StringIO()
-    csv.writer(out).writerows(rows)
-    return out.getvalue()
 
 
 def says(row: Mapping[str, Any]) -> str:

@@ -1,0 +1,247 @@
+"""What an evaluation found, as data: each number by itself, with what it is about, its n, its interval and what is missing.
+
+A report (`report.py`) is laid out for a page; here the cells of its blocks are read into rows of one shape, in sections
+that each recipe declares. A block that no section knows, of an evaluation that an older version carried out, is in `other`.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, Union
+from unicodedata import normalize
+
+from ninja import Schema
+from pydantic import Field, create_model
+
+from webapp.core import spreadsheets
+
+from .models import Evaluation
+from .report import Unit
+
+OTHER = "other"
+
+
+class Measured(Schema):
+    """One number. `subject`: the judge, model, condition or criterion that it is about; `group`: the part of the data that it
+    is of, null for all of it; `beside`: what `subject` is compared with; `x`: the place on a curve. A `value` that does not
+    exist is null, and `why` says why. `low` and `high` are the ends of the 95% interval, null where there is none; `interval`
+    says how it was made, or why there is none. `n` counts the cases behind it, `missing` those that should be and are not.
+    `text` stands where words were found and no number. `cases`: the tags of the cases behind it (`…/cases?tag=`)."""
+
+    subject: str | None = None
+    group: str | None = None
+    beside: str | None = None
+    measure: str
+    x: float | None = None
+    unit: Unit | None = None
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    interval: str = ""
+    n: int | None = None
+    missing: int | None = None
+    why: str = ""
+    text: str | None = None
+    cases: list[str] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Section:
+    """`title`: of the block; `{}` in it is a name, which is the `named` of its numbers. `across`: what is measured where the
+    columns name subjects and the rows groups; else the rows name what `rows` says and the columns measures. `measures`: titles
+    of columns that are measures all the same."""
+
+    name: str
+    title: str
+    across: str = ""
+    rows: Literal["subject", "group"] = "subject"
+    named: Literal["subject", "beside"] = "beside"
+    measures: tuple[str, ...] = field(default=())
+
+    @property
+    def pattern(self) -> re.Pattern[str]:
+        return re.compile(re.escape(self.title).replace(r"\{\}", "(.*)"), re.DOTALL)
+
+
+SPENDING = Section("spending", "Cost and latency")
+PEOPLE = (
+    Section("human_range", "As good as people are?"),
+    Section("raters", "Each person with the others", across="agreement", rows="group"),
+)
+AGAINST_BEST = Section("against_best", "Against {}")
+RESPONSES = (
+    Section("scores", "Rubric scores"),
+    Section("by_split", "Held out and training", across="clipped", rows="group"),
+    Section("by_domain", "By domain", across="clipped", rows="group"),
+    Section("by_axis", "By axis", across="clipped", rows="group"),
+    Section("by_criterion", "By criterion", across="met", rows="group", measures=("Points",)),
+    Section("pass_at_k", "pass@k"),
+    Section("best_of_n", "Best of N"),
+    Section("variety", "Variety and novelty"),
+    Section("wins", "Who wins"),
+    Section("changed_most", "Changed most", across="clipped", rows="group", measures=("Change",)),
+    SPENDING,
+)
+SECTIONS: dict[str, tuple[Section, ...]] = {
+    "judge_audit": (
+        Section("judges", "Right, and whichever comes first"),
+        Section("by_group", "Accuracy by group", across="accuracy", rows="group"),
+        AGAINST_BEST,
+        *PEOPLE,
+        Section("by_length", "Accuracy by length"),
+        Section("by_format", "Accuracy by format"),
+        Section("voting", "Voting"),
+        Section("calibration", "Calibration"),
+        Section("calibration_error", "Calibration error"),
+        SPENDING,
+    ),
+    "reward_benchmark": (
+        Section("rm_bench", "RM-Bench"),
+        Section("styles", "Styles: {}", rows="group", named="subject"),
+        Section("best_of_list", "Best of a list"),
+        Section("ties", "Ties"),
+        SPENDING,
+    ),
+    "criterion_audit": (
+        Section("judges", "Judges against people"),
+        Section("confusion", "Where they part"),
+        Section("by_criterion", "By criterion: {}", rows="group", named="subject"),
+        *(
+            Section(f"by_{kind}", f"Agreement by {kind}", across="agreement", rows="group")
+            for kind in ("importance", "kind", "axis", "domain")
+        ),
+        AGAINST_BEST,
+        *PEOPLE,
+        SPENDING,
+    ),
+    "rubricbench": (
+        Section("conditions", "Three conditions"),
+        Section("by_domain", "Accuracy by domain", across="accuracy", rows="group"),
+        Section("alignment", "Own rubrics against human ones"),
+        Section("necessity", "Necessity and rigidity"),
+        Section("by_items", "Accuracy by number of items"),
+        Section("by_rounds", "Accuracy by rounds of refinement"),
+        SPENDING,
+    ),
+    "study": (
+        Section("arms", "People with either rubric"),
+        Section("by_domain", "Accuracy by domain", across="accuracy", rows="group", measures=("Difference",)),
+        Section("people", "Each person in either arm", across="accuracy", rows="group"),
+    ),
+    "metajudge": (
+        Section("judges", "Right, and for the right reasons"),
+        Section("reasons_and_verdicts", "Reasons against verdicts"),
+        Section("second_matcher", "Would another matcher say the same?"),
+        Section("reasons_rest_on", "What reasons rest on"),
+        Section("flaws", "Flaws of reasons"),
+        SPENDING,
+    ),
+    "policy": RESPONSES,
+    "generate": (*RESPONSES, Section("prompts", "What became of the prompts")),
+    "rubric_audit": (
+        Section("discrimination", "Do criteria tell responses apart?"),
+        Section("wording", "How criteria read"),
+        Section("related", "Redundant and in conflict"),
+        Section("weights", "How much the score hangs on a criterion"),
+        Section("coverage_of_instruction", "Coverage of the instruction"),
+        SPENDING,
+    ),
+}
+
+
+def _schema(recipe: str, sections: tuple[Section, ...]) -> Any:
+    rows: dict[str, Any] = {each.name: (list[Measured], Field(default_factory=list)) for each in sections}
+    named: Any = {
+        "recipe": (Literal[recipe], ...),
+        "headline": (Measured, ...),
+        "coverage": (list[Measured], Field(description="What the numbers rest on, and what they do not")),
+        **rows,
+        OTHER: (list[Measured], Field(description="Of blocks that no section knows: results of older versions")),
+        "notes": (list[str], ...),
+    }
+    return create_model("".join(map(str.capitalize, recipe.split("_"))) + "Results", __base__=Schema, **named)
+
+
+SCHEMAS: dict[str, Any] = {recipe: _schema(recipe, sections) for recipe, sections in SECTIONS.items()}
+ResultsOut: Any = Annotated[Union[tuple(SCHEMAS.values())], Field(discriminator="recipe")]  # noqa: UP007
+
+
+def of(row: Evaluation) -> dict[str, Any]:
+    """The results of an evaluation that has some, in the schema of its recipe."""
+    found: dict[str, Any] = row.results or {}
+    made: dict[str, Any] = {each.name: [] for each in SECTIONS[row.recipe]}
+    made |= {"recipe": row.recipe, "notes": found.get("notes", []), OTHER: []}
+    made["headline"] = _measured(found["headline"]["cell"], measure="headline", text=found["headline"]["label"])
+    made["coverage"] = [_measured(cell, measure=_id(words)) for words, cell in found.get("coverage", [])]
+    for block in found.get("blocks", []):
+        section, name = _section(row.recipe, block["title"])
+        made[section.name] += _READ[block["kind"]](block, section, name)
+    return made
+
+
+def as_csv(row: Evaluation) -> str:
+    """A line for each number, its section first. Text that a spreadsheet would run begins with an apostrophe."""
+    columns = [name for name in Measured.model_fields if name != "cases"]
+    found = of(row)
+    sections = {"headline": [found["headline"]]} | {
+        name: rows for name, rows in found.items() if isinstance(rows, list) and name != "notes"
+    }
+    lines = ([name, *(each.get(column) for column in columns)] for name, rows in sections.items() for each in rows)
+    return spreadsheets.lines([["section", *columns], *lines])
+
+
+def _section(recipe: str, title: str) -> tuple[Section, str]:
+    """That of a block, and the name in its title."""
+    for each in SECTIONS[recipe]:
+        if found := each.pattern.fullmatch(title):
+            return each, found.group(1) if found.groups() else ""
+    return Section(OTHER, title), ""
+
+
+def _table(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
+    titles = [words for words, _ in block["columns"]]
+    for first, *cells in block["rows"]:
+        for title, cell in zip(titles[1:], cells, strict=True):
+            about: dict[str, Any] = {section.named: name} if name else {}
+            about |= {section.rows: first.get("text")}
+            if section.name == OTHER:
+                about["beside"] = block["title"]
+            if section.across and title not in section.measures:
+                yield _measured(cell, **about | {"subject": title, "measure": section.across})
+            else:
+                yield _measured(cell, **about, measure=_id(title.replace(name, "best") if name else title))
+
+
+def _curve(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
+    for series in block["series"]:
+        for point in series["points"]:
+            cell = {"kind": "estimate", "unit": "share", **point}
+            yield _measured(cell, subject=series["name"], measure=_id(block["y"]), x=point["x"])
+
+
+def _scatter(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
+    for point in block["points"]:
+        for axis in ("x", "y"):
+            yield _measured(point[axis], subject=point["name"], measure=_id(block[axis]))
+
+
+_READ = {"table": _table, "curve": _curve, "scatter": _scatter}
+
+
+def _measured(cell: dict[str, Any], **about: Any) -> dict[str, Any]:
+    """A cell of a report as the fields of `Measured`."""
+    found = {name: cell.get(name) for name in ("unit", "value", "low", "high", "n", "missing", "text")}
+    found["unit"] = "count" if cell["kind"] == "count" else found["unit"]
+    return {
+        **found,
+        **about,
+        "interval": cell.get("interval") or "",
+        "why": cell.get("undefined") or "",
+        "cases": cell.get("tags", []),
+    }
+
+
+def _id(title: str) -> str:
+    """`Accuracy, both orders` is accuracy_both_orders; what follows a dot in the middle is not part of the name."""
+    plain = normalize("NFKC", title.partition(" · ")[0]).lower()
+    return re.sub(r"[^a-z0-9]+", "_", plain).strip("_")
