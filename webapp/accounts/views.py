@@ -13,11 +13,13 @@ from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from webapp.core import sure
 from webapp.core.addresses import public_url
 from webapp.core.limits import seconds_to_wait
 from webapp.core.models import AuditEntry
@@ -199,7 +201,12 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
 @require_POST
 def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
     membership = access.require(request)
-    services.revoke_token(membership, access.token_write(membership, token_id))
+    token = access.token_write(membership, token_id)
+    text = "Whatever uses it is refused from then on. It cannot be brought back; make another one instead."
+    title = f"Revoke the token “{token.name}”?"
+    if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("tokens")):
+        return asked
+    services.revoke_token(membership, token)
     messages.success(request, "Token revoked.")
     return redirect("tokens")
 
@@ -238,6 +245,10 @@ def member_change(request: HttpRequest, member_id: int) -> HttpResponseBase:
     other = access.member_write(membership, member_id)
     try:
         if "remove" in request.POST:
+            text = f"{other.user.email} cannot open this workspace any more, and the tokens made for it end. What they did stays."
+            title = f"Remove {other.user} from {membership.workspace}?"
+            if asked := sure.question(request, title=title, text=text, yes="Remove", back=reverse("members")):
+                return asked
             services.remove_member(membership, other)
             messages.success(request, f"{other.user} was removed.")
         else:

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 from trainer.config.errors import ConfigInvalid
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Membership, Role
-from webapp.core import audit
+from webapp.core import audit, sure
 from webapp.core.numbers import whole
 from webapp.core.paging import page
 from webapp.core.problems import Invalid, Problem
@@ -301,8 +301,13 @@ def evaluation_move(request: HttpRequest, evaluation_id: int) -> HttpResponseBas
     """Pause, resume or cancel. A page that has aged finds it as it is now."""
     membership = require(request)
     row = access.evaluation_write(membership, evaluation_id)
+    to, back = request.POST.get("to", ""), reverse("evaluation", args=[row.pk])
+    text = "It cannot go on afterwards. What judges have answered stays in their verdicts, and is not asked for again."
+    title = f"Cancel “{row.name}” for good?"
+    if to == State.CANCELLED and (asked := sure.question(request, title=title, text=text, yes="Cancel it", back=back)):
+        return asked
     try:
-        services.move(membership, row, request.POST.get("to", ""))
+        services.move(membership, row, to)
     except Problem as problem:
         messages.info(request, problem.message)
     return redirect("evaluation", row.pk)

@@ -6,13 +6,14 @@ from typing import Any
 from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from trainer.contracts import VerifierSpec
 from trainer.rewards.verifiers import REGISTRY, Verifier, VerifierError, verify
 from webapp.accounts.access import member, require
 from webapp.accounts.models import Role
-from webapp.core import audit
+from webapp.core import audit, sure
 from webapp.core.archive import respond
 from webapp.core.limits import measured
 from webapp.core.paging import page
@@ -121,6 +122,10 @@ def model_act(request: HttpRequest, model_id: int) -> HttpResponseBase:
 def model_delete(request: HttpRequest, model_id: int) -> HttpResponseBase:
     membership = require(request)
     row = access.model_write(membership, model_id)
+    back = reverse("model", args=[model_id])
+    text = "Its name, description and facts are forgotten. Its files stay where they are."
+    if asked := sure.question(request, title=f"Take {row.name} off the list?", text=text, yes="Take it off", back=back):
+        return asked
     try:
         services.delete(membership, row)
     except Conflict as problem:

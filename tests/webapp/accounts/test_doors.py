@@ -141,14 +141,20 @@ def test_the_invited_with_an_account_joins_by_one_click(cast):
 
 def test_a_workspace_keeps_an_owner(as_owner, cast):
     as_owner.post(f"/settings/members/{cast.owner.id}", {"role": "annotator"})
-    as_owner.post(f"/settings/members/{cast.owner.id}", {"remove": "1"})
+    as_owner.post(f"/settings/members/{cast.owner.id}", {"remove": "1", "sure": "1"})
     cast.owner.refresh_from_db()
     assert cast.owner.role == Role.OWNER
 
 
 def test_removing_a_member_takes_their_keys(as_owner, cast):
     token, _ = services.create_token(cast.researcher, "laptop")
-    as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1"})
+    asked = as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1"}).content.decode()
+    assert (
+        f"Remove {cast.researcher.user} from Lab?" in asked and '<input type="hidden" name="remove" value="1">' in asked
+    )
+    token.refresh_from_db()
+    assert token.revoked_at is None and Membership.objects.filter(pk=cast.researcher.id).exists()
+    as_owner.post(f"/settings/members/{cast.researcher.id}", {"remove": "1", "sure": "1"})
     token.refresh_from_db()
     assert token.revoked_at is not None
     assert not Membership.objects.filter(pk=cast.researcher.id).exists()

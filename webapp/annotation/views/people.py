@@ -8,7 +8,7 @@ from django.contrib.auth import login
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect, render
-from django.urls import URLPattern, path
+from django.urls import URLPattern, path, reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
@@ -16,6 +16,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from webapp.accounts.access import member, require
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import User
+from webapp.core import sure
 from webapp.core.addresses import public_url
 from webapp.core.limits import seconds_to_wait
 from webapp.core.numbers import whole
@@ -133,7 +134,12 @@ def _user(text: str) -> User:
 def invite_revoke(request: HttpRequest, project_id: int, invite_id: int) -> HttpResponseBase:
     membership = require(request)
     project = access.project_write(membership, project_id)
-    services.revoke_invite(membership, access.invite(project, invite_id))
+    invite = access.invite(project, invite_id)
+    back = reverse("project_people", args=[project_id])
+    text = "Nobody joins by it any more. Whoever has joined stays."
+    if asked := sure.question(request, title="Revoke this link?", text=text, yes="Revoke", back=back):
+        return asked
+    services.revoke_invite(membership, invite)
     messages.success(request, "The link opens nothing any more.")
     return redirect("project_people", project_id)
 

@@ -1,0 +1,16 @@
+"""The question before something goes for good: a page of its own, so that it is asked without scripts as well."""
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+SURE = "sure"  # of the form that answers the question
+
+
+def question(request: HttpRequest, *, title: str, text: str, yes: str, back: str) -> HttpResponse | None:
+    """The page that asks, or None once somebody has said yes. `title` is the question, `text` what will happen, `yes` the
+    words of the button, `back` the address where everything stays as it is. The answer repeats what was posted."""
+    if request.POST.get(SURE):
+        return None
+    kept = [(name, value) for name, values in request.POST.lists() if name != "csrfmiddlewaretoken" for value in values]
+    context = {"title": title, "text": text, "yes": yes, "back": back, "kept": kept, "sure": SURE}
+    return render(request, "sure.html", context)
