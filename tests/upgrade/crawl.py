@@ -7,6 +7,7 @@ import json
 import os
 import re
 from collections import Counter
+from functools import cache
 from urllib.parse import urlsplit
 
 import django
@@ -27,7 +28,10 @@ def main() -> None:
     settings.WHITENOISE_AUTOREFRESH = True
     settings.ALLOWED_HOSTS = ["testserver"]
     call_command("upgrade", verbosity=0, stdout=open(os.devnull, "w"))  # noqa: SIM115  ends with the process
-    print(json.dumps({"opened": crawl(), "search": search(), "publishes": published()}))
+    opened = crawl()
+    unlinked, absent = others(opened)
+    told = {"opened": opened, "unlinked": unlinked, "absent": absent, "search": search(), "publishes": published()}
+    print(json.dumps(told))
 
 
 def client():
@@ -66,6 +70,75 @@ def lists() -> list[str]:
     paths = api.get_openapi_schema()["paths"]
     asks = {path: methods["get"].get("parameters", ()) for path, methods in paths.items() if "get" in methods}
     return [path for path, parameters in asks.items() if not any(each["required"] for each in parameters)]
+
+
+def others(opened: dict[str, int]) -> tuple[dict[str, int], list[str]]:
+    """The pages that no link led to: {address: status}, and those of objects that the database has none of, as routes.
+    Addresses that take no GET are no pages."""
+    from django.urls import get_resolver, resolve, reverse
+
+    seen = {resolve(urlsplit(address).path).route for address in opened}
+    browser, found, absent = client(), {}, []
+    for route, name, asked in routes(get_resolver()):
+        if route in seen or route.startswith("api/") or name is None:
+            continue
+        ids = {**some(), "job_id": job(route)}
+        if any(ids.get(each) is None for each in asked):
+            absent.append(route)
+            continue
+        address = reverse(name, kwargs={each: ids[each] for each in asked})
+        if (status := browser.get(address).status_code) != 405:
+            found[address] = status
+    return found, absent
+
+
+def routes(resolver, prefix: str = ""):
+    for each in resolver.url_patterns:
+        if hasattr(each, "url_patterns"):
+            yield from routes(each, prefix + str(each.pattern))
+        else:
+            yield prefix + str(each.pattern), each.name, list(each.pattern.converters)
+
+
+@cache
+def some() -> dict[str, object]:
+    """By the name that addresses give it, the id of something that is there; None where nothing is."""
+    from django.apps import apps
+
+    kinds = {
+        "user_id": "accounts.User",
+        "workspace_id": "accounts.Workspace",
+        "token_id": "accounts.ApiToken",
+        "member_id": "accounts.Membership",
+        "hook_id": "webhooks.Webhook",
+        "delivery_id": "webhooks.Delivery",
+        "view_id": "datasets.SavedView",
+        "example_id": "datasets.Example",
+        "invite_id": "annotation.ProjectInvite",
+        "publication_id": "annotation.Publication",
+        "model_id": "inference.RegisteredModel",
+        "endpoint_id": "inference.Endpoint",
+        "check_id": "inference.EndpointCheck",
+        "judge_id": "judging.Judge",
+        "trial_id": "judging.Trial",
+        "verdict_id": "judging.Verdict",
+        "run_id": "experiments.Run",
+        "evaluation_id": "evaluation.Evaluation",
+    }
+    ids = {name: apps.get_model(kind).objects.values_list("pk", flat=True).first() for name, kind in kinds.items()}
+    task = apps.get_model("annotation.Task").objects.select_related("project__version").first()
+    dataset = task.project.version.dataset_id
+    ids |= {"task_id": task.pk, "project_id": task.project_id, "dataset_id": dataset}
+    return ids | {"number": 1, "kind": "csv", "tab": "lineage", "name": "grpo"}
+
+
+def job(route: str) -> int | None:
+    """Of the kind of job that the route is about."""
+    from django.apps import apps
+
+    kinds = {"imports": "datasets.ImportJob", "curations": "datasets.CurationJob", "jobs": "weights.WeightsJob"}
+    kind = kinds.get(route.partition("/")[0])
+    return apps.get_model(kind).objects.values_list("pk", flat=True).first() if kind else None
 
 
 def search() -> int:

@@ -48,5 +48,6 @@ def test_every_page_opens_after_the_upgrade(database, tmp_path):
     bad = {address: status for address, status in told["opened"].items() if status not in (200, 302)}
     assert not bad
     assert len(told["opened"]) > 100
+    assert {address: status for address, status in told["unlinked"].items() if status not in (200, 204, 302)} == {}
     assert all(any(address.startswith(page) for address in told["opened"]) for page in PAGES)
     assert told["search"] > 0 and told["publishes"]

@@ -6,7 +6,7 @@ that each recipe declares. A block that no section knows, of an evaluation that 
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Union
 from unicodedata import normalize
 
@@ -49,21 +49,25 @@ class Measured(Schema):
 class Section:
     """`title`: of the block; `{}` in it is a name, which is the `named` of its numbers. `across`: what is measured where the
     columns name subjects and the rows groups; else the rows name what `rows` says and the columns measures. `measures`: titles
-    of columns that are measures all the same."""
+    of columns that are measures all the same. `groups`: the title of a column whose words are the group of its row."""
 
     name: str
     title: str
     across: str = ""
     rows: Literal["subject", "group"] = "subject"
     named: Literal["subject", "beside"] = "beside"
-    measures: tuple[str, ...] = field(default=())
+    measures: tuple[str, ...] = ()
+    groups: str = ""
 
     @property
     def pattern(self) -> re.Pattern[str]:
         return re.compile(re.escape(self.title).replace(r"\{\}", "(.*)"), re.DOTALL)
 
 
-SPENDING = Section("spending", "Cost and latency")
+ASKING = (
+    Section("spending", "Cost and latency"),
+    Section("questions", "What became of the questions", groups="State"),
+)
 PEOPLE = (
     Section("human_range", "As good as people are?"),
     Section("raters", "Each person with the others", across="agreement", rows="group"),
@@ -80,7 +84,7 @@ RESPONSES = (
     Section("variety", "Variety and novelty"),
     Section("wins", "Who wins"),
     Section("changed_most", "Changed most", across="clipped", rows="group", measures=("Change",)),
-    SPENDING,
+    *ASKING,
 )
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "judge_audit": (
@@ -93,14 +97,14 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("voting", "Voting"),
         Section("calibration", "Calibration"),
         Section("calibration_error", "Calibration error"),
-        SPENDING,
+        *ASKING,
     ),
     "reward_benchmark": (
         Section("rm_bench", "RM-Bench"),
         Section("styles", "Styles: {}", rows="group", named="subject"),
         Section("best_of_list", "Best of a list"),
         Section("ties", "Ties"),
-        SPENDING,
+        *ASKING,
     ),
     "criterion_audit": (
         Section("judges", "Judges against people"),
@@ -112,7 +116,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         ),
         AGAINST_BEST,
         *PEOPLE,
-        SPENDING,
+        *ASKING,
     ),
     "rubricbench": (
         Section("conditions", "Three conditions"),
@@ -121,7 +125,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("necessity", "Necessity and rigidity"),
         Section("by_items", "Accuracy by number of items"),
         Section("by_rounds", "Accuracy by rounds of refinement"),
-        SPENDING,
+        *ASKING,
     ),
     "study": (
         Section("arms", "People with either rubric"),
@@ -134,7 +138,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("second_matcher", "Would another matcher say the same?"),
         Section("reasons_rest_on", "What reasons rest on"),
         Section("flaws", "Flaws of reasons"),
-        SPENDING,
+        *ASKING,
     ),
     "policy": RESPONSES,
     "generate": (*RESPONSES, Section("prompts", "What became of the prompts")),
@@ -144,7 +148,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("related", "Redundant and in conflict"),
         Section("weights", "How much the score hangs on a criterion"),
         Section("coverage_of_instruction", "Coverage of the instruction"),
-        SPENDING,
+        *ASKING,
     ),
 }
 
@@ -201,11 +205,15 @@ def _section(recipe: str, title: str) -> tuple[Section, str]:
 def _table(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
     titles = [words for words, _ in block["columns"]]
     for first, *cells in block["rows"]:
-        for title, cell in zip(titles[1:], cells, strict=True):
-            about: dict[str, Any] = {section.named: name} if name else {}
-            about |= {section.rows: first.get("text")}
-            if section.name == OTHER:
-                about["beside"] = block["title"]
+        row = list(zip(titles[1:], cells, strict=True))
+        about: dict[str, Any] = {section.named: name} if name else {}
+        about |= {section.rows: first.get("text")}
+        if section.name == OTHER:
+            about["beside"] = block["title"]
+        if section.groups:
+            about["group"] = next(cell["text"] for title, cell in row if title == section.groups)
+            row = [(title, cell) for title, cell in row if title != section.groups]
+        for title, cell in row:
             if section.across and title not in section.measures:
                 yield _measured(cell, **about | {"subject": title, "measure": section.across})
             else:
