@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Protocol
 from uuid import uuid4
 
 from django.conf import settings
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
 from trainer.contracts import Example
@@ -366,9 +366,19 @@ def _origin(version: DatasetVersion) -> dict[str, Any]:
     return {key: version.lineage[key] for key in ("from", "base") if key in version.lineage}
 
 
+def hold(version: DatasetVersion) -> None:
+    """Keeps the version from being deleted until the transaction ends: for whoever makes something that refers to it. It
+    does not keep others from doing the same. Raises Invalid at `dataset` where it is gone by now."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1 FROM datasets_datasetversion WHERE id = %s FOR KEY SHARE", [version.pk])
+        if cursor.fetchone() is None:
+            raise Invalid("This dataset is gone.", {"dataset": "was deleted meanwhile"})
+
+
 @transaction.atomic
 def freeze(membership: Membership, version: DatasetVersion) -> DatasetVersion:
-    """Promises that this version is kept as it is. Freezing a frozen version changes nothing."""
+    """Promises that this version is kept as it is. Freezing a frozen version changes nothing. Holds it, see `hold`."""
+    hold(version)
     changed = DatasetVersion.objects.filter(pk=version.pk, state=DatasetVersion.State.DRAFT).update(
         state=DatasetVersion.State.FROZEN, frozen_at=timezone.now()
     )

@@ -205,7 +205,7 @@ def _section(recipe: str, title: str) -> tuple[Section, str]:
 def _table(block: dict[str, Any], section: Section, name: str) -> Iterator[dict[str, Any]]:
     titles = [words for words, _ in block["columns"]]
     for first, *cells in block["rows"]:
-        row = list(zip(titles[1:], cells, strict=True))
+        row = [(title, cell) for title, cell in zip(titles[1:], cells, strict=True) if cell.get("text") != ""]
         about: dict[str, Any] = {section.named: name} if name else {}
         about |= {section.rows: first.get("text")}
         if section.name == OTHER:

@@ -194,8 +194,10 @@ def continues(plan: Plan, source: Run, step: int) -> None:
 
 
 def frozen(membership: Membership, version: DatasetVersion) -> DatasetVersion:
-    """The version as it will stay: a draft that a run trains on is frozen with the launch."""
+    """The version as it will stay: a draft that a run trains on is frozen with the launch, and nobody deletes it before the
+    transaction ends. Raises Invalid."""
     if version.state == DatasetVersion.State.FROZEN:
+        datasets.hold(version)
         return version
     return datasets.freeze(membership, version)
 

@@ -192,6 +192,8 @@ def _create(workspace: Workspace, user: User | None, **fields: Any) -> WeightsJo
         return known
     try:
         with transaction.atomic():
+            if version := fields.get("version"):
+                datasets.hold(version)
             job = WeightsJob.objects.create(workspace=workspace, created_by=user, next_try_at=timezone.now(), **fields)
             WeightsJob.objects.filter(pk=job.pk).update(token_digest=tokens.digest(job))
             audit.record(workspace, user, "weights_job.started", job, kind=job.kind, title=job.title)
