@@ -85,6 +85,7 @@ class Environment(BaseSettings):
         None, description="File with the passphrase that encrypts backups; they are not encrypted if absent"
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
+    log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
 
     @field_validator(
         "webhook_networks", "endpoint_networks", "trusted_proxies", "metrics_networks", "model_roots", mode="before"
@@ -365,13 +366,18 @@ LOGGING = {
         "refusals": {"()": "webapp.core.logs.Refusals"},
         "no_secrets": {"()": "webapp.core.logs.NoSecrets"},
     },
-    "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(name)s: %(message)s"}},
+    "formatters": {
+        "line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(name)s: %(message)s"},
+        "json": {"()": "webapp.core.logs.JsonLines"},
+    },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
-            "formatter": "line",
+            "formatter": ENV.log_format,
             "filters": ["request_id", "refusals", "no_secrets"],
         }
     },
     "root": {"handlers": ["console"], "level": ENV.log_level},
+    # the server's own lines in the same form; it has set up handlers of its own by then
+    "loggers": {"uvicorn": {"handlers": [], "propagate": True}, "uvicorn.error": {"handlers": [], "propagate": True}},
 }

@@ -1,6 +1,7 @@
 """`python -m trainer job`: what Ray starts. Asks the server what to do, does it, and reports.
 
-The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN.
+The process needs three variables: TOUCHSTONE_URL, TOUCHSTONE_RUN_ID and TOUCHSTONE_RUN_TOKEN. TOUCHSTONE_REQUEST_ID, if it is set, is
+the id under which the server's log tells how the run came to be.
 """
 
 import os
@@ -69,6 +70,8 @@ def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssign
 
 def _run(client: httpx.Client, token: str, assignment: RunAssignment, run_dir: Path, monitor: RunMonitor) -> bool:
     """Config and examples first: a mistake in them needs no model to be found."""
+    if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
+        monitor.log(f"Started by request {asked} of the server's log")
     try:
         config = resolve(assignment.recipe, dict(assignment.config))
         examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)

@@ -103,12 +103,13 @@ def _refusal(scope: Mapping[str, Any], refused: bodies.Refused) -> HttpResponse:
     id here."""
     asked = HttpRequest()
     asked.id = token_hex(6)  # type: ignore[attr-defined]
-    logger.warning("request %s to %s: %s", asked.id, scope["path"], refused)  # type: ignore[attr-defined]
+    logger.warning("request %s to %s: %s", asked.id, scope["path"], refused, extra={"request_id": asked.id})  # type: ignore[attr-defined]
     response: HttpResponse
     if scope["path"].startswith("/api/"):
         response = JsonResponse(told(asked, "body_refused", str(refused)), status=refused.status)
     else:
-        response = HttpResponse(str(refused), status=refused.status, content_type="text/plain; charset=utf-8")
+        said = f"{refused} (Request {asked.id})"  # type: ignore[attr-defined]
+        response = HttpResponse(said, status=refused.status, content_type="text/plain; charset=utf-8")
     telemetry.refused(scope["method"], refused.status)
     response["X-Request-Id"] = asked.id  # type: ignore[attr-defined]
     response["Connection"] = "close"

@@ -1,11 +1,21 @@
 """What the log adds, the id of the request, and what it leaves out: keys that stand in addresses, and how a request came to be refused."""
 
+import json
 import logging
 import re
 from contextvars import ContextVar
+from datetime import UTC, datetime
 
-current_request_id: ContextVar[str] = ContextVar("current_request_id", default="-")
+NOBODY = "-"
+# Of the request that is answered, or that asked for the task that is carried out
+current_request_id: ContextVar[str] = ContextVar("current_request_id", default=NOBODY)
 IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join)/[A-Za-z0-9_~.%-]+")
+
+
+def asked_by() -> str:
+    """The id of the request that is answered or whose task is carried out; empty where nobody asked."""
+    asked = current_request_id.get()
+    return "" if asked == NOBODY else asked
 
 
 def hidden(text: str) -> str:
@@ -17,8 +27,28 @@ class RequestIdFilter(logging.Filter):
     """Puts the id of the request on every log record as `request_id`."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        record.request_id = current_request_id.get()
+        if not hasattr(record, "request_id"):
+            record.request_id = current_request_id.get()
         return True
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object a line, a traceback within it, for programs that gather logs."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        told = {
+            "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname,
+            "request": getattr(record, "request_id", "-"),
+            "logger": record.name,
+            "message": record.getMessage(),
+            "process": record.process,
+        }
+        if record.exc_info and not record.exc_text:
+            record.exc_text = self.formatException(record.exc_info)
+        if record.exc_text:
+            told["traceback"] = record.exc_text
+        return json.dumps(told, ensure_ascii=False, default=str)
 
 
 class NoSecrets(logging.Filter):

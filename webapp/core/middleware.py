@@ -32,7 +32,8 @@ class RequestIdMiddleware:
     def _answer(self, request: HttpRequest) -> HttpResponse:
         # Postgres text cannot hold a NUL; caught here, it never reaches a query
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
-            return HttpResponseBadRequest("The address holds a NUL character.", content_type="text/plain")
+            said = f"The address holds a NUL character. (Request {request.id})"  # type: ignore[attr-defined]
+            return HttpResponseBadRequest(said, content_type="text/plain")
         return self.get_response(request)
 
 

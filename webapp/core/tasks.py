@@ -4,7 +4,9 @@ import logging
 
 from django.db import transaction
 
-from webapp.celery import app
+from webapp.celery import REQUEST_ID, app
+
+from .logs import asked_by
 
 logger = logging.getLogger(__name__)
 
@@ -20,9 +22,14 @@ def enqueue(name: str, *args: object) -> None:
 
 def _send(name: str, args: tuple[object, ...]) -> None:
     if app.conf.task_always_eager:
-        app.tasks[name].apply(args=args, throw=True)
+        app.tasks[name].apply(args=args, throw=True, headers=_headers())
         return
     try:
-        app.send_task(name, args=args, retry=False)
+        app.send_task(name, args=args, retry=False, headers=_headers())
     except Exception:  # any transport's error: kombu does not unify them
         logger.exception("cannot queue %s%r; upkeep will pick it up", name, args)
+
+
+def _headers() -> dict[str, str]:
+    """The task is logged under the id of the request that asked for it."""
+    return {REQUEST_ID: asked} if (asked := asked_by()) else {}

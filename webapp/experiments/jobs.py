@@ -18,6 +18,7 @@ from django.utils import timezone
 from trainer.config import ConfigInvalid, resolve
 from webapp.core import locks, ray_client
 from webapp.core.addresses import internal_url
+from webapp.core.logs import asked_by
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import enqueue
 
@@ -56,6 +57,7 @@ def launch(run_id: int) -> float | None:
             "TOUCHSTONE_URL": internal_url(),
             "TOUCHSTONE_RUN_ID": str(run.id),
             "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
+            "TOUCHSTONE_REQUEST_ID": asked_by(),
         }
         client.submit(job_id(run.id, run.attempt), trainer_command(run.config), environment)
     except RayAway as error:
@@ -117,6 +119,7 @@ def _submitted(client: RayClient, run: Run) -> None:
         Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).update(state_reason="")
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         broadcasts.run_changed(run)
+    logger.info("run %s is with Ray as %s", run.id, name)
     if not noted:
         client.stop(name)
 

@@ -114,9 +114,11 @@ def test_examples_that_are_not_the_frozen_version_are_refused(server: Ingest) ->
     assert state == "failed" and "not the frozen version" in reason
 
 
-def test_a_config_that_does_not_fit_fails_at_its_field(server: Ingest) -> None:
+def test_a_config_that_does_not_fit_fails_at_its_field(server: Ingest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOUCHSTONE_REQUEST_ID", "abc123")
     server.assignment["config"] = {"stepz": 3}
     assert job([]) == 1
+    assert "request abc123" in str(server.events), "the run's own log leads to the server's"
     assert server.states() == [("failed", "stepz: unknown key")]
 
 

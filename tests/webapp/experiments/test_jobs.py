@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import PolicyConfig
+from webapp.core.logs import current_request_id
 from webapp.experiments import jobs, services, tokens
 from webapp.experiments.models import LogLine, Run
 from webapp.localstack.places import write_facts
@@ -45,13 +46,16 @@ def watch_for(seconds):
 
 
 def test_a_launch_hands_the_run_to_ray(run, ray, settings):
+    asked = current_request_id.set("abc123")
     assert jobs.launch(run.id) is None
+    current_request_id.reset(asked)
     assert (fresh(run).state, fresh(run).ray_job_id) == ("starting", f"run-{run.id}-1")
     sent = ray.jobs[f"run-{run.id}-1"]["body"]
     assert sent["entrypoint"] == settings.TRAINER_COMMAND
     environment = sent["runtime_env"]["env_vars"]
     assert environment["TOUCHSTONE_RUN_ID"] == str(run.id)
     assert tokens.fits(environment["TOUCHSTONE_RUN_TOKEN"], fresh(run))
+    assert environment["TOUCHSTONE_REQUEST_ID"] == "abc123"
 
 
 @pytest.mark.parametrize(("kind", "has_it"), [("vllm", True), ("local", False)])
