@@ -20,7 +20,7 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.include = sorted(f"workers.{module.name}" for module in pkgutil.iter_modules([str(WORKERS)]))
 
 
-@task_prerun.connect
+@task_prerun.connect  # type: ignore[untyped-decorator]  # celery has no types
 def _begin_id(task_id: str, task: Any, **_: Any) -> None:
     """All that the task logs carries the id of the request that asked for it; what beat asks for carries its own."""
     headers = task.request.headers or {}  # of a task that is carried out at once; those of a message become attributes
@@ -28,6 +28,6 @@ def _begin_id(task_id: str, task: Any, **_: Any) -> None:
     task.request.log_token = current_request_id.set(asked)
 
 
-@task_postrun.connect
+@task_postrun.connect  # type: ignore[untyped-decorator]
 def _end_id(task: Any, **_: Any) -> None:
     current_request_id.reset(task.request.log_token)

@@ -37,7 +37,13 @@ def test_the_example_lists_every_variable_with_its_description():
     assert listed == {name.upper(): field.description for name, field in Environment.model_fields.items()}
 
 
-GIVEN_TO_JOBS = {"TOUCHSTONE_URL", "TOUCHSTONE_RUN_ID", "TOUCHSTONE_RUN_TOKEN", "TOUCHSTONE_WEIGHTS_JOB"}
+GIVEN_TO_JOBS = {
+    "TOUCHSTONE_URL",
+    "TOUCHSTONE_RUN_ID",
+    "TOUCHSTONE_RUN_TOKEN",
+    "TOUCHSTONE_WEIGHTS_JOB",
+    "TOUCHSTONE_REQUEST_ID",
+}
 """What we set ourselves for the jobs we start: nobody else has to."""
 
 
