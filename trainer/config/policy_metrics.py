@@ -37,8 +37,8 @@ OUTCOME = (
     Metric(
         "reward/mean",
         "Reward",
-        "Mean reward of the step's responses; the band is the mean spread within a group. Healthy: the mean rises while "
-        "the band stays open: a closed band leaves nothing to learn from.",
+        "Mean reward of the step's responses, where an attempt in several turns counts once; the band is the mean spread "
+        "within a group. Healthy: the mean rises while the band stays open: a closed band leaves nothing to learn from.",
         "outcome",
         better="higher",
         band="reward/std",

@@ -1,7 +1,6 @@
 """Recipe `policy`: collect, score, update, report, evaluate; the same named steps every time."""
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -9,7 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer import checkpoints
-from trainer.rollouts import RewardSetup, Trajectory, TrajectoryKey, greedy_rewards
+from trainer.rollouts import RewardSetup, Trajectory, episode_rows, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
 from .engine_check import check_engine
@@ -212,25 +211,6 @@ class PolicyStage:
             return f"the checkpoint of step {kept[-1]} is good"
         older = f", that of step {kept[-2]} is good" if kept[1:] else ""
         return f"the checkpoint of step {kept[-1]} holds these very weights{older}"
-
-
-def episode_rows(trajectories: Sequence[Trajectory]) -> tuple[list[int], list[int]]:
-    """For each trajectory the number of its episode, and for each episode the place of its first trajectory.
-
-    Trajectories of one episode differ in their turn; where a step has the same one twice, those are two episodes.
-    """
-    seen: Counter[TrajectoryKey] = Counter()
-    numbers: dict[tuple[str, int, int, int], int] = {}
-    firsts: list[int] = []
-    row_of = []
-    for place, key in enumerate(trajectory.key for trajectory in trajectories):
-        episode = (key.role, key.group, key.place, seen[key])
-        seen[key] += 1
-        if episode not in numbers:
-            numbers[episode] = len(firsts)
-            firsts.append(place)
-        row_of.append(numbers[episode])
-    return row_of, firsts
 
 
 def _touched(error: NotFinite) -> str:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from trainer.contracts import Histogram, PartResult, RolloutRecord, TokenStretch
-from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards
+from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
 
 from .update import UpdateReport
 
@@ -21,23 +21,24 @@ _RATIO_EDGES = tuple(round(0.5 + 0.05 * i, 2) for i in range(21))
 
 
 def rollout_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
-    """What is known before the update. Means over responses with a reward; undefined values are left out."""
-    groups = group_rewards(trajectories)
-    rewarded = [t for t in trajectories if t.reward.total is not None]
+    """What is known before the update; undefined values are left out. Lengths are those of trajectories, rewards those of
+    episodes: one with several trajectories has one reward."""
+    groups, episodes = group_rewards(trajectories), one_of_each(trajectories)
+    rewards = [t.reward.total for t in episodes if t.reward.total is not None]
     values = {
         "rollout/length": _mean([t.length for t in trajectories]),
         "rollout/truncated_share": _mean([t.stop == "length" for t in trajectories]),
-        "rollout/excluded": float(len(trajectories) - len(rewarded)),
+        "rollout/excluded": float(len(episodes) - len(rewards)),
         "rollout/flat_groups": float(flat_groups(groups)),
-        "reward/mean": _mean([t.reward.total for t in rewarded if t.reward.total is not None]),
-        "reward/std": _mean([statistics.pstdev(rewards) for rewards in groups.values()]),
+        "reward/mean": _mean(rewards),
+        "reward/std": _mean([statistics.pstdev(group) for group in groups.values()]),
     }
     return values
 
 
 def reward_metrics(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     """Of the responses' rewards; see `part_metrics`."""
-    return part_metrics([part for t in trajectories for part in t.reward.parts])
+    return part_metrics([part for t in one_of_each(trajectories) for part in t.reward.parts])
 
 
 def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
@@ -62,7 +63,7 @@ def part_metrics(parts: Sequence[PartResult]) -> dict[str, float]:
 def verifier_rates(trajectories: Sequence[Trajectory], tasks: Mapping[str, Task]) -> dict[str, float]:
     """`criterion/<verifier>`: how often criteria checked by that verifier were met, where there are verdicts at all."""
     met: dict[str, list[bool]] = defaultdict(list)
-    for trajectory in trajectories:
+    for trajectory in one_of_each(trajectories):
         if not trajectory.reward.criteria:  # its reward worker was lost, or its rubric could not be scored in time
             continue
         rubric = tasks[trajectory.plan.example_key].rubric

@@ -13,7 +13,7 @@ from .collect import (
     sample_plans,
     score_samples,
 )
-from .episode import Episode, Task
+from .episode import Episode, Task, episode_rows, one_of_each
 from .scoring import RewardScorer, Watch
 from .setup import RewardSetup, reward_folders
 from .trajectory import PromptPlan, Reward, Span, Trajectory, TrajectoryKey
@@ -32,11 +32,13 @@ __all__ = [
     "Trajectory",
     "TrajectoryKey",
     "Watch",
+    "episode_rows",
     "flat_groups",
     "greedy_rewards",
     "greedy_samples",
     "group_rewards",
     "item_of",
+    "one_of_each",
     "reward_folders",
     "sample_and_score",
     "sample_plans",

@@ -11,7 +11,7 @@ from trainer.config.policy import Rollout
 from trainer.inference.sampling import SampleFinished, Sampler, SampleRequest, SampleResult, SamplingProgress
 from trainer.rewards import Item
 
-from .episode import Episode, Task
+from .episode import Episode, Task, one_of_each
 from .scoring import Begun, Watch
 from .trajectory import PromptPlan, Reward, Trajectory
 
@@ -199,9 +199,9 @@ def greedy_rewards(
 
 
 def group_rewards(trajectories: Sequence[Trajectory]) -> dict[int, list[float]]:
-    """The rewards of each group, without its excluded responses."""
+    """The rewards of each group, one of each episode, without its excluded responses."""
     groups: dict[int, list[float]] = defaultdict(list)
-    for trajectory in trajectories:
+    for trajectory in one_of_each(trajectories):
         if trajectory.reward.total is not None:
             groups[trajectory.plan.group].append(trajectory.reward.total)
     return dict(groups)

@@ -1,12 +1,13 @@
 """One attempt at a task: what a reward of the whole attempt looks at."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from trainer.contracts import Example, Rubric
 
-from .trajectory import Reward, Trajectory
+from .trajectory import Reward, Trajectory, TrajectoryKey
 
 
 class Task(Protocol):
@@ -45,3 +46,27 @@ class Episode:
     def worth(self, reward: Reward) -> "Episode":
         """With this reward, which is that of each of its trajectories."""
         return replace(self, trajectories=tuple(replace(each, reward=reward) for each in self.trajectories))
+
+
+def episode_rows(trajectories: Sequence[Trajectory]) -> tuple[list[int], list[int]]:
+    """For each trajectory the number of its episode, and for each episode the place of its first trajectory.
+
+    Trajectories of one episode differ in their turn; where a step has the same one twice, those are two episodes.
+    """
+    seen: Counter[TrajectoryKey] = Counter()
+    numbers: dict[tuple[str, int, int, int], int] = {}
+    firsts: list[int] = []
+    row_of = []
+    for place, key in enumerate(trajectory.key for trajectory in trajectories):
+        episode = (key.role, key.group, key.place, seen[key])
+        seen[key] += 1
+        if episode not in numbers:
+            numbers[episode] = len(firsts)
+            firsts.append(place)
+        row_of.append(numbers[episode])
+    return row_of, firsts
+
+
+def one_of_each(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """The first trajectory of each episode: it has the episode's reward, which is counted once."""
+    return [trajectories[place] for place in episode_rows(trajectories)[1]]

@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import torch
 
+from trainer.contracts import PartResult
 from trainer.loops.collecting import SyncCollector
 from trainer.loops.learner import Marked
-from trainer.loops.policy import episode_rows
-from trainer.loops.reports import rollout_metrics, rollout_records, update_metrics
+from trainer.loops.reports import reward_metrics, rollout_metrics, rollout_records, update_metrics
 from trainer.loops.update import Updater, UpdateReport
-from trainer.rollouts import Episode, Groups, PromptPlan, Reward, Span, Trajectory, sample_plans
+from trainer.rollouts import Episode, Groups, PromptPlan, Reward, Span, Trajectory, episode_rows, sample_plans
 
 from .conftest import events_of, metrics_of, small_config
 
@@ -169,6 +169,22 @@ def test_an_episode_counts_once_in_its_group_however_often_its_context_was_writt
     stage = make_loop(small_config(objective={"name": "dr_grpo"})).stage
     assert stage.advantages(trajectories).tolist() == [0.5, 0.5, -0.5]
     assert episode_rows([other, other]) == ([0, 1], [0, 1]), "drawn twice by a step, it counts twice"
+
+
+def test_an_episodes_reward_is_told_once_however_many_trajectories_share_it() -> None:
+    """Means over two episodes, of which one has three trajectories: 0.5, and not 0.75."""
+    turns = [made(0, 0, said((5,) * (turn + 1))) for turn in range(3)]
+    turns = [replace(t, plan=replace(t.plan, turn=turn)) for turn, t in enumerate(turns)]
+    parts = {value: (PartResult(name="judge", kind="judge", value=value, calls=2, tokens=9),) for value in (0.0, 1.0)}
+    task: Any = None
+    solved = Episode(task, tuple(turns)).worth(Reward(1.0, parts=parts[1.0]))
+    failed = Episode(task, (made(0, 1, said((6, 7))),)).worth(Reward(0.0, parts=parts[0.0]))
+    left_out = Episode(task, tuple(replace(t, plan=replace(t.plan, index=2)) for t in turns))
+    trajectories = [t for episode in (solved, failed, left_out.worth(Reward(None))) for t in episode.trajectories]
+    values = rollout_metrics(trajectories) | reward_metrics(trajectories)
+    assert (values["reward/mean"], values["reward/std"], values["reward/judge"]) == (0.5, 0.5, 0.5)
+    assert (values["rollout/excluded"], values["judge/calls"]) == (1.0, 4.0), "nor is a call counted again"
+    assert values["rollout/length"] == pytest.approx((1 + 2 + 3 + 2 + 1 + 2 + 3) / 7)
 
 
 class Scripted(SyncCollector):
