@@ -20,6 +20,7 @@ from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.services import endpoint_target, mark_used, note_troubles
+from webapp.inference.tokenizers import unloadable
 from webapp.judging import services as judging
 from webapp.weights import services as weights
 from webapp.weights.models import WeightsJob
@@ -47,8 +48,7 @@ def _model_problem(workspace_id: int, head: str, model_id: int) -> str:
     if row.head != head:
         scores = "scores texts and cannot write any"
         return f"{row.name} {scores if head == RegisteredModel.Head.LM else 'writes text; choose a reward model'}"
-    gone = registry.missing_folder(row)
-    return f"the files of {row.name} are gone: there is no folder {gone}" if gone else ""
+    return unloadable(row)
 
 
 def _endpoints(workspace_id: int, kind: str) -> Options:

@@ -16,7 +16,7 @@ from webapp.datasets import services as datasets
 from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import Endpoint, RegisteredModel
-from webapp.inference.queries import missing_folder
+from webapp.inference.tokenizers import unloadable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
@@ -137,8 +137,8 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
             else "scores texts and cannot write any"
         )
         problems.append(FieldProblem(field, f"{name!r} {reason}"))
-    elif gone := missing_folder(found):
-        problems.append(FieldProblem(field, f"the files of {name!r} are gone: there is no folder {gone}"))
+    elif why := unloadable(found):
+        problems.append(FieldProblem(field, why))
     return found
 
 

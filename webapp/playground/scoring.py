@@ -22,8 +22,8 @@ from webapp.core.limits import measured
 from webapp.core.problems import Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets.models import Example
-from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel
+from webapp.inference.tokenizers import unloadable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
@@ -165,8 +165,8 @@ def _model_problem(model: RegisteredModel | None) -> dict[str, str]:
         return {"reward_model": "this workspace has no such model"}
     if model.head != RegisteredModel.Head.SCALAR:
         return {"reward_model": f"{model.name} writes text; choose a reward model"}
-    gone = registry.missing_folder(model)
-    return {"reward_model": f"the files of {model.name} are gone: there is no folder {gone}"} if gone else {}
+    why = unloadable(model)
+    return {"reward_model": why} if why else {}
 
 
 def _key(asked: Asked) -> str:

@@ -20,6 +20,7 @@ from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 from webapp.inference import queries as registry
 from webapp.inference.models import RegisteredModel
+from webapp.inference.tokenizers import unloadable
 
 from . import tokens
 from .kinds import Embedding, Generation, LogProbs, Scoring
@@ -171,8 +172,8 @@ def _start(
     model: RegisteredModel | None,
     version: DatasetVersion,
 ) -> WeightsJob:
-    if model is not None and (gone := registry.missing_folder(model)):
-        raise Invalid("The model is gone.", {"model": f"the files of {model.name} are gone: there is no folder {gone}"})
+    if model is not None and (why := unloadable(model)):
+        raise Invalid("The model cannot be loaded.", {"model": why})
     if version.state != DatasetVersion.State.FROZEN:
         membership = Membership.objects.filter(workspace=workspace, user=user).first()
         if membership is not None:

@@ -1,22 +1,29 @@
 """What a launch is given and cannot use, line by line: refused before the queue, at its field, with what to do, and nothing is
 written. What only shows in the run is in `tests/trainer/loops/test_bad_input.py`.
 
-A model that cannot be registered (an adapter without its base, the tokenizer of another model): the last two tests here.
+A model that cannot be registered (an adapter without its base, the tokenizer of another model): the last tests here.
 """
 
 import json
+from hashlib import sha256
 
 import pytest
 from django.utils import timezone
 
+from tests.cast import browser
 from trainer.config import ConfigInvalid
+from trainer.contracts import ModelFacts, ModelFile
 from trainer.judges.spec import resolve as resolve_spec
 from trainer.rewards import functions
+from webapp.evaluation.models import Evaluation
 from webapp.experiments import checks
 from webapp.experiments.forms import RunForm
 from webapp.experiments.models import Run
+from webapp.inference import services as registry
+from webapp.inference import tokenizers
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
+from webapp.weights.models import WeightsJob
 
 from .conftest import make_version
 from .test_forms import posted
@@ -149,6 +156,57 @@ def test_a_tokenizer_of_another_model(api, folder):
     assert (answer.status_code, field["path"]) == (422, "path")
     assert field["message"] == "its tokenizer is another model's: it has 7 tokens, and the weights know 3"
     assert RegisteredModel.objects.count() == 1
+    added = {"model": {"vocab": {"a": 0}}, "added_tokens": [{"id": 8, "content": "<x>"}]}
+    (folder / "tokenizer.json").write_text(json.dumps(added))
+    (field,) = api.post("/models", body | {"name": "other"}).json()["error"]["fields"]
+    assert "it has 9 tokens" in field["message"]
+
+
+def test_a_reward_model_with_another_tokenizer(launch, cast, api, version, model, folder):
+    """It is as large, so the weights take its tokens: only what was recorded tells."""
+    file = folder / "tokenizer.json"
+    told = ModelFacts(name="rm", role="reward_model", format="hf", head="scalar", base="b", files=(as_told(file),))
+    reward = registry.add_output(cast.workspace, "rm", "", path=str(folder), facts=told, digest="d" * 64, base=model)
+    part = {"kind": "reward_model", "model": reward.name}
+    training = file.read_text()
+    file.write_text(json.dumps({"model": {"vocab": {"x": 0, "y": 1, "z": 2}}}))
+    words = "the tokenizer in the folder of rm is another than when it was trained"
+    assert words in refused(launch, "rewards.0.model", **rewarded(part))
+    form = RunForm.blank(cast.researcher)
+    form.raw |= rewarded(part)["config"]
+    assert words in browser(cast.researcher).post("/runs/new", posted(form.group)).content.decode()
+    asked = {"kind": "score", "model": reward.pk, "dataset_version": version.pk}
+    (field,) = api.post("/weights-jobs", asked).json()["error"]["fields"]
+    assert field["path"] == "model" and words in field["message"]
+    asked = {
+        "recipe": "reward_benchmark",
+        "config": {"models": [{"model": reward.pk}]},
+        "dataset": {"id": version.dataset_id},
+    }
+    (field,) = api.post("/evaluations", asked).json()["error"]["fields"]
+    assert field["path"] == "models.0.model" and words in field["message"]
+    assert not WeightsJob.objects.exists() and not Evaluation.objects.exists()
+    file.write_text(training)
+    assert launch(**rewarded(part)).state == "queued"
+
+
+def as_told(file) -> ModelFile:
+    return ModelFile(path=file.name, bytes=file.stat().st_size, digest=sha256(file.read_bytes()).hexdigest())
+
+
+def test_a_tokenizer_that_nobody_recorded_is_measured_against_the_weights(cast, folder):
+    (folder / "tokenizer.json").write_text(json.dumps({"model": {"vocab": {str(n): n for n in range(7)}}}))
+    fields = {"source": "local", "path": str(folder), "facts": {"vocab_size": 3}}
+    model = RegisteredModel.objects.create(workspace=cast.workspace, name="old", **fields)
+    assert tokenizers.unloadable(model) == (
+        "old cannot be loaded: its tokenizer is another model's: it has 7 tokens, and the weights know 3"
+    )
+    laid = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="a", source="run", format="peft", base=model, path=str(folder)
+    )
+    assert "old cannot be loaded" in tokenizers.unloadable(laid), "what it is laid on is loaded, too"
+    (folder / "tokenizer.json").write_text("{")
+    assert "cannot be read" in tokenizers.unloadable(model)
 
 
 def test_an_adapter_without_its_base(api, folder):

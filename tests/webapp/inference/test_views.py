@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from webapp.inference import tokenizers
 from webapp.inference.models import RegisteredModel
 
 
@@ -21,7 +22,9 @@ def post(client, path, **extra):
 def test_a_whole_directory_is_registered_with_its_facts(as_researcher, folder):
     assert post(as_researcher, folder).status_code == 302
     model = RegisteredModel.objects.get()
+    tokenizer = model.facts.pop("tokenizer")
     assert model.facts == {"architecture": "LlamaForCausalLM", "hidden_size": 64, "weight_bytes": 10}
+    assert tokenizer == tokenizers.digest(folder)
     assert b"LlamaForCausalLM" in as_researcher.get("/models").content
 
 

@@ -19,6 +19,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.core.sealed import Unreadable, seal, unseal
 from webapp.inference import addresses, queries
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.tokenizers import unloadable
 
 from .registry import named
 
@@ -259,14 +260,14 @@ def _target(endpoint: Endpoint) -> Target:
 def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarget:
     """How to ask an endpoint of kind local, in a process that the worker starts. See LocalTarget for the arguments.
 
-    Raises Conflict for an endpoint that is archived or of another kind, EndpointProblem where files of a run are gone.
+    Raises Conflict for an endpoint that is archived or of another kind, EndpointProblem where the model cannot be loaded.
     """
     _in_use(endpoint)
     model = endpoint.registered_model
     if endpoint.kind != Kind.LOCAL or model is None:
         raise Conflict(f"The endpoint {endpoint.name} has no weights here: it is of kind {endpoint.kind}.", "not_local")
-    if gone := queries.missing_folder(model):
-        raise EndpointProblem("down", f"the files of the model {model.name} are gone: there is no folder {gone}")
+    if why := unloadable(model):
+        raise EndpointProblem("down", why)
     loaded = queries.source(model)
     return LocalTarget(
         settings.JUDGE_COMMAND,

@@ -14,10 +14,10 @@ from django.db.models import ProtectedError
 from django.utils import timezone
 
 from trainer.contracts import ModelFacts
-from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.inference import tokenizers
 from webapp.inference.models import RegisteredModel
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
@@ -109,27 +109,21 @@ def inspect(folder: Path) -> dict[str, Any]:
     ):
         reason = "its tokenizer has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)"
         raise Invalid("The directory cannot be used.", {"path": reason})
-    _check_tokenizer(folder, config)
+    if why := _misfit(folder, config):
+        raise Invalid("The directory cannot be used.", {"path": why})
     facts = {key: config[key] for key in _OF_ARCHITECTURE if isinstance(config.get(key), int | str)}
     architectures = config.get("architectures")
     if isinstance(architectures, list) and architectures:
         facts["architecture"] = str(architectures[0])
-    return {**facts, "weight_bytes": sum(file.stat().st_size for file in weights)}
+    known = {tokenizers.FACT: tokenizers.digest(folder)}  # so that another one is noticed
+    return {**facts, **known, "weight_bytes": sum(file.stat().st_size for file in weights)}
 
 
-def _check_tokenizer(folder: Path, config: dict[str, Any]) -> None:
-    """Raises Invalid where the tokenizer has tokens that the weights do not know: it is another model's. One that is too
-    large to be read here is looked at when it is loaded."""
-    rows, file = config.get("vocab_size"), folder / "tokenizer.json"
-    if not isinstance(rows, int) or not file.is_file() or file.stat().st_size > MAX_JSON_BYTES:
-        return
-    model = _json(folder, "tokenizer.json").get("model")
-    tokens = model.get("vocab") if isinstance(model, dict) else None
-    if isinstance(tokens, dict | list) and len(tokens) > rows:
-        reason = (
-            f"its tokenizer is another model's: it has {counted(len(tokens), 'tokens')}, and the weights know {rows:,}"
-        )
-        raise Invalid("The directory cannot be used.", {"path": reason})
+def _misfit(folder: Path, config: dict[str, Any]) -> str:
+    try:
+        return tokenizers.problem(folder, config.get("vocab_size"))
+    except ValueError as error:
+        return f"its tokenizer.json cannot be read: {error}"
 
 
 def _json(folder: Path, name: str) -> dict[str, Any]:
@@ -171,6 +165,8 @@ def renew_output(model: RegisteredModel, *, facts: ModelFacts, digest: str) -> N
 def _told(facts: ModelFacts, digest: str, base: RegisteredModel | None) -> dict[str, Any]:
     weights = sum(file.bytes for file in facts.files if file.path.endswith(".safetensors"))
     inherited = {key: value for key, value in (base.facts if base else {}).items() if key in _OF_ARCHITECTURE}
+    if tokenizer := tokenizers.digest_of(facts.files):
+        inherited[tokenizers.FACT] = tokenizer
     told = {**inherited, "weight_bytes": weights, "bytes": sum(file.bytes for file in facts.files)}
     return {"role": facts.role, "format": facts.format, "head": facts.head, "digest": digest, "facts": told}
 
