@@ -92,7 +92,8 @@ class EvaluationForm:
         base = self.rerun_of.config if self.rerun_of else None
         drawn = self.tree.draw(self.raw, self.problems, base)
         drawn.title = "Settings"
-        drawn.groups.sort(key=lambda group: group.path == "budget")  # what is spent comes after what is asked
+        last = ("resources", "budget")  # what is used and spent comes after what is asked
+        drawn.groups.sort(key=lambda group: last.index(group.path) if group.path in last else -1)
         return sources.fill(self.membership.workspace_id, drawn)
 
     @property

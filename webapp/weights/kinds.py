@@ -20,7 +20,7 @@ READ_RESPONSES = (WeightsJob.Kind.SCORE, WeightsJob.Kind.LOGPROBS)
 
 
 class Resources(Section):
-    """What Ray sets aside for the job: it waits until a machine of the cluster has as much free."""
+    """What Ray sets aside for a job that loads weights: it waits until a machine of the cluster has as much free."""
 
     cpus: float = knob(0.0, "Processors; 0 sets none aside and starts at once", ge=0, le=1024)
     gpus: float = knob(0.0, "GPUs; a job sees those that it asks for", ge=0, le=64)

@@ -107,7 +107,7 @@ def test_a_job_asks_while_no_thread_waits_and_its_verdicts_are_in_the_store(cast
     judge.endpoint.refresh_from_db()
     assert judge.endpoint.first_used_at and not WeightsItem.objects.exists()
     page = browser(cast.researcher).get(f"/jobs/{job.pk}").content.decode()
-    assert "Here v1" in page and f"/evaluations/{row.pk}" in page
+    assert "Here v1" in page and f"/evaluations/{row.pk}" in page and "8 answered; 120 tokens" in page
     again = services.rerun(cast.researcher, row)
     assert carried_on(again) is None and not again.jobs.exists(), "what is stored is not asked again"
     assert again.results == row.results
