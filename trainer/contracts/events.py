@@ -189,7 +189,8 @@ class IngestReply(Record):
 
 
 class JudgeGrant(Record):
-    """How a run asks a judge that its config names: through the server, or with the model in the directory `local`.
+    """How a run asks a judge that its config names: through the server, or with the model in the directory `local`, on
+    which the folders `adapters` are laid in their order.
 
     It holds no secret: keys of endpoints never leave the server. `prices` are those of a local model's tokens, per million.
     """
@@ -197,6 +198,7 @@ class JudgeGrant(Record):
     spec: dict[str, object]
     key: str
     local: str = ""
+    adapters: tuple[str, ...] = ()
     prices: tuple[str, str] | None = None
 
 

@@ -132,13 +132,14 @@ def _granted(name: str, grant: JudgeGrant, url: str, token: str, verdicts_url: s
     if not grant.local:
         return JudgeAccess(spec, grant.key, Gateway(url, token, name))
     prices = Prices(Decimal(grant.prices[0]), Decimal(grant.prices[1])) if grant.prices else None
-    return JudgeAccess(spec, grant.key, _local(spec, grant.local, prices), ServerStore(verdicts_url, token, name))
+    target = _local(spec, grant.local, prices, grant.adapters)
+    return JudgeAccess(spec, grant.key, target, ServerStore(verdicts_url, token, name))
 
 
-def _local(spec: BaseSpec, folder: str, prices: Prices | None = None) -> LocalTarget:
+def _local(spec: BaseSpec, folder: str, prices: Prices | None = None, adapters: tuple[str, ...] = ()) -> LocalTarget:
     """A criterion judge needs one forward pass per criterion: the probability of yes is its answer."""
-    yes_no = spec.kind == "criterion"
-    return LocalTarget(LOCAL_JUDGE, os.getcwd(), folder, yes_no=yes_no, wording=wording(spec), prices=prices)
+    yes_no, worded = spec.kind == "criterion", wording(spec)
+    return LocalTarget(LOCAL_JUDGE, os.getcwd(), folder, yes_no, worded, prices, adapters)
 
 
 def read(path: Path) -> Access:

@@ -41,7 +41,8 @@ def grant(version: JudgeVersion) -> JudgeGrant:
     if not isinstance(target, LocalTarget):
         return JudgeGrant(spec=version.spec, key=version.digest)
     prices = (str(target.prices.prompt), str(target.prices.completion)) if target.prices else None
-    return JudgeGrant(spec=version.spec, key=version.digest, local=target.model, prices=prices)
+    adapters = tuple(target.adapters)
+    return JudgeGrant(spec=version.spec, key=version.digest, local=target.model, adapters=adapters, prices=prices)
 
 
 def _at(config: Any, path: str) -> str:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from trainer.config.rewards import HttpPart, JudgePart, RubricPart
+from trainer.contracts import JudgeGrant
 from trainer.judges.chat import Target
 from trainer.judges.local import LocalTarget
 from trainer.judges.spec import digest
-from trainer.rewards.access import AccessInvalid, read
+from trainer.rewards.access import AccessInvalid, granted, read
 
 ENDPOINT = {"url": "http://127.0.0.1:8001/v1", "model": "grader"}
 SPEC = {"kind": "criterion"}
@@ -48,6 +49,12 @@ def test_a_judge_with_weights_of_this_machine_and_a_service(tmp_path: Path) -> N
     target = access.judges["Here v1"].target
     assert isinstance(target, LocalTarget) and target.model == "/models/judge" and target.yes_no
     assert access.endpoints["mine"].url == "https://rewards.example.org/score"
+
+
+def test_a_judge_of_a_run_is_loaded_with_its_adapters() -> None:
+    grants = {"J v1": JudgeGrant(spec=SPEC, key="k", local="/models/base", adapters=("/one", "/two"))}
+    target = granted(grants, "http://x", "t", "http://x/v").judges["J v1"].target
+    assert isinstance(target, LocalTarget) and (target.model, target.adapters) == ("/models/base", ("/one", "/two"))
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ from trainer.config.recipe import Slot
 from trainer.judges.spec import resolve as resolve_spec
 from webapp.core.problems import Conflict
 from webapp.core.sealed import seal
+from webapp.experiments import grants
 from webapp.experiments.models import Run, RunSlot
-from webapp.inference import services as registry
+from webapp.inference import services as inference
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.judging import services as judging
 from webapp.judging.models import Judge, JudgeVersion
 
 from .conftest import Trainer
@@ -55,7 +57,7 @@ def test_every_model_that_the_config_names_is_a_row_of_the_run(launch, model, te
 def test_what_a_run_names_stays_on_the_list(launch, cast, teacher):
     launch(config=DISTILL)
     with pytest.raises(Conflict):
-        registry.delete(cast.researcher, teacher)
+        inference.delete(cast.researcher, teacher)
 
 
 def test_slots_of_one_role_are_told_by_their_paths_too(run, model, teacher):
@@ -115,11 +117,20 @@ def test_a_run_hears_from_its_server_how_to_ask_its_judge(launch, grader):
     (slot,) = run.slots.filter(role="judge")
     assert (slot.path, slot.judge) == ("rewards.0.judge", grader)
     told = Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json()["judges"]["Grader v1 of us v2"]
-    assert told == {"spec": grader.spec, "key": grader.digest, "local": "", "prices": None}
+    assert told == {"spec": grader.spec, "key": grader.digest, "local": "", "adapters": [], "prices": None}
     grader.refresh_from_db()
     assert grader.first_used_at, "from now on it stays what it is"
     Run.objects.filter(pk=run.pk).update(state="finished")
     assert Trainer(run).client.get(f"/api/v1/ingest/runs/{run.id}").json().get("judges", {}) == {}
+
+
+def test_a_judge_that_a_run_has_trained_is_loaded_with_its_adapters(cast, model, tmp_path):
+    fields = {"source": "run", "format": "peft", "path": str(tmp_path), "base": model}
+    trained = RegisteredModel.objects.create(workspace=cast.workspace, name="adapted", **fields)
+    endpoint = inference.create_endpoint(cast.researcher, "local", name="weights", registered_model=trained.pk)
+    judge = judging.create_judge(cast.researcher, name="Own", spec={"kind": "criterion"}, endpoint=endpoint)
+    found = grants.grant(judge)
+    assert (found.local, found.adapters) == ("/models/smollm2", (str(tmp_path),))
 
 
 def test_no_run_is_given_the_key_of_an_endpoint(launch, grader):
