@@ -29,6 +29,7 @@ from webapp.judging import services as judging
 from webapp.judging.lines import LineProblem
 from webapp.judging.models import JudgeVersion
 from webapp.webhooks.services import announce
+from webapp.weights.models import WeightsJob
 
 from . import answering, delivering, judges, measuring, queries, services, sources, studies
 from .models import Case, Evaluation
@@ -92,7 +93,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
         delivering.deliver(evaluation, outcome)
         _finish(evaluation, outcome)
     except Waiting:
-        return not work.stopped()
+        return not work.left_waiting()
     except Stopped:  # how far it came, with what was on its way, is what there is to show
         stopped = Evaluation.objects.filter(pk=evaluation.pk, state__in=(State.PAUSED, State.CANCELLED))
         stopped.update(progress=evaluation.progress)
@@ -366,6 +367,15 @@ class Work:
         if self.stopped():
             raise Stopped
         services.tell(self.evaluation)
+
+    def left_waiting(self) -> bool:
+        """Whether somebody has ended it meanwhile. Resumed while a job was still stopping, it is resumed once more: that job goes
+        on only when it has stopped."""
+        if self.stopped():
+            return True
+        if self._again and self.evaluation.jobs.filter(state=WeightsJob.State.STOPPING).exists():
+            Evaluation.objects.filter(pk=self.evaluation.pk, state=State.RUNNING).update(state=State.QUEUED)
+        return False
 
     def stopped(self) -> bool:
         """Also the worker's sign of life. Resumed before we noticed the pause: we are the ones who go on."""

@@ -162,6 +162,23 @@ def test_pausing_stops_the_job_and_another_evaluation_has_its_own(cast, version,
     assert carried_on(one) is None and one.state == State.FINISHED, "the other one has asked everything"
 
 
+def test_resumed_while_its_job_still_stops_it_goes_on_once_it_has(cast, version, judge):
+    row = begun(cast, version, judge)
+    carried_on(row)
+    process = started(row.jobs.get())
+    asked = items(process)
+    process.post(1, *map(verdict, asked[:3]))
+    services.move(cast.researcher, row, State.PAUSED)
+    services.move(cast.researcher, row, State.QUEUED)
+    assert row.jobs.get().state == "stopping"
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.QUEUED
+    process.post(state="stopped")
+    assert carried_on(row) == running.LOOK_AGAIN_S and row.state == State.RUNNING
+    assert (row.jobs.get().state, row.jobs.get().attempt) == ("queued", 2)
+    answered(row.jobs.get())
+    assert carried_on(row) is None and row.state == State.FINISHED, row.problem
+
+
 def test_a_worker_that_dies_between_questions_fills_the_job_anew(cast, version, judge, monkeypatch):
     row = begun(cast, version, judge)
     first = weights._first_attempt
