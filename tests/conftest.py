@@ -17,7 +17,7 @@ from django.conf import settings as django_settings
 from django.core.cache import cache
 from hypothesis import settings as hypothesis_settings
 
-from tests import cpu, flushing
+from tests import cpu, flushing, schema
 from tests.cast import ApiClient, Cast, browser, make_cast
 
 EMBEDDED = pytest.StashKey()
@@ -46,6 +46,7 @@ def pytest_configure(config: pytest.Config) -> None:
     server.start()
     config.stash[EMBEDDED] = (server, folder)
     os.environ["DATABASE_URL"] = server.url("touchstone")
+    os.environ[schema.PROGRAMS] = str(server.install / "bin")
     django_settings.DATABASES["default"].update(HOST=str(server.socket_dir), NAME="touchstone", USER=server.user)
 
 
@@ -68,6 +69,13 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server.stop()
         for written in {folder, server.root}:
             shutil.rmtree(written, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_modify_db_settings, request):
+    """pytest-django's, with a copy of the migrated schema."""
+    with schema.template():
+        request.getfixturevalue("django_db_setup")
 
 
 @pytest.fixture(autouse=True)

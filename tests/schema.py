@@ -1,0 +1,85 @@
+"""An empty database without the minutes of processor time that migrations take: made once, kept as SQL, copied for each process.
+
+To migrate took eleven seconds of each process that runs tests, most of it in Django's models of every state between two
+migrations. What came of it is kept in `.pytest_cache`, under a name that changes with the migrations and the packages. Django
+migrates the copy as well, and finds nothing to do.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+
+import psycopg
+from django.conf import settings
+from django.db import connection
+from psycopg import sql
+
+ROOT = Path(__file__).resolve().parent.parent
+KEPT = ROOT / ".pytest_cache"
+TEMPLATE = "test_schema"
+PROGRAMS = (
+    "TEST_POSTGRES_PROGRAMS"  # where those of the embedded server are; not set where the server is somebody's own
+)
+
+
+@contextmanager
+def template() -> Iterator[None]:
+    """Inside, tests' databases are made: one process at a time, from the template where there is one. The first makes it."""
+    if PROGRAMS not in os.environ:
+        yield
+        return
+    with psycopg.connect(dbname="postgres", autocommit=True, **_server()) as server:
+        server.execute("SELECT pg_advisory_lock(1)")  # until the connection ends
+        there = _exists(server) or _read(server)
+        if there:
+            settings.DATABASES["default"]["TEST"]["TEMPLATE"] = TEMPLATE
+        yield
+        if not there:
+            made = connection.settings_dict["NAME"]
+            connection.close()  # nobody may be in a database that is copied
+            copy = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+            server.execute(copy.format(sql.Identifier(TEMPLATE), sql.Identifier(made)))
+            _write()
+
+
+def kept() -> Path:
+    """The file for these migrations and packages."""
+    digest = sha256()
+    for path in sorted([ROOT / "requirements.lock", *ROOT.glob("webapp/*/migrations/*.py")]):
+        digest.update(f"{path.relative_to(ROOT)}\n".encode() + path.read_bytes())
+    return KEPT / f"schema-{digest.hexdigest()[:16]}.sql"
+
+
+def _server() -> dict[str, str]:
+    return {"host": settings.DATABASES["default"]["HOST"], "user": settings.DATABASES["default"]["USER"]}
+
+
+def _exists(server: psycopg.Connection) -> bool:
+    return bool(server.execute("SELECT 1 FROM pg_database WHERE datname = %s", [TEMPLATE]).fetchone())
+
+
+def _read(server: psycopg.Connection) -> bool:
+    """Makes the template from what is kept; False where nothing is."""
+    if not (path := kept()).exists():
+        return False
+    server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(TEMPLATE)))
+    _program("psql", "--no-psqlrc", "--quiet", "--output=/dev/null", "--set=ON_ERROR_STOP=1", f"--file={path}")
+    return True
+
+
+def _write() -> None:
+    KEPT.mkdir(exist_ok=True)
+    part, whole = KEPT / f"{os.getpid()}.sql", kept()
+    _program("pg_dump", f"--file={part}")
+    part.rename(whole)
+    for old in set(KEPT.glob("schema-*.sql")) - {whole}:  # another process may be about to read the one that holds
+        old.unlink(missing_ok=True)
+
+
+def _program(name: str, *options: str) -> None:
+    told = _server()
+    where = [f"--host={told['host']}", f"--username={told['user']}", f"--dbname={TEMPLATE}"]
+    subprocess.run([str(Path(os.environ[PROGRAMS], name)), *where, *options], check=True)
