@@ -13,8 +13,9 @@ MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort $(2))
 # Ray's workers are by default so nice that tests which run beside them would leave them nothing
 TESTING := OMP_NUM_THREADS=1 RAY_worker_niceness=0
 PYTEST := $(TESTING) $(PY) -m pytest
-# The tests of real services beside all others
-LANES := test-stack test-trainer,test-web,test-browser
+# What waits for services and browsers, and what computes: the first has the right of way
+LANES := test-stack,test-browser test-trainer,test-web
+AGAIN :=
 TESTS := test-trainer test-web test-browser test-stack
 TRAINER := tests/trainer tests/benchmarks
 SELECT := not stack and not browser
@@ -25,7 +26,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) newcomer ci vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes screenshot pictures clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes screenshot pictures clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -51,14 +52,7 @@ run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops 
 	@exec $(PY) manage.py up
 
 test: setup  ## Run the whole test suite; a part that fails keeps no other from running
-	@$(PY) -m scripts.phases $(LANES)
-
-# On the distribution's Python, which need not be the one that runs the tests
-newcomer:
-	/usr/bin/python3 .ci/newcomer.py
-
-ci: LANES := --again newcomer,$(LANES)
-ci: test
+	@$(PY) -m scripts.phases $(AGAIN) $(LANES)
 
 # Those of the trainer need no database and those of the rest no torch: together, each process would pay for both
 test-trainer: setup  ## Run the trainer's tests that need no services
@@ -67,8 +61,9 @@ test-trainer: setup  ## Run the trainer's tests that need no services
 test-web: setup  ## Run all other tests that need no services
 	$(UNIT) tests $(TRAINER:%=--ignore=%)
 
+# Half the time these wait for a page, so there is one more at a time
 test-browser: setup  ## Run the tests of the pages in Chromium
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
+	$(PYTEST) -n $$(($(JOBS) + 1)) --dist loadfile -m "browser and not stack" $(call MARKED,browser)
 
 # Real services and runs take their time to start and to be found dead, so these run one after the other, and what runs beside them
 # yields to them. Those that share one whole stack come last, or it would idle beside the others until the end.

@@ -1,9 +1,9 @@
 """Parts of the tests beside each other, the output of each in one piece.
 
-    python -m scripts.phases [--again] test-stack test-trainer,test-web,test-browser
+    python -m scripts.phases [--again] test-stack,test-browser test-trainer,test-web
 
 Each argument is a lane: targets of the Makefile, one after another. Lanes run beside each other, and all but the first yield to it:
-tests of real services wait most of the time, and must not run out of it when they work. A part that fails keeps no other from running.
+tests of real services and of pages wait much of the time, and must not run out of it when they work. A part that fails keeps no other from running.
 
 `--again` (CI) runs tests that failed once more by themselves when all else has ended, unless they are more than a few. One that passes
 then is listed as flaky and does not decide; its first output stays above.
