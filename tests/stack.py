@@ -11,6 +11,8 @@ from pathlib import Path
 
 import httpx
 
+from tests.patience import SECONDS
+
 ROOT = Path(__file__).resolve().parent.parent
 START_TIMEOUT_S = 600  # on a machine that is busy with other tests
 
@@ -67,7 +69,7 @@ class Stack:
         """A script of this person; paths below /api/v1/."""
         self.manage("demo", "--link")
         headers = {"Authorization": f"Bearer {self.manage('token', email)}"}
-        return httpx.Client(base_url=f"{self.url}/api/v1/", headers=headers, timeout=30, trust_env=False)
+        return httpx.Client(base_url=f"{self.url}/api/v1/", headers=headers, timeout=SECONDS, trust_env=False)
 
     def logs(self, size: int = 2000) -> str:
         return "\n".join(f"--- {log.name}\n{log.read_text()[-size:]}" for log in sorted(self.var.glob("log/*.log")))
@@ -77,7 +79,7 @@ class Stack:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
-            code = self.process.wait(60)
+            code = self.process.wait(2 * SECONDS)
         finally:
             if self.process.poll() is None:
                 self.process.kill()

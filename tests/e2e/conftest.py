@@ -4,10 +4,11 @@ import os
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from tests.chromium import CHROMIUM, FLAGS, HOW_TO_GET_IT
 from tests.e2e.live import open_page, process, server  # noqa: F401 - fixtures
+from tests.patience import SECONDS
 from tests.stack import Stack
 
 
@@ -30,6 +31,7 @@ def chromium() -> Iterator[Browser]:
         # on CI a browser that is missing is a mistake in CI, not a reason to test less
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(HOW_TO_GET_IT)
     with sync_playwright() as playwright:
+        expect.set_options(timeout=SECONDS * 1000)
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")

@@ -1,7 +1,6 @@
 """A real web server in this process, and a training process that only talks: the browser tests that need no Ray."""
 
 import importlib
-import os
 import socket
 import threading
 import time
@@ -11,6 +10,7 @@ import httpx
 import pytest
 import uvicorn
 
+from tests.patience import SECONDS
 from webapp.experiments import tokens
 from webapp.experiments.models import Run
 
@@ -34,15 +34,15 @@ class Server:
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
-        for _ in range(200):
-            if self.server.started:
-                return
-            time.sleep(0.05)
-        raise RuntimeError("the web server did not start within 10 s")
+        deadline = time.monotonic() + SECONDS
+        while not self.server.started:
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"the web server did not start within {SECONDS} s")
+            time.sleep(0.02)
 
     def stop(self) -> None:
         self.server.should_exit = True
-        self.thread.join(15)
+        self.thread.join(SECONDS)
 
 
 @pytest.fixture
@@ -69,7 +69,7 @@ def open_page(chromium, server):
         context.add_cookies([{"name": "sessionid", "value": client.cookies["sessionid"].value, "url": server.url}])
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(30_000 if os.environ.get("CI") else 8_000)
+        page.set_default_timeout(SECONDS * 1000)
         page.on("pageerror", lambda error: errors.append(str(error)))
         return page
 
@@ -84,7 +84,8 @@ class Process:
 
     def __init__(self, url: str, run: Run) -> None:
         self.run_id, self.attempt, self.seq = run.id, run.attempt, run.last_seq
-        self.http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {tokens.run_token(run)}"})
+        headers = {"Authorization": f"Bearer {tokens.run_token(run)}"}
+        self.http = httpx.Client(base_url=url, headers=headers, timeout=SECONDS)
 
     def event(self, kind: str, step: int = 0, **data) -> dict:
         self.seq += 1

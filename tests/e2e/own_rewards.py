@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from tests.patience import SECONDS
 from tests.stack import ROOT
 
 
@@ -55,10 +56,13 @@ def service_of_the_page(folder: Path, port: int, secret: str) -> Iterator[tuple[
 
 
 def _wait_for(url: str) -> None:
-    for _ in range(200):
+    deadline = time.monotonic() + SECONDS
+    while time.monotonic() < deadline:
         try:
-            assert httpx.post(url, content=b"{}", trust_env=False).status_code == 401, "unsigned, so refused"
+            assert httpx.post(url, content=b"{}", trust_env=False, timeout=SECONDS).status_code == 401, (
+                "unsigned, so refused"
+            )
             return
         except httpx.ConnectError:
             time.sleep(0.05)
-    raise AssertionError("the service did not start within 10 s")
+    raise AssertionError(f"the service did not start within {SECONDS} s")

@@ -129,7 +129,7 @@ def test_a_run_that_is_killed_while_it_is_judged_arrives_where_the_other_does(st
         eventually(lambda: set(flying), bool, stack, 300)
         os.kill(process_of(stack, killed).pid, signal.SIGKILL)
         caught = set(flying)
-        failed = wait(api, stack, killed, is_over, timeout_s=120)
+        failed = wait(api, stack, killed, is_over, timeout_s=300)
         assert failed["state"] == "failed" and 1 <= failed["progress"]["step"] < CONFIG["steps"]
         server.latency_s = 0.0
         server.answer = lambda body: (asked.update([(body["model"], json.dumps(body["messages"]))]), verdict(body))[1]

@@ -95,7 +95,7 @@ def test_a_killed_run_fails_and_resumes_to_the_same_metrics(stack: Stack, api: h
     killed = launch(api, "killed")
     wait(api, stack, killed, lambda run: run["progress"]["step"] >= 3 or is_over(run))
     os.kill(process_of(stack, killed).pid, signal.SIGKILL)
-    failed = wait(api, stack, killed, is_over, timeout_s=120)
+    failed = wait(api, stack, killed, is_over, timeout_s=300)
     assert failed["state"] == "failed"
     assert failed["progress"]["step"] < STEPS, "it was killed before its end"
     assert "ended without a last word" in failed["state_reason"]

@@ -68,7 +68,7 @@ def test_curves_move_without_a_reload_and_survive_a_lost_connection(open_page, a
     page.wait_for_selector('#connection[data-state="lost"]')
     server.start()
     trainer.post(*step_events(trainer, next(steps)))  # may come before the page is back: it must not be missed
-    page.wait_for_selector('#connection[data-state="live"]', timeout=30_000)
+    page.wait_for_selector('#connection[data-state="live"]')
     expect(page.locator("#chart-reward-mean .chart-now")).to_have_text("0.360")
     assert page.evaluate("window.notReloaded")
 

@@ -10,6 +10,7 @@ import pytest
 
 from scripts import screenshot
 from tests.e2e.seed import seed_run
+from tests.patience import SECONDS
 from tests.stack import ROOT
 from tests.webapp.experiments.conftest import make_version
 from webapp.accounts.services import create_sign_in_link
@@ -28,7 +29,7 @@ def link(server, cast) -> str:
 @pytest.fixture
 def page(chromium):
     page = chromium.new_page(viewport=screenshot.SIZE)
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(SECONDS * 1000)
     yield page
     page.close()
 

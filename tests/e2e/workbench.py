@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
+from tests.patience import SECONDS
 from trainer.contracts import Example as ExampleRecord
 from webapp.accounts.models import Membership
 from webapp.annotation.models import Guidelines, Participant, Project, Task
@@ -73,7 +74,7 @@ def delivered(page: Page) -> None:
     expect(page.locator("#work-main")).to_have_attribute("data-waiting", "0")
 
 
-def until(holds: Callable[[], bool], seconds: float = 15.0) -> None:
+def until(holds: Callable[[], bool], seconds: float = SECONDS) -> None:
     """Until the database says so: for what a page sends without showing that it has arrived."""
     end = time.monotonic() + seconds
     while not holds():

@@ -10,12 +10,14 @@ import json
 import shutil
 import textwrap
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.patience import SECONDS
 from tests.webapp.experiments.service import RewardService, reward_service
 from trainer import checkpoints
 from trainer.config import PolicyConfig
@@ -252,8 +254,8 @@ def service() -> Iterator[RewardService]:
         yield found
 
 
-def by_service(service: RewardService) -> dict[str, Any]:
-    return {"access": Access(endpoints={"ours": Target(service.url, "", None, retries=0, timeout_s=0.5)})}
+def by_service(service: RewardService, timeout_s: float = SECONDS) -> dict[str, Any]:
+    return {"access": Access(endpoints={"ours": Target(service.url, "", None, retries=0, timeout_s=timeout_s)})}
 
 
 @pytest.mark.parametrize(
@@ -283,9 +285,15 @@ def test_a_service_that_never_answers_pauses_the_run_which_goes_on_when_it_does(
 ) -> None:
     monkeypatch.setattr(scoring, "FIRST_WAIT_S", 0.05)
     service.gate.clear()
-    threading.Timer(1.5, service.gate.set).start()
+
+    def open_once_it_waits() -> None:
+        while not (out / "events.jsonl").exists() or "paused" not in [state for state, _ in states(out)]:
+            time.sleep(0.02)
+        service.gate.set()
+
+    threading.Thread(target=open_once_it_waits, daemon=True).start()
     config = small_config(**UNEVALUATED, rewards=[{"kind": "http", "endpoint": "ours"}])
-    assert outcome(config, examples_file, tiny_dir, out, **by_service(service))[0] == "finished"
+    assert outcome(config, examples_file, tiny_dir, out, **by_service(service, timeout_s=0.5))[0] == "finished"
     assert states(out)[1] == ("paused", "Step 1 waits. http: no complete answer within 0.5 s")
     assert metrics_of(out)[1, "rollout/excluded"] == 0
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import SECONDS
 from trainer.contracts import LogData, RunEvent
 from trainer.monitors import Spool
 
@@ -92,14 +93,14 @@ def test_a_full_disk_pauses_the_run_and_loses_nothing(path: Path) -> None:
     disk.full = True
     writer = threading.Thread(target=spool.append, args=(note("during"),))
     writer.start()
-    assert disk.refused.wait(5)
+    assert disk.refused.wait(SECONDS)
     while len(spool.tail()) < 2:
         pass
     waiting = [json.loads(line)["data"] for line in spool.tail()]
     assert [data.get("state") or data["message"] for data in waiting] == ["during", "paused"]
     assert writer.is_alive()
     disk.full = False
-    writer.join(5)
+    writer.join(SECONDS)
     spool.append(note("after"))
     said = [getattr(event.data, "message", None) or event.data.state for event in events(path)]  # type: ignore[union-attr]
     assert said == ["before", "during", "paused", "running", "after"]

@@ -79,7 +79,7 @@ def test_killed_and_frozen_workers_leave_no_trace_in_what_is_learned(
     steps = {"steps": 8, "evaluation": {"every": 0}}
     make_async(async_config(RUNNER, **steps), tmp_path / "inside").run()
     # on a busy machine a worker that is well may be given up, too: no matter how often
-    runner = RUNNER | ({"heartbeat_s": 20.0, "retries": 10} if number == signal.SIGSTOP else {})
+    runner = RUNNER | ({"heartbeat_s": 10.0, "retries": 10} if number == signal.SIGSTOP else {})
     loop = make_on_ray(async_config(runner, **steps), tmp_path / "ray")
     disturb(loop, number, kind)
     loop.run()

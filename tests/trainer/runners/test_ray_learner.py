@@ -56,7 +56,7 @@ def test_a_checkpoint_of_two_processes_is_continued_by_one(examples_file: Path, 
 def test_a_lost_or_frozen_process_ends_the_run_as_failed(
     number: signal.Signals, said: str, examples_file: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
-    config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2}, "runner": {"heartbeat_s": 30.0}})
+    config = small_config(**STEPS | {"optim": OPTIM | {"processes": 2}, "runner": {"heartbeat_s": 20.0}})
     pids = []
 
     def make_and_send(job: Any) -> Any:

@@ -10,6 +10,7 @@ from django.http import FileResponse, HttpResponse, StreamingHttpResponse
 from django.test import override_settings
 from django.urls import path
 
+from tests.patience import SECONDS
 from webapp.core.handler import ThreadedHandler
 
 seen: list[str] = []
@@ -30,7 +31,7 @@ async def pieces():
 
 def together(request):
     """Answers once three threads are here."""
-    all_here.wait(5)
+    all_here.wait(SECONDS)
     return HttpResponse("together")
 
 
@@ -66,14 +67,14 @@ async def ask(handler, target: str, body: bytes = b"", path: str = "/name") -> t
     scope["headers"] = [(b"host", b"localhost")]
     app = ApplicationCommunicator(handler, scope)
     await app.send_input({"type": "http.request", "body": body})
-    start = await app.receive_output(5)
+    start = await app.receive_output(SECONDS)
     text = b""
     while True:
-        part = await app.receive_output(5)
+        part = await app.receive_output(SECONDS)
         text += part.get("body", b"")
         if not part.get("more_body"):
             break
-    await app.wait(5)
+    await app.wait(SECONDS)
     return start["status"], text.decode()
 
 
@@ -130,5 +131,5 @@ async def test_who_hangs_up_during_a_stream_ends_it(handler):
         if message["type"] == "http.response.body":
             await messages.put({"type": "http.disconnect"})
 
-    await asyncio.wait_for(handler._stream(response, messages.get, send), 5)
+    await asyncio.wait_for(handler._stream(response, messages.get, send), SECONDS)
     assert ended.is_set() and response.closed

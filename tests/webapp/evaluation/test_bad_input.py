@@ -104,11 +104,13 @@ def test_an_endpoint_that_gives_no_answer_leaves_failed_questions_with_the_reaso
 
 
 def test_a_slow_endpoint_counts_as_no_answer_in_time(cast, judged, chat_server, endpoint):  # noqa: F811
-    Endpoint.objects.filter(pk=endpoint.pk).update(timeout_s=0.5)
+    Endpoint.objects.filter(pk=endpoint.pk).update(
+        timeout_s=2.0
+    )  # the others answer within that, on a busy machine too
     endpoint.refresh_from_db()
     chat_server.faults.append("slow")
     count, reason = questions(judged())["no answer from the endpoint"]
-    assert count == 1 and "within 0.5 s" in reason
+    assert count == 1 and "within 2 s" in reason
 
 
 def test_an_endpoint_that_stays_down_pauses_the_evaluation_which_goes_on_when_it_is_back(cast, judged, chat_server):  # noqa: F811

@@ -10,6 +10,7 @@ from django.db import OperationalError
 from django.utils import timezone
 
 from tests.cast import browser, make_cast
+from tests.patience import SECONDS
 from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership
 from webapp.asgi import application
@@ -196,7 +197,7 @@ async def test_a_script_stops_hearing_when_its_token_is_revoked(scene, monkeypat
     assert accepted
     await socket.hear(1)
     await database_sync_to_async(accounts.revoke_token)(cast.reviewer, row)
-    output = await socket.receive_output(timeout=5)
+    output = await socket.receive_output(timeout=SECONDS)
     assert (output["type"], output["code"]) == ("websocket.close", 4403)
 
 
@@ -219,7 +220,7 @@ async def test_who_leaves_the_workspace_stops_hearing(scene, monkeypatch):
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
     await database_sync_to_async(cast.reviewer.delete)()
-    assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
+    assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
 
 
 async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(scene, monkeypatch):
@@ -232,7 +233,7 @@ async def test_who_leaves_stops_hearing_also_of_a_run_that_never_falls_silent(sc
     kinds = []
     for _ in range(50):
         await get_channel_layer().group_send(broadcasts.run_group(run.id), message)
-        kinds.append((await socket.receive_output(timeout=5))["type"])
+        kinds.append((await socket.receive_output(timeout=SECONDS))["type"])
         if kinds[-1] == "websocket.close":
             break
         await asyncio.sleep(0.05)
@@ -245,7 +246,7 @@ async def test_who_signs_out_stops_hearing(scene, monkeypatch):
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
     assert accepted
     await database_sync_to_async(Session.objects.all().delete)()
-    assert (await socket.receive_output(timeout=5))["type"] == "websocket.close"
+    assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
 
 
 async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, monkeypatch):
@@ -261,7 +262,7 @@ async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, m
     await get_channel_layer().group_send(
         broadcasts.run_group(run.id), {"type": "broadcast", "message": {"type": "log", "lines": []}}
     )
-    while (output := await socket.receive_output(timeout=5))["type"] != "websocket.close":
+    while (output := await socket.receive_output(timeout=SECONDS))["type"] != "websocket.close":
         pass
     assert output["code"] == 1013
 
@@ -276,5 +277,5 @@ async def test_a_page_that_comes_while_the_database_is_away_is_told_to_come_back
     monkeypatch.setattr(consumers.RunFeed, question, away)
     socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer, greetings=0)
     assert accepted
-    output = await socket.receive_output(timeout=5)
+    output = await socket.receive_output(timeout=SECONDS)
     assert (output["type"], output["code"]) == ("websocket.close", 1013)

@@ -6,6 +6,7 @@ from threading import Barrier
 import pytest
 from django.db import connection
 
+from tests.patience import SECONDS
 from tests.webapp.webhooks.told import listen, told
 from trainer.config import ConfigInvalid
 from webapp.core.models import AuditEntry
@@ -28,7 +29,7 @@ def at_once(count, work):
 
     def one(i):
         try:
-            barrier.wait(5)
+            barrier.wait(SECONDS)
             return work(i)
         except Exception as error:
             return error

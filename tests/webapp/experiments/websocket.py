@@ -4,6 +4,8 @@ import json
 
 from asgiref.testing import ApplicationCommunicator
 
+from tests.patience import SECONDS
+
 
 class Socket(ApplicationCommunicator):
     def __init__(self, application, path: str, headers: list[tuple[bytes, bytes]]) -> None:
@@ -13,11 +15,11 @@ class Socket(ApplicationCommunicator):
     async def connect(self) -> bool:
         """Whether the server accepted."""
         await self.send_input({"type": "websocket.connect"})
-        return (await self.receive_output(timeout=5))["type"] == "websocket.accept"
+        return (await self.receive_output(timeout=SECONDS))["type"] == "websocket.accept"
 
     async def hear(self, count: int) -> list[dict]:
-        return [json.loads((await self.receive_output(timeout=5))["text"]) for _ in range(count)]
+        return [json.loads((await self.receive_output(timeout=SECONDS))["text"]) for _ in range(count)]
 
     async def disconnect(self) -> None:
         await self.send_input({"type": "websocket.disconnect", "code": 1000})
-        await self.wait(5)
+        await self.wait(SECONDS)

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-import time
 
 import pytest
 
@@ -43,7 +42,8 @@ def test_a_redirect_is_an_answer_and_not_followed(receiver):
 
 
 def test_a_receiver_that_dribbles_is_cut_off(receiver):
-    """A byte now and then keeps every single read within its limit; the whole exchange has one of its own."""
+    """A byte now and then keeps every single read within its limit; the whole exchange has one of its own. Without it, the
+    answer would be complete after five seconds."""
     stop = threading.Event()
 
     def dribble(handler):
@@ -58,11 +58,9 @@ def test_a_receiver_that_dribbles_is_cut_off(receiver):
                 return
 
     receiver.answers = [dribble]
-    began = time.monotonic()
     with pytest.raises(post.NoAnswer, match=r"within 0\.4 s"):
         post.post(receiver.url, {}, b"{}", timeout_s=0.4)
     stop.set()
-    assert time.monotonic() - began < 4
 
 
 def test_of_a_long_answer_only_the_beginning_is_read(receiver):
