@@ -1,5 +1,6 @@
 """Parts of the tests beside each other: whatever fails is heard of, and chance is called chance."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -64,10 +65,11 @@ def test_lanes_run_beside_each_other(folder, lanes):
 
 
 def test_all_lanes_but_the_first_yield(folder, capsys):
+    ours = os.nice(0)  # this test may run in a lane that yields
     assert phases.main(["good,nice"]) == 0
-    assert "output\n19\n" not in capsys.readouterr().out
+    assert f"output\n{ours}\n" in capsys.readouterr().out
     assert phases.main(["good", "nice"]) == 0
-    assert "output\n19\n" in capsys.readouterr().out
+    assert f"output\n{min(ours + 5, 19)}\n" in capsys.readouterr().out
 
 
 def test_a_part_that_cannot_start_has_failed(folder, monkeypatch):
