@@ -9,6 +9,7 @@ import random
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.look import faults
 from tests.e2e.seed import PROMPTS, content, seed_run
 from tests.webapp.experiments.conftest import make_version
 from trainer.contracts import Preference, Response
@@ -167,6 +168,48 @@ def test_a_very_long_response_keeps_its_verdicts_in_sight_and_opens_in_place(ope
     page.keyboard.press("Enter")
     expect(text).to_have_attribute("aria-expanded", "true")
     assert text.bounding_box()["height"] > 1_000
+
+
+def test_a_response_in_several_turns_tells_who_wrote_what(open_page, as_researcher, run, process):
+    """As `rollout_records` writes an attempt that an environment had part in."""
+    said = [("policy", ["I", " add", " 2", " and", " 2", "."]), ("env", ["\n", "result", ":", " 4", "\n"])]
+    said += [("policy", ["The", " answer", " is", " 4", "."]), ("env", ["done"])]
+    turns = [{"author": who, "text": "".join(tokens), "tokens": len(tokens)} for who, tokens in said]
+    policys = [who == "policy" for who, tokens in said for _ in tokens]
+    row, other = (content(1, "train", 0, place, PROMPTS[0], 0.5, random.Random(place)) for place in range(2))  # noqa: S311
+    traced = {
+        key: [value if mine else None for mine in policys] for key, value in (("logprobs", -0.2), ("ratios", 1.0))
+    }
+    row |= {"tokens": [token for _, tokens in said for token in tokens], "turns": turns, "finish_reason": "env"}
+    row |= {"response": turns[2]["text"], "mask": [float(mine) for mine in policys], **traced}
+    row |= {"stretches": [{"version": 3, "start": 0, "end": 6}, {"version": 3, "start": 11, "end": 16}]}
+    trainer = process(run)
+    trainer.post(trainer.event("rollouts", 1, rollouts=[row, other]))
+    page = open_page(as_researcher)
+    page.goto(f"/runs/{run.id}/rollouts")
+    first, plain = page.locator(".response").nth(0), page.locator(".response").nth(1)
+    expect(first.locator(".said-author")).to_have_text(["Policy", "Environment", "Policy", "Environment"])
+    expect(first.locator(".said.is-env")).to_contain_text(["result: 4", "done"])
+    expect(first).to_contain_text(
+        "17 tokens, 6 of them the environment's · weights of step 3 · ended by the environment"
+    )
+    expect(plain.locator(".said")).to_have_count(0)
+    look(page, "turns")
+    for tint in ("logprob", "ratio", "mask"):
+        page.locator("#tint").select_option(tint)
+        expect(first.locator(f".t-{tint}")).to_have_count(11)
+        expect(first.locator(".said.is-env .by-env")).to_have_count(6)
+        expect(page.locator("#tint-legend")).to_contain_text("by the environment: read, not learnt")
+    look(page, "turns-tinted")
+    assert not faults(page)
+
+
+def look(page, name: str) -> None:
+    """Pictures to be judged by a person, where somebody asks for them."""
+    if folder := os.environ.get("TOUCHSTONE_LOOK"):
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme=scheme)
+            page.screenshot(path=f"{folder}/{name}-{scheme}.png", full_page=True)
 
 
 def test_the_log_follows_and_waits_while_paused(open_page, as_researcher, run, process):

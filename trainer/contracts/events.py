@@ -79,6 +79,14 @@ class TokenStretch(Record):
     end: Count
 
 
+class RolloutTurn(Record):
+    """What one author wrote of a response at one go; `tokens`: how many."""
+
+    author: Literal["policy", "env"]
+    text: str
+    tokens: Count
+
+
 class RolloutRecord(Record):
     """One response with everything the viewer shows. Token arrays have the length of the response; where an environment wrote
     a token, it has no log-probability and no ratio, and its mask is 0.
@@ -109,6 +117,8 @@ class RolloutRecord(Record):
     mask: tuple[float, ...] = ()
     stretches: tuple[TokenStretch, ...] = Field((), validation_alias=AliasChoices("stretches", "spans"))
     """Which weights sampled which tokens; `spans` where it was written before trajectories had spans of their own."""
+    turns: tuple[RolloutTurn, ...] = ()
+    """All that stands behind the prompt, in order, where an environment wrote some of it; `response` is what the policy said last."""
 
 
 class RolloutsData(Record):

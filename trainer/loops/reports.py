@@ -4,12 +4,13 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor
 
-from trainer.contracts import Histogram, PartResult, RolloutRecord, TokenStretch
+from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
 
 from .update import UpdateReport
@@ -152,9 +153,23 @@ def rollout_records(
                 ratios=_placed(trajectory, report.ratio[b].tolist(), None) if report and traced else (),
                 mask=_placed(trajectory, report.weight[b].tolist(), 0.0) if report and traced else (),
                 stretches=tuple(TokenStretch(version=v, start=start, end=end) for v, start, end in trajectory.versions),
+                turns=_turns(trajectory, tokenizer),
             )
         )
     return records
+
+
+def _turns(trajectory: Trajectory, tokenizer: Any) -> tuple[RolloutTurn, ...]:
+    """Neighbouring spans of one author are one turn; () where the policy wrote everything."""
+    spans = trajectory.spans[1:]
+    if all(span.author == "policy" for span in spans):
+        return ()
+    turns = []
+    for policys, mine in groupby(spans, key=lambda span: span.author == "policy"):
+        tokens = [token for span in mine for token in span.tokens]
+        text = tokenizer.decode(tokens, skip_special_tokens=True)
+        turns.append(RolloutTurn(author="policy" if policys else "env", text=text, tokens=len(tokens)))
+    return tuple(turns)
 
 
 def _placed(trajectory: Trajectory, values: Sequence[float], others: _Others) -> tuple[float | _Others, ...]:

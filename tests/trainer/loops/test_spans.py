@@ -236,6 +236,9 @@ def test_two_turns_with_an_environment_between_them_are_sampled_scored_and_train
         assert [value is not None for value in row.logprobs] == [value is not None for value in row.ratios] == policys
         assert all(mine or weight == 0.0 for mine, weight in zip(policys, row.mask, strict=True))
         assert row.stretches[1].start == t.places[len(t.spans[1].tokens)]
+        assert [turn.author for turn in row.turns] == ["policy", "env", "policy", "env"]
+        assert sum(turn.tokens for turn in row.turns) == len(row.tokens)
+        assert row.turns[1].text.startswith("\nheard ") and row.turns[2].text == row.response != row.turns[0].text
 
 
 def test_records_of_plain_responses_are_whole() -> None:

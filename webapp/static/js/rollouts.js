@@ -8,7 +8,7 @@ import { filtered, listen, offer, parameters, readAddress, show, sortedByServer,
 import { calls, criterion, formula, parts } from "./rolloutparts.js";
 import { api, onBack, onMessage } from "./run.js";
 import { VIEWERS } from "./samples.js";
-import { LEGENDS, tinted } from "./tint.js";
+import { LEGENDS, OTHERS, spoken, tinted } from "./tint.js";
 import { toast } from "./toast.js";
 
 const PAGE = 100;
@@ -91,7 +91,10 @@ function controls() {
 function legend() {
   const place = by("tint-legend");
   place.hidden = !state.tint;
-  if (state.tint) place.replaceChildren(...LEGENDS[state.tint].map(([bin, words]) => make("span", "legend-item", make("span", `tint-swatch t-${state.tint} b${bin}`), words)));
+  if (!state.tint) return;
+  const items = LEGENDS[state.tint].map(([bin, words]) => make("span", "legend-item", make("span", `tint-swatch t-${state.tint} b${bin}`), words));
+  if (rows.some((row) => row.turns?.length)) items.push(make("span", "legend-item", make("span", "tint-swatch by-env"), OTHERS));
+  place.replaceChildren(...items);
 }
 
 const missingLast = (value, down) => (value === null || value === undefined ? Infinity : down ? -value : value);
@@ -132,6 +135,7 @@ const counted = (groups) => (viewer === "rollout" ? `${many(rows.length, "respon
 function draw() {
   const place = by("groups");
   place.removeAttribute("aria-busy");
+  legend();
   const groups = grouped();
   const scope = state.all && oldest ? `, from step ${oldest} on; name a step to look further back` : "";
   by("rollout-count").textContent = rows.length || scope ? `${counted(groups.length)}${scope}` : "";
@@ -184,10 +188,10 @@ function responseCard(row) {
     part("excluded").hidden = false;
     part("excluded").append(icon("ban"), ` Left out of training: ${row.excluded}`);
   }
-  part("text").append(state.tint ? tinted(row, state.tint) : row.response || "(empty response)");
-  part("text").classList.toggle("muted", !row.response);
+  part("text").append(state.tint ? tinted(row, state.tint) : row.turns?.length ? spoken(row.turns) : row.response || "(empty response)");
+  part("text").classList.toggle("muted", !row.response && !row.turns?.length);
   const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
-  part("finish").textContent = [row.tokens?.length ? `${row.tokens.length} tokens` : "", sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
+  part("finish").textContent = [length(row), sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
   part("criteria").append(...(row.criteria ?? []).map((each) => criterion(each, state.criterion === each.text)));
   const components = Object.entries(row.components ?? {});
   const listed = parts(row, told);
@@ -199,9 +203,15 @@ function responseCard(row) {
   return card;
 }
 
+/** "23 tokens", and how many of them the environment wrote. */
+function length(row) {
+  const others = (row.turns ?? []).filter(({ author }) => author === "env").reduce((sum, { tokens }) => sum + tokens, 0);
+  return row.tokens?.length ? `${row.tokens.length} tokens${others ? `, ${others} of them the environment's` : ""}` : "";
+}
+
 /** Which weights sampled it: "weights of step 3", or, where they were replaced half way, "… 3, from token 41 on 4". */
 function sampledBy(stretches) {
-  const [first, ...rest] = stretches;
+  const [first, ...rest] = stretches.filter(({ version }, i) => version !== stretches[i - 1]?.version);
   return first ? [`weights of step ${first.version}`, ...rest.map(({ version, start }) => `from token ${start + 1} on ${version}`)].join(", ") : "";
 }
 

@@ -1,5 +1,5 @@
 // Tokens tinted in steps that stay apart without colour vision: lightness carries the amount, and the legend the words.
-import { exact } from "./format.js";
+import { exact, make } from "./format.js";
 
 /** kind -> [bin, words], from weak to strong. */
 export const LEGENDS = {
@@ -16,7 +16,7 @@ const BINS = {
 };
 BINS.loss = (value) => (value === null ? "off" : BINS.logprob(-value));
 const SOURCES = { logprob: "logprobs", ratio: "ratios", mask: "mask" };
-const OTHERS = "written by the environment, so read and not learnt";
+export const OTHERS = "by the environment: read, not learnt";
 const WORDS = {
   logprob: (value) => (value === null ? OTHERS : `log-probability ${exact(value)}, probability ${exact(Math.exp(value))}`),
   ratio: (value) => (value === null ? OTHERS : `ratio ${exact(value)}`),
@@ -38,12 +38,44 @@ export function tinted(row, kind) {
     fragment.append(row.response, Object.assign(document.createElement("span"), { className: "tiny muted", textContent: "  (not recorded for this response)" }));
     return fragment;
   }
+  const place = turns(row, fragment);
   row.tokens.forEach((token, i) => {
+    const [others, parent] = place(i);
     const span = document.createElement("span");
-    span.className = `t-${kind} b${BINS[kind](values[i])}`;
+    span.className = others ? "by-env" : `t-${kind} b${BINS[kind](values[i])}`;
     span.textContent = token;
-    span.title = WORDS[kind](values[i]);
-    fragment.append(span);
+    span.title = others ? OTHERS : WORDS[kind](values[i]);
+    parent.append(span);
   });
+  return fragment;
+}
+
+/** Where the i-th token goes, and whether the environment wrote it: turns are set apart as `spoken` does. */
+function turns(row, fragment) {
+  const ends = [];
+  for (const { author, tokens } of row.turns ?? []) {
+    const box = turn(author);
+    fragment.append(box);
+    ends.push({ end: (ends.at(-1)?.end ?? 0) + tokens, author, text: box.lastChild });
+  }
+  return (i) => {
+    const mine = ends.find(({ end }) => i < end);
+    return mine ? [mine.author === "env", mine.text] : [false, fragment];
+  };
+}
+
+const turn = (author) => {
+  const env = author === "env";
+  return make("span", `said${env ? " is-env" : ""}`, make("span", "said-author", env ? "Environment" : "Policy"), make("span"));
+};
+
+/** A response in several turns: who said what. */
+export function spoken(list) {
+  const fragment = document.createDocumentFragment();
+  for (const { author, text } of list) {
+    const box = turn(author);
+    box.lastChild.textContent = text.trim() || "(nothing)";
+    fragment.append(box);
+  }
   return fragment;
 }
