@@ -1,7 +1,7 @@
 # A Ray node whose jobs are `python -m trainer job`. For GPUs, build on a machine whose package index has the CUDA torch.
 FROM python:3.11-slim
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data
-RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data
+RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data /scratch
 WORKDIR /app
 COPY requirements.lock ./
 RUN pip install --no-cache-dir --no-deps -r requirements.lock \
@@ -11,4 +11,4 @@ USER touchstone
 VOLUME /data
 EXPOSE 8265
 CMD ["python", "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats", \
-     "--dashboard-host", "0.0.0.0"]
+     "--dashboard-host", "0.0.0.0", "--temp-dir", "/scratch/ray"]

@@ -14,7 +14,7 @@ RUN printf '#!/bin/sh\nexit 0\n' > /usr/local/bin/npm && cp /usr/local/bin/npm /
 
 FROM python:3.11-slim
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data HOST=0.0.0.0
-RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data
+RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data /scratch
 WORKDIR /app
 COPY requirements.lock docker/trainer-only.txt ./
 # The lock is complete: --no-deps leaves out exactly what trainer-only.txt names

@@ -10,10 +10,11 @@ from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
 from csp.constants import NONE, SELF
-from pydantic import Field, IPvAnyNetwork, ValidationError, field_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic import Field, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from webapp.localstack.places import facts, socket_path
+from webapp.secret_files import SECRETS, SecretFiles, with_password
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -37,9 +38,11 @@ class Environment(BaseSettings):
     database_url: str | None = Field(
         None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
     )
+    database_password: str | None = Field(None, description="Password for DATABASE_URL, where it names none")
     redis_url: str | None = Field(
         None, pattern=r"^(redis|rediss|unix)://", description="A Redis server; embedded if absent"
     )
+    redis_password: str | None = Field(None, description="Password for REDIS_URL, where it names none")
     ray_address: str | None = Field(
         None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
     )
@@ -94,6 +97,32 @@ class Environment(BaseSettings):
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
 
+    @field_validator("database_password", "redis_password")
+    @classmethod
+    def _has_an_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        url = str(info.field_name).replace("password", "url")
+        # an address that is wrong is missing here, and told of by itself
+        if value and url in info.data and not info.data[url]:
+            raise ValueError(f"{url.upper()} is not set, so there is nothing to sign in to")
+        return value
+
+    @model_validator(mode="after")
+    def _sign_in(self) -> "Environment":
+        self.database_url = with_password(self.database_url, self.database_password)
+        self.redis_url = with_password(self.redis_url, self.redis_password)
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
+
 
 def _read_environment() -> Environment:
     try:
@@ -101,8 +130,11 @@ def _read_environment() -> Environment:
     except ValidationError as error:
         for problem in error.errors():
             name = str(problem["loc"][0]).upper()
-            shown = "" if name in ("SECRET_KEY", "METRICS_TOKEN") else f"={problem['input']!r}"
+            shown = "" if name.lower() in SECRETS else f"={problem['input']!r}"
             print(f"touchstone: {name}{shown}: {problem['msg']} (see .env.example)", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:  # a file of a secret
+        print(f"touchstone: {error}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -379,5 +411,12 @@ LOGGING = {
     },
     "root": {"handlers": ["console"], "level": ENV.log_level},
     # the server's own lines in the same form; it has set up handlers of its own by then
-    "loggers": {"uvicorn": {"handlers": [], "propagate": True}, "uvicorn.error": {"handlers": [], "propagate": True}},
+    "loggers": {
+        "uvicorn": {"handlers": [], "propagate": True},
+        "uvicorn.error": {"handlers": [], "propagate": True},
+        "uvicorn.access": {
+            "handlers": [],
+            "propagate": False,
+        },  # as --no-access-log left it, before its parent was named here
+    },
 }

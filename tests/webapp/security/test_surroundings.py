@@ -35,7 +35,15 @@ def kept_out(path: str) -> bool:
 
 
 @pytest.mark.parametrize(
-    "path", [".env", "docker/.env", "docker/.env.production", "docker/ray_token", "var/secret_key"]
+    "path",
+    [
+        ".env",
+        "docker/.env",
+        "docker/.env.production",
+        "docker/ray_token",
+        "docker/secrets/metrics_token",
+        "var/secret_key",
+    ],
 )
 def test_no_secret_gets_into_an_image(path):
     assert kept_out(path)
