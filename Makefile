@@ -117,7 +117,7 @@ screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot
 
 pictures: setup  ## Take the pictures of docs/from-opinions.md on an installation of their own
-	@PICTURES=docs/images/journey OMP_NUM_THREADS=1 $(PY) -m pytest -q tests/e2e/test_journeys.py
+	@PICTURES=docs/images/journey $(PY) -m pytest -q -o faulthandler_timeout=0 tests/e2e/test_journeys.py
 
 clean:  ## Remove what can be made again; data under var/ stays
 	rm -rf $(VENV) $(VLLM) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis

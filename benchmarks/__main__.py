@@ -81,6 +81,9 @@ MODULES = {
     ),
     "planted_bias": Module("what a judge's order bias costs iterative DPO", 15, "--seeds 0 --steps 8", trains=True),
     "hackable_proxy": Module("what a reward does that likes length", 15, "--seeds 0 --steps 2", trains=True),
+    "second_act": Module(
+        "from one's own comparisons to a model of them, through the pages", 8, "--answers 8", trains=True
+    ),
     "judged_rubrics": Module(
         "RuscaRL on criteria that a judge decides, through an endpoint", 30, "--judges yes-no --steps 1", trains=True
     ),

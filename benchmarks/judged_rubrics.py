@@ -26,6 +26,7 @@ from benchmarks.seeded import metrics, number
 from trainer.benchmarks.criteria import agreement
 from trainer.benchmarks.estimate import Estimate
 from trainer.contracts import Example, Rubric
+from trainer.logit_judge.calibration import halves
 from trainer.rewards import score_rubric
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -55,6 +56,19 @@ def truth_of(row: Example) -> Rubric:
     return Rubric(criteria=tuple(c for c in criteria if c.points > 0 and c.verifier and c.verifier.name in KINDS))
 
 
+def unseen(rows: Sequence[Example]) -> list[Example]:
+    """Without the prompts that the shipped threshold was chosen on (`benchmarks.demo_verdicts`)."""
+    chosen = chosen_on(rows)
+    return [row for row in rows if row.key not in chosen]
+
+
+def chosen_on(rows: Sequence[Example]) -> frozenset[str]:
+    """Keys of the half of the demo's training prompts that a calibration on them chooses by."""
+    trained = [row.key for row in rows if row.split == "train" and truth_of(row).criteria]
+    first = halves(trained, seed=0)
+    return frozenset(key for key, taken in zip(trained, first, strict=True) if taken)
+
+
 def demo() -> list[Example]:
     lines = (ROOT / "demo/prompts.jsonl").read_text(encoding="utf-8").splitlines()
     return [Example.model_validate_json(line) for line in lines if line.strip()]
@@ -64,7 +78,7 @@ def main() -> None:
     options = _options()
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    rows = demo()
+    rows = unseen(demo())
     data = out / "examples.jsonl"
     data.write_text("".join(f"{judged(row).canonical()}\n" for row in rows))
     (out / "config.json").write_text(json.dumps(CONFIG | {"steps": options.steps, "seed": options.seed}))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
@@ -20,7 +21,8 @@ START_TIMEOUT_S = 600  # on a machine that is busy with other tests
 class Stack:
     """Embedded services on free ports; nothing of the developer's own database, broker or cluster is touched."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, env: Mapping[str, str | None] | None = None) -> None:
+        """`env`: variables of its own; None takes one away."""
         # short and open to all: sockets have a length limit, and as root the database runs as another user
         self.var = Path(tempfile.mkdtemp(prefix="ts-stack-"))
         self.var.chmod(0o755)
@@ -28,6 +30,9 @@ class Stack:
         self.env = {name: value for name, value in os.environ.items() if name not in ours}
         self.env |= {"TOUCHSTONE_VAR": str(self.var), "OMP_NUM_THREADS": "1", "MAX_RUNNING_RUNS": "4"}
         self.env |= {"ENDPOINT_NETWORKS": "127.0.0.0/8"}  # judges of tests answer on this machine
+        self.env |= {name: value for name, value in (env or {}).items() if value is not None}
+        for name in (name for name, value in (env or {}).items() if value is None):
+            self.env.pop(name, None)
         self.output = self.var / "up.out"
         with self.output.open("wb") as out:
             self.process = subprocess.Popen(

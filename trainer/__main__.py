@@ -19,7 +19,7 @@ COMMANDS = {
     "novelty": ("trainer.measuring", "novelty", "how much likelier responses are than before training"),
     "model-server": ("trainer.serving.command", "main", "answer on a socket with a model that somebody tries"),
     "judge-local": ("trainer.logit_judge.command", "judge_local", "answer judge calls with a model on this machine"),
-    "judge-calibrate": ("trainer.logit_judge.command", "judge_calibrate", "learn where yes begins from human verdicts"),
+    "judge-calibrate": ("trainer.logit_judge.command", "judge_calibrate", "learn where yes begins from known verdicts"),
     "formula": ("trainer.formulas.command", "main", "a reward, a budget or another formula on numbers from a file"),
     "objective": ("trainer.objectives.calculator", "main", "an objective on numbers from a file"),
 }

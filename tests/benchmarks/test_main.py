@@ -68,7 +68,14 @@ def test_what_trains_is_taken_by_flag_or_name_and_left_out_otherwise(monkeypatch
         taken.append("|")
         assert bench.main(arguments) == 0
     everyday, results, named = " ".join(taken).split("|")[1:]
-    assert results.split() == ["demo", "reward_models", "planted_bias", "hackable_proxy", "judged_rubrics"]
+    assert results.split() == [
+        "demo",
+        "reward_models",
+        "planted_bias",
+        "hackable_proxy",
+        "second_act",
+        "judged_rubrics",
+    ]
     assert not set(everyday.split()) & set(results.split()) and "launch" in everyday
     assert named.split() == ["planted_bias"]
 

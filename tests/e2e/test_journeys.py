@@ -1,10 +1,13 @@
 """From opinions to a better model, on the real stack with a model that is too small to be slow.
 
-With PICTURES=FOLDER each station leaves a picture: `make pictures` makes those of docs/from-opinions.md so.
+With PICTURES=FOLDER each station leaves a picture, and the model is the demo's, so that answers are English: `make pictures`
+makes those of docs/from-opinions.md so.
 """
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import httpx
@@ -13,19 +16,35 @@ from playwright.sync_api import Page, expect
 
 from tests.e2e.test_demo import LONG_MS, change, enter
 from tests.e2e.tiny import eventually, import_examples, make_model
-from tests.stack import Stack
+from tests.stack import ROOT, Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.slow]
 
-FRUIT = ("apple", "pear", "plum", "fig", "lime", "date", "kiwi", "mango", "peach", "grape", "melon", "lemon")
+COLOURS = {
+    "apple": "red or green",
+    "pear": "green",
+    "plum": "purple",
+    "fig": "purple",
+    "lime": "green",
+    "date": "brown",
+    "kiwi": "brown outside and green inside",
+    "mango": "orange",
+    "peach": "pink and yellow",
+    "grape": "green or purple",
+    "melon": "green or yellow",
+    "lemon": "yellow",
+}
 OPINION = {"verdict": "compared", "strength": -2, "reasons": [{"text": "It says so in one word."}]}
 
 PICTURES = os.environ.get("PICTURES", "")
+BASE = "smollm2-135m-instruct" if PICTURES else "base"
+LONGEST = 32 if PICTURES else 12
+STEPS = 6 if PICTURES else 2
 SMALL = {
-    "steps": 2,
+    "steps": STEPS,
     "rollout.prompts_per_step": 2,
-    "rollout.group_size": 2,
-    "rollout.max_new_tokens": 12,
+    "rollout.group_size": 4 if PICTURES else 2,
+    "rollout.max_new_tokens": LONGEST,
     "evaluation.max_examples": 2,
 }
 
@@ -35,31 +54,42 @@ def pairs(name: str) -> list[dict]:
     return [
         {
             "key": f"{name}-{fruit}",
-            "prompt": [{"role": "user", "content": f"Which colour has a {fruit}?"}],
+            "prompt": [{"role": "user", "content": f"What colour is {'an' if fruit == 'apple' else 'a'} {fruit}?"}],
             "responses": [
-                {"id": "long", "text": f"It is said that a {fruit} may have one colour or another."},
-                {"id": "short", "text": "Green."},
+                {"id": "long", "text": f"People say many things about the {fruit}; it depends on whom one asks."},
+                {"id": "short", "text": f"{colour.capitalize()}."},
             ],
             "split": "train" if place < 9 else "heldout",
         }
-        for place, fruit in enumerate(FRUIT)
+        for place, (fruit, colour) in enumerate(COLOURS.items())
     ]
 
 
 @pytest.fixture(scope="module")
 def api(stack: Stack) -> httpx.Client:
     with stack.api() as client:
-        made = client.post("models", json={"name": "base", "source": "local", "path": str(make_model(stack))})
+        made = client.post("models", json={"name": BASE, "source": "local", "path": str(base_model(stack))})
         assert made.status_code == 201, made.text
         import_examples(client, stack, "Fruit", pairs("fruit"))
         yield client
 
 
-def picture(page: Page, name: str, top: str = "") -> None:
-    """`top`: what stands highest in it."""
+def base_model(stack: Stack) -> Path:
+    if not PICTURES:
+        return make_model(stack)
+    directory = stack.var / "models" / BASE
+    subprocess.run(
+        [sys.executable, "-m", "trainer", "models", "prepare", "--dir", str(directory)], cwd=ROOT, check=True
+    )
+    return directory
+
+
+def picture(page: Page, name: str, top: str = "", room: str = "1rem") -> None:
+    """`top`: what stands highest in it, with `room` above."""
     if PICTURES:
         if top:
-            page.locator(top).first.evaluate("(node) => node.scrollIntoView()")
+            scroll = "(node, room) => { node.style.scrollMarginTop = room; node.scrollIntoView(); }"
+            page.locator(top).first.evaluate(scroll, room)
         page.wait_for_timeout(600)  # curves and letters are drawn
         page.screenshot(path=Path(PICTURES) / f"{name}.png")
 
@@ -81,7 +111,7 @@ def judge(api: httpx.Client, project_id: int) -> None:
     while queue["items"]:
         task = queue["items"][0]
         first = task["view"]["responses"][0]["text"]
-        strength = -2 if len(first) > 20 else 2
+        strength = 2 if first.startswith("People say") else -2
         body = {"content": OPINION | {"strength": strength}, "revision": 0, "seconds": 5, "hold": 1}
         answered = api.post(f"assignments/{task['id']}/submit", json=body)
         assert answered.status_code == 200, answered.text
@@ -95,7 +125,7 @@ def run_over(page: Page, api: httpx.Client, stack: Stack) -> dict:
         lambda: api.get(f"runs/{run_id}").json(),
         lambda row: row["state"] in ("finished", "failed", "stopped"),
         stack,
-        300,
+        3600 if PICTURES else 300,
     )
     assert run["state"] == "finished", run["state_reason"]
     expect(page.locator(".run-status [data-bind=state]").first).to_have_text("Finished", timeout=LONG_MS)
@@ -118,7 +148,7 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     page.goto("/runs/new?recipe=policy")
     version = page.locator("#f-dataset option", has_text="Fruit").first.get_attribute("value")
     change(page, "f-dataset", lambda field: field.select_option(version))
-    change(page, "f-model-name", lambda field: field.select_option("base"))
+    change(page, "f-model-name", lambda field: field.select_option(BASE))
     change(page, "f-rewards-0-kind", lambda field: field.select_option("reward_model"))
     change(page, "f-rewards-0-model", lambda field: field.select_option(output["name"]))
     scaffold = page.locator("details.group-scaffold[open]")  # its problem has opened it: there are no rubrics to show
@@ -133,20 +163,20 @@ def test_what_people_prefer_becomes_a_reward_a_policy_and_a_comparison(page: Pag
     page.wait_for_url(re.compile(r"/runs/\d+$"))
     learnt = run_over(page, api, stack)
     points = api.get(f"runs/{learnt['id']}/metrics", params={"key": "reward/reward_model"}).json()["points"]
-    assert [point["step"] for point in points] == [1, 2]
+    assert [point["step"] for point in points] == list(range(1, STEPS + 1))
     page.goto(f"/runs/{learnt['id']}/rollouts")
     expect(page.locator(".response").first).to_be_visible()
-    picture(page, "rollouts", top=".group")
+    picture(page, "rollouts", top=".group", room="11rem")  # below the filters, which stay
 
     [policy] = learnt["outputs"]
     page.goto(f"/models/{policy['id']}")
     page.locator("#content").get_by_role("link", name="Try it").click()
     expect(page.locator(".try-answer")).to_have_count(2)
-    page.get_by_role("textbox", name="Prompt").fill("Which colour has a cherry?")
-    page.get_by_label("Longest answer").fill("12")
+    page.get_by_role("textbox", name="Prompt").fill("What colour is a cherry?")
+    page.get_by_label("Longest answer").fill(str(LONGEST))
     page.keyboard.press("Control+Enter")
     for column in page.locator(".try-answer").all():
-        column.get_by_text("12 tokens ·").wait_for(timeout=LONG_MS)
+        column.get_by_text(re.compile(r"\d+ tokens ·")).wait_for(timeout=LONG_MS)
     page.get_by_label("Its name").fill("Cherries")
     page.get_by_role("button", name="Send A and B").click()
     page.get_by_text("Sent to Cherries, 1 task").wait_for()

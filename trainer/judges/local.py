@@ -161,8 +161,8 @@ def reply_of(verdict: dict[str, Any], latency_s: float) -> ChatReply:
     counts = (verdict["prompt_tokens"], verdict.get("cached_tokens"), verdict.get("completion_tokens", 0))
     if "text" in verdict:
         return ChatReply(verdict["text"], verdict["finish_reason"], *counts, latency_s)
-    threshold = "above the threshold measured on human verdicts" if verdict["calibrated"] else "the likelier answer"
+    threshold = "above the threshold learned for this model" if verdict["calibrated"] else "the likelier answer"
     if verdict["calibrated"] and not verdict["met"]:
-        threshold = "below the threshold measured on human verdicts"
+        threshold = "below the threshold learned for this model"
     said = f"P(yes) = {verdict['probability']:.3f} against no: {threshold}. Yes or no: {verdict['mass']:.0%} of all next words."
     return ChatReply(json.dumps({"explanation": said, "met": verdict["met"]}), "stop", *counts, latency_s)

@@ -1,7 +1,11 @@
-"""Where yes begins: a threshold learned on half of the human verdicts and tried on the other half.
+"""Where yes begins: a threshold learned on half of the known verdicts and tried on the other half.
 
 A model leans to yes or to no whatever it is asked, so a margin of 0 is no natural border. Items (a prompt with its
 responses) fall into one half as wholes: verdicts on one response are no independent evidence.
+
+Two rules choose the border. `accuracy` takes the best balanced accuracy. Of a model whose margins say nothing that border is
+chance and may lie at an end, so that nearly all is met or nothing is; `rate` takes the border above which as large a share of
+the margins lies as of the verdicts is met, so that a lean at least goes away.
 
 Axes: N verdicts, M those of one half.
 """
@@ -11,7 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from trainer.benchmarks.estimate import wilson
 
 Floats = NDArray[np.float64]
+Rule = Literal["accuracy", "rate"]
 _DRAWS = 1000
 
 
@@ -50,7 +55,11 @@ class Calibration:
     majority: float
     """Share of the commoner verdict in the tried half: what a judge that looks at nothing gets. Chance is 0.5."""
     verdicts: str
-    """Where the human verdicts come from."""
+    """Where the known verdicts come from."""
+    rule: Rule = "accuracy"
+    said: Measured | None = None
+    """Share of the tried half that is said to be met, beside `met`, the share that is; None in older files."""
+    met: Measured | None = None
 
     def save(self, path: Path) -> None:
         path.write_text(json.dumps(asdict(self), indent=2) + "\n")
@@ -60,14 +69,21 @@ class Calibration:
         """Raises ValueError for a file that is no calibration."""
         try:
             raw: dict[str, Any] = json.loads(path.read_text())
-            parts = {name: Measured(**raw[name]) for name in ("accuracy", "balanced_accuracy")}
+            named = ("accuracy", "balanced_accuracy", "said", "met")
+            parts = {name: Measured(**raw[name]) for name in named if raw.get(name) is not None or name in named[:2]}
             return cls(**{**raw, **parts})
         except (TypeError, KeyError, json.JSONDecodeError) as error:
             raise ValueError(f"{path}: not a calibration ({error})") from error
 
 
 def calibrate(
-    margins_N: ArrayLike, met_N: Sequence[bool], items_N: Sequence[str], *, seed: int = 0, **named: str
+    margins_N: ArrayLike,
+    met_N: Sequence[bool],
+    items_N: Sequence[str],
+    *,
+    seed: int = 0,
+    rule: Rule = "accuracy",
+    **named: str,
 ) -> Calibration:
     """`named`: model, digest, wording, verdicts. Raises ValueError where a half has only one of the two verdicts."""
     margins, met, items = np.asarray(margins_N, dtype=np.float64), np.asarray(met_N, dtype=bool), np.asarray(items_N)
@@ -75,12 +91,16 @@ def calibrate(
     for half, name in ((first, "calibration"), (~first, "other")):
         if len(set(met[half].tolist())) < 2:
             raise ValueError(f"the {name} half of the verdicts has not both met and not met; bring more verdicts")
-    threshold = best_threshold(margins[first], met[first])
+    threshold = (best_threshold if rule == "accuracy" else rate_threshold)(margins[first], met[first])
     said, truth, of = margins[~first] > threshold, met[~first], items[~first]
+    every = np.ones(len(truth))
     return Calibration(
+        rule=rule,
+        said=resampled(said, every, of, seed),
+        met=resampled(truth, every, of, seed),
         threshold=threshold,
         calibrated_on=int(first.sum()),
-        accuracy=resampled(said == truth, np.ones(len(truth)), of, seed),
+        accuracy=resampled(said == truth, every, of, seed),
         balanced_accuracy=_balanced(said, truth, of, seed),
         majority=float(max(truth.mean(), 1 - truth.mean())),
         **named,
@@ -108,6 +128,11 @@ def best_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
     best = np.flatnonzero(score >= score.max() - 1e-12)
     place = best[np.argmax(gaps[best])]
     return float((edges[place] + edges[place + 1]) / 2)
+
+
+def rate_threshold(margins_M: Floats, met_M: NDArray[np.bool_]) -> float:
+    """The border above which as large a share of the margins lies as of the verdicts is met."""
+    return float(np.quantile(margins_M, 1 - met_M.mean(), method="midpoint"))
 
 
 def resampled(values_N: ArrayLike, weights_N: ArrayLike, items_N: ArrayLike, seed: int = 0) -> Measured:

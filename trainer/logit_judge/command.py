@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
 from .calls import LocalCall, answered, read_calls
 
@@ -48,13 +48,20 @@ def judge_local(arguments: list[str]) -> int:
 
 
 def judge_calibrate(arguments: list[str]) -> int:
-    """Choose where yes begins from human verdicts: lines with conversation, response, criterion, met and item.
+    """Choose where yes begins from known verdicts: lines with conversation, response, criterion, met and item.
 
     Half of the items choose, the other half tell how good the choice is. Writes and prints the calibration.
     """
     parser = argparse.ArgumentParser(prog="python -m trainer judge-calibrate", description=judge_calibrate.__doc__)
     parser.add_argument("--model", required=True, help="directory of a model, or its hub id")
-    parser.add_argument("--verdicts", type=Path, required=True, help="human verdicts, JSON Lines")
+    parser.add_argument("--verdicts", type=Path, required=True, help="known verdicts, JSON Lines")
+    parser.add_argument(
+        "--rule",
+        choices=("accuracy", "rate"),
+        default="accuracy",
+        help="accuracy: the best balanced accuracy; rate: say met as often as the verdicts do, for a model that cannot judge",
+    )
+    parser.add_argument("--source", default="", help="where the verdicts come from, in words; else the file's name")
     parser.add_argument("--out", type=Path, required=True, help="where the calibration goes")
     parser.add_argument("--seed", type=int, default=0, help="of the halves")
     options = parser.parse_args(arguments)
@@ -62,7 +69,7 @@ def judge_calibrate(arguments: list[str]) -> int:
 
     try:
         rows = [json.loads(line) for line in options.verdicts.read_text().splitlines() if line.strip()]
-        found = calibrated(options.model, rows, str(options.verdicts), options.seed)
+        found = calibrated(options.model, rows, options.source or str(options.verdicts), options.seed, options.rule)
     except (ModelInvalid, OSError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -74,8 +81,10 @@ def judge_calibrate(arguments: list[str]) -> int:
     return 0
 
 
-def calibrated(model: str, rows: list[dict[str, Any]], verdicts: str, seed: int = 0) -> Any:
-    """A `Calibration` from human verdicts. Raises ValueError for rows that cannot be read or all say the same."""
+def calibrated(
+    model: str, rows: list[dict[str, Any]], verdicts: str, seed: int = 0, rule: Literal["accuracy", "rate"] = "accuracy"
+) -> Any:
+    """A `Calibration` from known verdicts. Raises ValueError for rows that cannot be read or all say the same."""
     from .answering import Answering
     from .calibration import calibrate
 
@@ -87,7 +96,7 @@ def calibrated(model: str, rows: list[dict[str, Any]], verdicts: str, seed: int 
     items = [str(row["item"]) for row in rows]
     met = [bool(row["met"]) for row in rows]
     named = {"model": answering.name, "digest": answering.digest, "wording": calls[0].worded, "verdicts": verdicts}
-    return calibrate(margins, met, items, seed=seed, **named)
+    return calibrate(margins, met, items, seed=seed, rule=rule, **named)
 
 
 def _serve(options: argparse.Namespace, merged: Path) -> int:

@@ -49,7 +49,7 @@ async def test_yes_or_no_comes_back_as_a_criterion_judge_answers() -> None:
         replies = await asyncio.gather(*(local.chat(asking(text)) for text in ("true", "false")))
     assert [json.loads(reply.text)["met"] for reply in replies] == [True, False]
     assert "P(yes) = 0.750" in json.loads(replies[0].text)["explanation"]
-    assert "threshold measured on human verdicts" in replies[0].text
+    assert "threshold learned for this model" in replies[0].text
     assert (replies[0].prompt_tokens, replies[0].cached_tokens, replies[0].completion_tokens) == (7, 3, 0)
 
 

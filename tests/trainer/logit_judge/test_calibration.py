@@ -1,5 +1,6 @@
 """The threshold, the halves and the intervals."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from trainer.benchmarks.estimate import wilson
 from trainer.judges.local import wording
 from trainer.logit_judge import calibration
 from trainer.logit_judge.answering import shipped
-from trainer.logit_judge.calibration import Calibration, best_threshold, calibrate, halves, resampled
+from trainer.logit_judge.calibration import Calibration, best_threshold, calibrate, halves, rate_threshold, resampled
 from trainer.logit_judge.calls import USUAL
 
 NAMED = {"model": "m", "digest": "d", "wording": "w", "verdicts": "made up"}
@@ -55,6 +56,33 @@ def test_a_perfect_judge_with_a_lean_is_right_after_calibration() -> None:
     assert found.accuracy.value == found.balanced_accuracy.value == 1.0
     assert found.accuracy.low < 1.0, "a finite number of cases proves nothing beyond doubt"
     assert found.calibrated_on + found.accuracy.n == 200
+
+
+def test_a_judge_that_knows_nothing_says_met_as_often_as_it_is_so() -> None:
+    draw = np.random.default_rng(0)
+    met, margins = draw.random(400) < 0.3, draw.normal(5, 1, 400)
+    found = calibrate(margins, met.tolist(), [str(n) for n in range(400)], rule="rate", **NAMED)
+    assert found.said is not None and found.met is not None
+    assert abs(found.said.value - found.met.value) < 0.1 and found.said.low < 0.3 < found.said.high
+    assert found.balanced_accuracy.low < 0.5 < found.balanced_accuracy.high
+
+
+def test_the_rule_of_rates_leaves_the_same_share_above() -> None:
+    margins = np.array([4.0, 1.0, 3.0, 2.0])
+    assert rate_threshold(margins, np.array([True, False, False, False])) == 3.5
+    assert rate_threshold(margins, np.array([True, False, True, False])) == 2.5
+
+
+def test_a_calibration_is_read_as_it_was_written_and_older_ones_are_read_too(tmp_path: Path) -> None:
+    found = calibrate([0.0, 1.0] * 20, [False, True] * 20, [str(n // 2) for n in range(40)], rule="rate", **NAMED)
+    file = tmp_path / "calibration.json"
+    found.save(file)
+    assert Calibration.load(file) == found
+    older = json.loads(file.read_text())
+    for name in ("rule", "said", "met"):
+        del older[name]
+    file.write_text(json.dumps(older))
+    assert (Calibration.load(file).said, Calibration.load(file).rule) == (None, "accuracy")
 
 
 def test_a_judge_that_knows_nothing_is_at_chance() -> None:
