@@ -3,14 +3,12 @@
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import wraps
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 from django import get_version
 from django.contrib import messages
-from django.core.exceptions import PermissionDenied
 from django.db import connection
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
@@ -19,6 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from webapp.accounts import quotas, services
+from webapp.accounts.access import administrators
 from webapp.accounts.forms import LimitsForm
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.core import health, schema
@@ -30,7 +29,6 @@ from webapp.experiments.models import Run
 from webapp.version import VERSION
 
 PAGE = 50
-View = Callable[..., HttpResponse]
 Row = TypeVar("Row", bound=Model)
 
 
@@ -53,18 +51,6 @@ class Use:
     imports: datasets.ImportUse
     limits: quotas.Limits
     own: bool
-
-
-def administrators(view: View) -> View:
-    """Decorator of a page: for administrators of the installation, whatever their role in a workspace."""
-
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        if not cast(User, request.user).is_administrator:
-            raise PermissionDenied("Only administrators of this installation see this page.")
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 @administrators

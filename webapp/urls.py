@@ -31,6 +31,7 @@ urlpatterns = [
     path("", include("webapp.evaluation.urls")),
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
+    path("", include("webapp.backups.urls")),
 ]
 websocket_urlpatterns = [*consumers.websocket_urlpatterns, re_path("", Nowhere.as_asgi())]
 

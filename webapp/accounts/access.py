@@ -8,7 +8,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 
-from .models import ApiToken, Membership, Role
+from .models import ApiToken, Membership, Role, User
 
 Rest = ParamSpec("Rest")
 View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
@@ -76,3 +76,15 @@ def token_write(membership: Membership, token_id: int) -> ApiToken:
     if found is None:
         raise Http404("no such token")
     return found
+
+
+def administrators(view: View[Rest]) -> View[Rest]:
+    """Decorator of a page: for administrators of the installation, whatever their role in a workspace."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: Rest.args, **kwargs: Rest.kwargs) -> HttpResponseBase:
+        if not (isinstance(request.user, User) and request.user.is_administrator):
+            raise PermissionDenied("Only administrators of this installation see this page.")
+        return view(request, *args, **kwargs)
+
+    return guarded

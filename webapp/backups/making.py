@@ -112,7 +112,12 @@ class _Making:
         stored = self._store.add(self._told(rows.copy_out(taken, table, counts.append)), packed=True)
         self._added += stored.added
         return TableRows(
-            name=table.name, columns=table.columns, rows=counts[0], bytes=stored.size, digest=stored.digest
+            name=table.name,
+            columns=table.columns,
+            types=table.types,
+            rows=counts[0],
+            bytes=stored.size,
+            digest=stored.digest,
         )
 
     def _file(self, file: files.Pinned) -> KeptFile:

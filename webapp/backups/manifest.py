@@ -15,10 +15,11 @@ class Record(BaseModel):
 
 
 class TableRows(Record):
-    """A table: `columns` in the order of the copied text, whose `bytes` and SHA-256 these are."""
+    """A table: `columns` with their `types` in the order of the copied text, whose `bytes` and SHA-256 these are."""
 
     name: str
     columns: tuple[str, ...]
+    types: tuple[str, ...]
     rows: int
     bytes: int
     digest: str

@@ -231,7 +231,8 @@ class _Inside:
             line = ""
         if not line:
             self._words.seek(0)
-            raise BackupProblem(f"The new installation cannot be opened: {self._words.read().strip()[-500:]}")
+            said = self._words.read().partition("\n")[2].strip()  # behind the line that says what the file is
+            raise BackupProblem(f"The new installation cannot be opened: {said[-500:]}")
         told = json.loads(line)
         if isinstance(told, dict) and "problem" in told:
             raise BackupProblem(f"The new installation is not right ({step}): {told['problem']}")

@@ -30,7 +30,7 @@ FIXED = {
 }
 TABLES = """
     SELECT relname, ARRAY(
-        SELECT attname::text FROM pg_attribute
+        SELECT ARRAY[attname, format_type(atttypid, atttypmod)]::text[] FROM pg_attribute
         WHERE attrelid = pg_class.oid AND attnum > 0 AND NOT attisdropped AND attgenerated = '' ORDER BY attnum
     )
     FROM pg_class WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace ORDER BY relname
@@ -58,6 +58,7 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 class Table:
     name: str
     columns: tuple[str, ...]
+    types: tuple[str, ...] = ()
 
 
 @contextmanager
@@ -81,7 +82,8 @@ def snapshot(address: Mapping[str, Any] | str) -> Iterator[Connection]:
 
 
 def tables(connection: Connection) -> list[Table]:
-    return [Table(name, tuple(columns)) for name, columns in connection.execute(TABLES).fetchall()]
+    found = connection.execute(TABLES).fetchall()
+    return [Table(name, tuple(c for c, _ in columns), tuple(t for _, t in columns)) for name, columns in found]
 
 
 def sequences(connection: Connection) -> dict[str, int]:
@@ -137,9 +139,11 @@ def _fits(connection: Connection, kept: list[TableRows]) -> None:
     for table in kept:
         if table.name not in there:
             raise BackupProblem(f"The backup has a table {table.name} that this program knows nothing of.")
-        if there[table.name] != set(table.columns):
-            odd = ", ".join(sorted(there[table.name] ^ set(table.columns)))
-            raise BackupProblem(f"The table {table.name} of the backup has other columns than expected: {odd}.")
+        if missing := there[table.name] - set(table.columns):
+            raise BackupProblem(f"The table {table.name} of the backup lacks columns: {', '.join(sorted(missing))}.")
+        for column, kind in zip(table.columns, table.types, strict=True):
+            if column not in there[table.name]:  # nobody writes it any more; its database is older than its migrations
+                connection.execute(_text("ALTER TABLE {} ADD COLUMN {} {}", *_named(table.name, column), kind))
 
 
 @contextmanager
@@ -164,6 +168,10 @@ def _bare(connection: Connection, names: list[str]) -> Iterator[None]:
             connection.execute(_text("ALTER TABLE {} ADD CONSTRAINT {} {}", table, sql.Identifier(name), definition))
     for name in names:
         connection.execute(sql.SQL("ALTER TABLE {} ENABLE TRIGGER USER").format(sql.Identifier(name)))
+
+
+def _named(*names: str) -> Iterator[sql.Identifier]:
+    return map(sql.Identifier, names)
 
 
 def _text(pattern: LiteralString, *parts: str | sql.Identifier) -> sql.Composed:

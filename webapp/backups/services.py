@@ -1,7 +1,8 @@
 """All writes about backups: one under way at a time, told of as it goes, ended when somebody asks."""
 
 import logging
-from datetime import timedelta
+from contextlib import suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 from time import monotonic
 
@@ -9,14 +10,14 @@ from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from webapp.accounts.models import User
-from webapp.core import locks
+from webapp.accounts.models import Membership, User
+from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 
-from . import making, manifest
-from .models import Backup
-from .problems import Cancelled
+from . import keeping, making, manifest, queries
+from .models import Backup, BackupPlan
+from .problems import BackupProblem, Cancelled
 from .store import open_store, passphrase_of
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,13 @@ def start(folder: Path, origin: Backup.Origin, by: User | None = None, *, queue:
     return backup
 
 
+def start_here(origin: Backup.Origin, by: User | None = None) -> Backup:
+    """One into BACKUP_FOLDER, by a worker. Raises Conflict, or BackupProblem where there is no such setting."""
+    if settings.BACKUP_FOLDER is None:
+        raise BackupProblem("BACKUP_FOLDER is not set, so there is nowhere to put a backup.")
+    return start(settings.BACKUP_FOLDER, origin, by, queue=True)
+
+
 def carry_out(pk: int, key_file: Path | None) -> None:
     """Does what `start` left, in one process at a time. A Problem ends it and is kept as its reason."""
     with locks.alone(locks.Work.BACKUP, 0) as ours:
@@ -49,6 +57,8 @@ def carry_out(pk: int, key_file: Path | None) -> None:
         try:
             _make(backup, key_file)
             backup.state = Backup.State.FINISHED
+            if backup.origin == Backup.Origin.SCHEDULE:
+                _prune_by_plan(backup, key_file)
         except Cancelled:
             backup.state = Backup.State.CANCELLED
         except Problem as problem:
@@ -79,6 +89,15 @@ def _make(backup: Backup, key_file: Path | None) -> None:
     backup.name, made = making.make(store, _Report(backup).at)
     backup.size, backup.added = made.size, made.added
     backup.rows, backup.files, backup.done, backup.total = made.rows, len(made.files), made.size, made.size
+
+
+def _prune_by_plan(backup: Backup, key_file: Path | None) -> None:
+    """What cannot be removed is no reason to call the backup failed; it is said beside it."""
+    plan = queries.plan()
+    try:
+        prune(Path(backup.folder), key_file, plan.keep_daily, plan.keep_weekly)
+    except (Problem, OSError) as problem:
+        backup.problem = f"Older backups could not be removed: {problem}"[:1000]
 
 
 class _Report:
@@ -119,6 +138,45 @@ def end_lost(quiet: timedelta = QUIET) -> int:
             finished_at=timezone.now(),
             problem="Its process ended without a word. Earlier backups are as they were; what was copied is used again.",
         )
+
+
+def change_plan(by: User, hour: int | None, keep_daily: int, keep_weekly: int) -> None:
+    """Sets when backups are made by themselves and how many are kept; stands in the audit log of the person's workspaces."""
+    told = {"hour": hour, "keep_daily": keep_daily, "keep_weekly": keep_weekly}
+    with transaction.atomic():
+        plan, _ = BackupPlan.objects.update_or_create(pk=1, defaults=told)
+        for membership in Membership.objects.filter(user=by).select_related("workspace"):
+            audit.record(membership, by, "backup_plan.changed", plan, **told)
+
+
+def look() -> None:
+    """What beat has done every minute: ends what was lost, queues what waits, starts what is due."""
+    end_lost()
+    waiting = Backup.objects.filter(state=Backup.State.QUEUED, seen_at__lt=timezone.now() - QUIET)
+    for pk in waiting.values_list("pk", flat=True):
+        Backup.objects.filter(pk=pk).update(seen_at=timezone.now())
+        enqueue("workers.backups.make", pk)
+    if settings.BACKUP_FOLDER is not None and is_due(timezone.now()):
+        with suppress(Conflict):  # another was faster
+            start_here(Backup.Origin.SCHEDULE)
+
+
+def is_due(now: datetime) -> bool:
+    """Whether the plan's hour has passed without a backup by plan since. One that fails is not tried again until the next day."""
+    plan = queries.plan()
+    if plan.hour is None:
+        return False
+    hour = now.replace(hour=plan.hour, minute=0, second=0, microsecond=0)
+    last = hour if hour <= now else hour - timedelta(days=1)
+    made = Backup.objects.filter(origin=Backup.Origin.SCHEDULE, created_at__gte=last)
+    return last >= plan.changed_at and not made.exists()
+
+
+def prune(folder: Path, key_file: Path | None, daily: int, weekly: int) -> list[str]:
+    """Removes the backups that the rule does not keep; their names. Raises BackupProblem."""
+    gone = keeping.prune(open_store(folder, passphrase_of(key_file)), daily, weekly)
+    Backup.objects.filter(folder=str(folder), name__in=gone).update(removed_at=timezone.now())
+    return gone
 
 
 def remarks(folder: Path, key_file: Path | None, name: str) -> list[str]:

@@ -61,6 +61,21 @@ class Store:
                 left.unlink(missing_ok=True)
             yield
 
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Keeps others from writing and removing until the block ends. Raises BackupProblem while somebody does."""
+        try:
+            file = (self.folder / "lock").open()
+        except OSError:  # a copy of the folder, or one that cannot be written to: then nobody writes
+            yield
+            return
+        with file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BackupProblem(f"A backup is being made in {self.folder}; try again when it is over.") from None
+            yield
+
     def path(self, digest: str, packed: bool) -> Path:
         name = self.key.name(digest) if self.key else digest
         return self.folder / "objects" / name[:2] / (f"{name}.zst" if packed else name)

@@ -102,7 +102,9 @@ def database():
         def create(name: str) -> str:
             server.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
             made.append(name)
-            return psycopg.conninfo.make_conninfo(dbname=name, **{k: v for k, v in told.items() if v})
+            user, host = told["user"], (told["host"] or "").replace("/", "%2F")
+            signed = f"{user}:{told['password']}" if told["password"] else user
+            return f"postgresql://{signed}@/{name}?host={host}" + (f"&port={told['port']}" if told["port"] else "")
 
         yield create
         for name in made:

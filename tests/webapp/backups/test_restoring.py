@@ -5,14 +5,19 @@ import threading
 from contextlib import contextmanager
 from itertools import count
 
+import psycopg
 import pytest
 from django.core.management import call_command
+from django.core.management.base import CommandError
 from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
 
 from tests.upgrade import make
 from webapp.annotation.models import Project
 from webapp.annotation.services import queue
-from webapp.backups import rows
+from webapp.backups import making, manifest, restoring, rows
+from webapp.backups.problems import Damaged
+from webapp.backups.store import open_store
 from webapp.localstack.postgres import Postgres
 
 MOVED = "inference_registeredmodel"  # its rows name files of the installation
@@ -49,7 +54,7 @@ def annotating(workspace):
     over, given = threading.Event(), count()
 
     def work(person) -> None:
-        while not over.is_set():
+        while not over.wait(0.02):
             for project in Project.objects.order_by("id"):
                 for seat in queue.claim(person, project)[:1]:
                     queue.submit(person, seat, make.content(project.kind, next(given), True))
@@ -97,3 +102,93 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
     assert {name for name in before if before[name] != after[name]} == {MOVED}
     assert before[MOVED].replace(str(settings.VAR).encode(), str(home).encode()) == after[MOVED]
     assert torn == [(0,), (0,), (0,)]
+
+
+@pytest.fixture
+def older(cast, folder):
+    """A backup that the release before the last migration could have made, of a database with a column of before."""
+    (last,) = [
+        ("backups", name) for app, name in MigrationRecorder(connection).applied_migrations() if app == "backups"
+    ]
+    with connection.cursor() as cursor:
+        cursor.execute("ALTER TABLE webhooks_webhook ADD COLUMN of_before varchar(20)")
+        MigrationRecorder(connection).record_unapplied(*last)
+        try:
+            made = making.make(open_store(folder, None, create=True), lambda done, total: None)[1]
+        finally:
+            MigrationRecorder(connection).record_applied(*last)
+            cursor.execute("ALTER TABLE webhooks_webhook DROP COLUMN of_before")
+    return made.model_copy(update={"tables": tuple(t for t in made.tables if not t.name.startswith("backups_"))})
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_backup_of_an_older_release_is_upgraded_in_a_database_of_ones_own(older, folder, database, home):
+    new, store = database(f"backup_new_{os.getpid()}"), open_store(folder, None)
+    restoring.restore(store, older, home, database=new)
+    with psycopg.connect(new) as server:
+        people = server.execute("SELECT count(*) FROM accounts_user").fetchone()
+        applied = server.execute("SELECT count(*) FROM django_migrations").fetchone()
+        assert server.execute("SELECT count(*), count(of_before) FROM webhooks_webhook").fetchone() == (0, 0)
+        assert server.execute("SELECT count(*) FROM backups_backup").fetchone() == (0,)  # the upgrade made it
+    assert (people, applied) == ((5,), (MigrationRecorder.Migration.objects.count(),))
+    assert applied == (len(older.migrations) + 1,)
+    with pytest.raises(restoring.BackupProblem, match="The database is not empty: it has a table"):
+        restoring.restore(store, older, home.parent / "again", database=new)
+    assert [path.name for path in (home.parent / "again").iterdir()] == ["secret_key"]
+
+
+@pytest.fixture
+def small(cast, backed_up, folder):
+    """A backup of a workspace, and its store."""
+    backed_up()
+    return open_store(folder, None)
+
+
+@pytest.mark.django_db(transaction=True)
+class TestRefusals:
+    def test_a_folder_that_is_not_empty(self, small, tmp_path):
+        (tmp_path / "mine").mkdir()
+        (tmp_path / "mine" / "notes.txt").write_text("mine")
+        with pytest.raises(CommandError, match=r"mine is not empty: notes\.txt lies in it"):
+            call_command("restore", str(small.folder), into=tmp_path / "mine")
+        assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
+
+    def test_a_backup_of_a_newer_release(self, small, tmp_path):
+        kept = manifest.read(small, manifest.newest(small))
+        newer = kept.model_copy(update={"migrations": (*kept.migrations, ("core", "9999_later")), "version": "9.0"})
+        with pytest.raises(
+            restoring.BackupProblem, match=r"made by Touchstone 9\.0, which is newer .* core\.9999_later"
+        ):
+            restoring.restore(small, newer, tmp_path / "new")
+        assert not (tmp_path / "new").exists()
+
+    def test_a_form_of_a_newer_release(self, small):
+        small.write_manifest("2999-01-01T000000Z", b'{"format":2,"all":"new"}')
+        with pytest.raises(CommandError, match="a form that a newer Touchstone writes"):
+            call_command("restore", str(small.folder), into="/nowhere")
+
+    def test_a_wrong_or_missing_key(self, small, key_file):
+        with pytest.raises(CommandError, match="are not encrypted"):
+            call_command("restore", str(small.folder), into="/nowhere", key_file=key_file)
+
+    def test_no_backup_at_all(self, tmp_path):
+        with pytest.raises(CommandError, match="There are no backups in"):
+            call_command("restore", str(tmp_path), into="/nowhere")
+
+    def test_rows_that_are_not_what_was_backed_up(self, small):
+        kept = manifest.read(small, manifest.newest(small))
+        users = next(table for table in kept.tables if table.name == "accounts_user")
+        odd = users.model_copy(update={"digest": "0" * 64})
+        few = users.model_copy(update={"rows": users.rows + 1})
+        with rows.snapshot(making.address()) as seen:
+            restoring._compare(seen, kept.model_copy(update={"tables": (users,)}))
+            with pytest.raises(Damaged, match="accounts_user came back with other contents"):
+                restoring._compare(seen, kept.model_copy(update={"tables": (odd,)}))
+            with pytest.raises(Damaged, match="accounts_user came back with 5 rows; the backup says 6"):
+                restoring._compare(seen, kept.model_copy(update={"tables": (few,)}))
+
+    def test_a_file_outside_of_the_folder(self, small, tmp_path):
+        kept = manifest.read(small, manifest.newest(small))
+        evil = manifest.KeptFile(path="../evil", bytes=1, modified=1, digest="0" * 64)
+        with pytest.raises(Damaged, match="outside of its folder"):
+            restoring._files(small, kept.model_copy(update={"files": (evil,)}), tmp_path / "new")

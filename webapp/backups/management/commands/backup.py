@@ -22,6 +22,9 @@ class Command(BaseCommand):
             "--key-file", type=Path, default=settings.BACKUP_KEY_FILE, help="a passphrase to encrypt with, in a file"
         )
 
+        parser.add_argument("--keep-daily", type=int, help="then remove all but the last of so many days (and weeks)")
+        parser.add_argument("--keep-weekly", type=int, default=0, help="beside --keep-daily: the last of so many weeks")
+
     def handle(self, *args: Any, folder: Path | None, key_file: Path | None, **options: Any) -> None:
         if folder is None:
             raise CommandError("Name a folder, or set BACKUP_FOLDER.")
@@ -37,5 +40,8 @@ class Command(BaseCommand):
             f"{backup.name}: {backup.rows:,} rows and {backup.files:,} files, {backup.size or 0:,} bytes, "
             f"of which {backup.added or 0:,} are new in {folder}; {backup.seconds or 0:.1f} s."
         )
+        if options["keep_daily"]:
+            gone = services.prune(folder.resolve(), key_file, options["keep_daily"], options["keep_weekly"])
+            self.stdout.write(f"Removed: {', '.join(gone) or 'nothing'}")
         for line in services.remarks(folder.resolve(), key_file, backup.name):
             self.stdout.write(line)

@@ -24,6 +24,8 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, backup: Path, into: Path, **options: Any) -> None:
         folder = backup if backup.is_dir() else backup.parent
+        if options["database"] and not options["database"].startswith(("postgresql://", "postgres://")):
+            raise CommandError("--database names a server as postgresql://USER:PASSWORD@HOST:PORT/NAME.")
         try:
             store = open_store(folder.resolve(), passphrase_of(options["key_file"]))
             name = manifest.newest(store) if backup.is_dir() else backup.name.removesuffix(ENDING)
@@ -31,7 +33,8 @@ class Command(BaseCommand):
             self.stdout.write(
                 f"{name}: {kept.rows:,} rows, {len(kept.files):,} files, made by Touchstone {kept.version}."
             )
-            done = restoring.restore(store, kept, into, database=options["database"], say=self.stdout.write)
+            with store.reading():
+                done = restoring.restore(store, kept, into, database=options["database"], say=self.stdout.write)
         except Problem as problem:
             raise CommandError(str(problem)) from problem
         for line in remarks(kept, into.resolve()):

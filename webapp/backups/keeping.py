@@ -1,0 +1,55 @@
+"""Which backups are kept, and the removal of the others with what only they held."""
+
+from collections.abc import Iterable
+from datetime import date, datetime
+
+from . import manifest
+from .making import NAME
+from .store import Store
+
+
+def kept(names: Iterable[str], daily: int, weekly: int) -> set[str]:
+    """The newest of each of the last `daily` days that have one and of the last `weekly` weeks that have one, and the newest."""
+    ordered = sorted(names, reverse=True)
+    chosen = set(ordered[:1])
+    for count, period in ((daily, _day), (weekly, _week)):
+        seen: list[object] = []
+        for name in ordered:
+            if period(name) not in seen:
+                seen.append(period(name))
+                if len(seen) <= count:
+                    chosen.add(name)
+    return chosen
+
+
+def _day(name: str) -> date:
+    return datetime.strptime(name[:18], NAME).date()  # noqa: DTZ007  names are in UTC, and only days are compared
+
+
+def _week(name: str) -> tuple[int, int]:
+    return _day(name).isocalendar()[:2]
+
+
+def prune(store: Store, daily: int, weekly: int) -> list[str]:
+    """Removes what the rule does not keep; the names of those backups. Raises BackupProblem and removes no content then.
+
+    Manifests go first: a removal that is killed leaves contents that nobody names, and never a backup without its contents.
+    """
+    with store.alone():
+        names = store.names()
+        staying = kept(names, daily, weekly)
+        needed = {path for name in staying for path in _contents(store, name)}
+        gone = [name for name in names if name not in staying]
+        for name in gone:
+            store.manifest_path(name).unlink()
+        for path in list(store.contents()):
+            if path not in needed:
+                path.unlink()
+    return gone
+
+
+def _contents(store: Store, name: str) -> set[object]:
+    found = manifest.read(store, name)
+    return {store.path(table.digest, packed=True) for table in found.tables} | {
+        store.path(file.digest, packed=False) for file in found.files
+    }

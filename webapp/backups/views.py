@@ -1,0 +1,62 @@
+"""The administrators' page of backups."""
+
+from typing import cast
+
+from django.conf import settings
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from webapp.accounts.access import administrators
+from webapp.accounts.models import User
+from webapp.core.problems import Problem
+
+from . import queries, services
+from .forms import PlanForm
+from .models import Backup
+
+
+@administrators
+@never_cache
+@require_http_methods(["GET", "POST"])
+def backups(request: HttpRequest) -> HttpResponse:
+    """What was backed up, when a backup was last restored to try it, and the plan, which a POST changes."""
+    found = queries.overview()
+    form = PlanForm(request.POST) if request.method == "POST" else PlanForm.showing(found.plan)
+    if request.method == "POST" and form.is_valid():
+        services.change_plan(cast(User, request.user), **form.cleaned_data)
+        messages.success(request, "The plan is changed.")
+        return redirect("installation_backups")
+    context = {
+        "found": found,
+        "form": form,
+        "folder": settings.BACKUP_FOLDER,
+        "encrypted": settings.BACKUP_KEY_FILE is not None,
+    }
+    page = "installation/_backups.html" if request.headers.get("HX-Request") else "installation/backups.html"
+    return render(request, page, context, status=422 if form.errors else 200)
+
+
+@administrators
+@require_POST
+def start(request: HttpRequest) -> HttpResponse:
+    """Has a worker make a backup now."""
+    try:
+        services.start_here(Backup.Origin.PAGE, cast(User, request.user))
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("installation_backups")
+
+
+@administrators
+@require_POST
+def cancel(request: HttpRequest, backup_id: int) -> HttpResponse:
+    """Asks the one under way to end."""
+    try:
+        services.stop(get_object_or_404(Backup, pk=backup_id))
+        messages.success(request, "The backup ends in a moment.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("installation_backups")
