@@ -14,6 +14,7 @@ import django
 
 LINK = re.compile(r'(?:href|src|hx-get)="(/[^"#]*)"')
 ELSEWHERE = ("/static/", "/sign-out", "/sign-in")
+NONE = 10**9  # an id that nothing has
 EACH = 25  # addresses of one page that differ in their query or ids
 
 
@@ -30,9 +31,7 @@ def main() -> None:
     call_command("upgrade", verbosity=0, stdout=open(os.devnull, "w"))  # noqa: SIM115  ends with the process
     publishes = published()  # first: then there is a publication to be opened
     opened = crawl()
-    unlinked, absent = others(opened)
-    told = {"opened": opened, "unlinked": unlinked, "absent": absent, "search": search(), "publishes": publishes}
-    print(json.dumps(told))
+    print(json.dumps({"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}))
 
 
 def client():
@@ -73,24 +72,21 @@ def lists() -> list[str]:
     return [path for path, parameters in asks.items() if not any(each["required"] for each in parameters)]
 
 
-def others(opened: dict[str, int]) -> tuple[dict[str, int], list[str]]:
-    """The pages that no link led to: {address: status}, and those of objects that the database has none of, as routes.
+def others(opened: dict[str, int]) -> dict[str, int]:
+    """{address: status} of the pages that no link led to; where the database has no such object, of one that is not there.
     Addresses that take no GET are no pages."""
     from django.urls import get_resolver, resolve, reverse
 
     seen = {resolve(urlsplit(address).path).route for address in opened}
-    browser, found, absent = client(), {}, []
+    browser, found = client(), {}
     for route, name, asked in routes(get_resolver()):
         if route in seen or route.startswith("api/") or name is None:
             continue
         ids = {**some(), "job_id": job(route)}
-        if any(ids.get(each) is None for each in asked):
-            absent.append(route)
-            continue
-        address = reverse(name, kwargs={each: ids[each] for each in asked})
+        address = reverse(name, kwargs={each: ids.get(each) or NONE for each in asked})
         if (status := browser.get(address).status_code) != 405:
             found[address] = status
-    return found, absent
+    return found
 
 
 def routes(resolver, prefix: str = ""):
