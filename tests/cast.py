@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.test import Client
 
 from webapp.accounts import services
-from webapp.accounts.models import Membership, Role, User, Workspace
+from webapp.accounts.models import Membership, Proof, Role, User, Workspace
 
 
 @dataclass(frozen=True)
@@ -21,16 +21,20 @@ class Cast:
 
 
 def make_cast() -> Cast:
-    owner = services.create_workspace("Lab", User.objects.create_user("ada@example.org", name="Ada"))
+    owner = services.create_workspace(
+        "Lab", User.objects.create_user("ada@example.org", name="Ada", proof=Proof.SERVER)
+    )
     people = {
         role.value: Membership.objects.create(
-            user=User.objects.create_user(f"{name.lower()}@example.org", name=name),
+            user=User.objects.create_user(f"{name.lower()}@example.org", name=name, proof=Proof.SERVER),
             workspace=owner.workspace,
             role=role,
         )
         for role, name in ((Role.RESEARCHER, "Rosa"), (Role.REVIEWER, "Ravi"), (Role.ANNOTATOR, "Anna"))
     }
-    outsider = services.create_workspace("Elsewhere", User.objects.create_user("otto@example.net", name="Otto"))
+    outsider = services.create_workspace(
+        "Elsewhere", User.objects.create_user("otto@example.net", name="Otto", proof=Proof.SERVER)
+    )
     return Cast(owner.workspace, owner, outsider=outsider, **people)
 
 

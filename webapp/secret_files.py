@@ -8,7 +8,18 @@ from urllib.parse import quote, urlsplit
 from pydantic.fields import FieldInfo
 from pydantic_settings import PydanticBaseSettingsSource
 
-SECRETS = frozenset({"secret_key", "database_url", "database_password", "redis_url", "redis_password", "metrics_token"})
+SECRETS = frozenset(
+    {
+        "secret_key",
+        "secret_key_fallbacks",
+        "database_url",
+        "database_password",
+        "redis_url",
+        "redis_password",
+        "metrics_token",
+        "mail_url",
+    }
+)
 
 
 class SecretFiles(PydanticBaseSettingsSource):

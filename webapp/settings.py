@@ -7,7 +7,7 @@ from collections.abc import MutableMapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from csp.constants import NONE, SELF
 from pydantic import Field, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator, model_validator
@@ -17,6 +17,8 @@ from webapp.localstack.places import facts, socket_path
 from webapp.secret_files import SECRETS, SecretFiles, with_password
 
 BASE_DIR = Path(__file__).resolve().parent.parent
+
+
 
 
 class Environment(BaseSettings):
@@ -87,6 +89,13 @@ class Environment(BaseSettings):
     backup_key_file: Path | None = Field(
         None, description="File with the passphrase that encrypts backups; they are not encrypted if absent"
     )
+    mail_url: str | None = Field(
+        None,
+        pattern=r"^(smtp|smtps|smtp\+plain)://",
+        description="A mail server for invitations, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS at once; smtp+plain: none); "
+        "people pass links on themselves if absent",
+    )
+    mail_from: str = Field("touchstone@localhost", description="Sender of mail")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
     log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
 
@@ -147,6 +156,8 @@ def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
 
 ENV = _read_environment()
 pass_on(ENV, os.environ)
+# the server's own, which what it starts does not get (see core.children); TOUCHSTONE_... are for the trainer as well
+SERVER_VARIABLES = frozenset(name.upper() for name in Environment.model_fields if not name.startswith("touchstone_"))
 VAR = ENV.touchstone_var.resolve()
 
 
@@ -369,6 +380,8 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    {"NAME": "webapp.accounts.passwords.NotGuessable"},
 ]
 AXES_VERBOSE = False
 AXES_DISABLE_ACCESS_LOG = (
@@ -382,6 +395,14 @@ AXES_LOCKOUT_CALLABLE = "webapp.accounts.views.locked_out"
 AXES_USERNAME_FORM_FIELD = "email"
 LOGIN_URL = "/sign-in"
 LOGIN_REDIRECT_URL = "/"
+
+MAIL_URL = ENV.mail_url
+_mail = urlsplit(ENV.mail_url or "smtp://localhost")
+EMAIL_HOST, EMAIL_PORT = _mail.hostname or "localhost", _mail.port or {"smtps": 465, "smtp": 587}.get(_mail.scheme, 25)
+EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_mail.password or "")
+EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.scheme == "smtps", _mail.scheme == "smtp"
+EMAIL_TIMEOUT = 10  # seconds that whoever invites waits for the mail server
+DEFAULT_FROM_EMAIL = ENV.mail_from
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -8,7 +8,7 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 
-from .models import ApiToken, Membership, Role, User
+from .models import ApiToken, Invite, Membership, Role, User
 
 Rest = ParamSpec("Rest")
 View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
@@ -64,6 +64,16 @@ def member_write(membership: Membership, member_id: int) -> Membership:
     found = Membership.objects.filter(workspace=membership.workspace, id=member_id).select_related("user").first()
     if found is None:
         raise Http404("no such member")
+    return found
+
+
+def invite_write(membership: Membership, invite_id: int) -> Invite:
+    """An invitation into the same workspace that nobody accepted, for an owner."""
+    if not membership.may(Role.OWNER):
+        raise PermissionDenied("Only owners manage invitations.")
+    found = Invite.objects.filter(workspace=membership.workspace, accepted_at=None, id=invite_id).first()
+    if found is None:
+        raise Http404("no such invitation")
     return found
 
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from django.http import HttpRequest
-from ninja import Router, Schema, Status
+from ninja import Field, Router, Schema, Status
 
 from webapp.core.addresses import public_url
 from webapp.core.paging import Limit, page
@@ -25,6 +25,7 @@ class MeOut(Schema):
     id: int
     email: str
     name: str
+    verified: bool
     role: str
     workspace: WorkspaceOut
 
@@ -43,8 +44,13 @@ class MemberOut(Schema):
     id: int
     email: str
     name: str
+    verified: bool = Field(description="Whether something has shown that the address is theirs")
     role: str
     created_at: datetime
+
+    @staticmethod
+    def resolve_verified(row: Membership) -> bool:
+        return row.user.verified
 
     @staticmethod
     def resolve_email(row: Membership) -> str:
@@ -70,7 +76,21 @@ class InviteIn(Schema):
 
 
 class InviteOut(Schema):
-    url: str
+    url: str | None = Field(description="Shown now and never again; null: it was mailed to the address")
+
+
+class OpenInvite(Schema):
+    id: int
+    email: str
+    role: str
+    mailed: bool
+    created_at: datetime
+    expires_at: datetime
+
+
+class OpenInviteList(Schema):
+    items: list[OpenInvite]
+    next: str | None
 
 
 class TokenIn(Schema):
@@ -106,6 +126,7 @@ def me(request: HttpRequest) -> dict[str, object]:
         "id": user.pk,
         "email": user.email,
         "name": user.name,
+        "verified": user.verified,
         "role": membership.role,
         "workspace": membership.workspace,
     }
@@ -126,9 +147,22 @@ def members(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) 
 
 
 @router.post("/members/invite", response={201: InviteOut}, summary="Invite someone; the link works once")
-def invite(request: HttpRequest, payload: InviteIn) -> Status[dict[str, str]]:
+def invite(request: HttpRequest, payload: InviteIn) -> Status[dict[str, str | None]]:
+    """It is for that address alone, and opening it shows that the address is theirs. The newest for an address counts."""
     secret = services.invite(access.require(request, Role.OWNER), payload.email, payload.role)
-    return Status(201, {"url": f"{public_url()}/invite/{secret}"})
+    return Status(201, {"url": f"{public_url()}/invite/{secret}" if secret else None})
+
+
+@router.get("/members/invites", response=OpenInviteList, summary="Invitations that can still be accepted")
+def invites(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
+    return page(queries.open_invites(access.require(request, Role.OWNER)), cursor, limit, "-id")
+
+
+@router.delete("/members/invites/{int:invite_id}", response={204: None}, summary="Revoke an invitation")
+def revoke_invite(request: HttpRequest, invite_id: int) -> Status[None]:
+    membership = access.require(request, Role.OWNER)
+    services.revoke_invite(membership, access.invite_write(membership, invite_id))
+    return Status(204, None)
 
 
 @router.patch("/members/{int:member_id}", response=MemberOut, summary="Change a member's role")

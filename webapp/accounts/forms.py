@@ -42,6 +42,12 @@ class PasswordForm(forms.Form):
         return new
 
 
+class AddressForm(forms.Form):
+    """Another address for an account whose address nobody has verified."""
+
+    email = forms.EmailField(label="Address", widget=forms.EmailInput(attrs={"autocomplete": "username"}))
+
+
 class TokenForm(forms.Form):
     name = forms.CharField(max_length=80, widget=forms.TextInput(attrs={"placeholder": "nightly import"}))
     scope = forms.ChoiceField(choices=ApiToken.Scope.choices, initial=ApiToken.Scope.WRITE)
@@ -61,14 +67,20 @@ class WorkspaceForm(forms.Form):
 
 
 class JoinForm(forms.Form):
-    """A person without an account accepts an invitation."""
+    """A person without an account accepts an invitation to `email`."""
 
     name = forms.CharField(max_length=120, label="Your name", widget=forms.TextInput(attrs={"autocomplete": "name"}))
     password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
 
+    def __init__(self, *args: object, email: str = "", **kwargs: object) -> None:
+        self.email = email
+        super().__init__(*args, **kwargs)
+
     def clean_password(self) -> str:
+        """It is looked at beside what is known of the person: fields before it were cleaned before it."""
         password: str = self.cleaned_data["password"]
-        password_validation.validate_password(password)
+        known = User(email=self.cleaned_data.get("email", self.email), name=self.cleaned_data.get("name", ""))
+        password_validation.validate_password(password, known)
         return password
 
 

@@ -19,9 +19,18 @@ class Role(models.TextChoices):
 RANK = {Role.ANNOTATOR: 0, Role.REVIEWER: 1, Role.RESEARCHER: 2, Role.OWNER: 3}
 
 
+class Proof(models.TextChoices):
+    """What has shown that an address belongs to the person of the account. See `addresses`."""
+
+    NONE = "", "not verified"
+    INVITATION = "invitation", "verified by an invitation"  # which an owner passed on
+    MAIL = "mail", "verified by mail"
+    SERVER = "server", "verified by whoever runs the server"
+
+
 class UserManager(BaseUserManager["User"]):
-    def create_user(self, email: str, password: str | None = None, name: str = "") -> "User":
-        user = self.model(email=email.strip().lower(), name=name)
+    def create_user(self, email: str, password: str | None = None, name: str = "", proof: str = Proof.NONE) -> "User":
+        user = self.model(email=email.strip().lower(), name=name, proof=proof)
         user.set_password(password)  # None: no password works until one is set
         user.save(using=self._db)
         return user
@@ -34,6 +43,7 @@ class User(AbstractBaseUser):
         DARK = "dark", "Dark"
 
     email = models.EmailField(unique=True)
+    proof = models.CharField(max_length=12, choices=Proof.choices, default=Proof.NONE, blank=True)
     name = models.CharField(max_length=120, blank=True)
     is_active = models.BooleanField(default=True)
     theme = models.CharField(max_length=8, choices=Theme.choices, default=Theme.SYSTEM)
@@ -46,6 +56,11 @@ class User(AbstractBaseUser):
 
     def __str__(self) -> str:
         return self.name or self.email
+
+    @property
+    def verified(self) -> bool:
+        """Whether something has shown that the address is this person's."""
+        return self.proof != Proof.NONE
 
 
 class Workspace(models.Model):
@@ -135,8 +150,24 @@ class SignInLink(models.Model):
         return f"sign-in link for {self.user}"
 
 
+class AddressCheck(models.Model):
+    """A link that was mailed to the address of an account: whoever opens it, signed in there, has shown that it is theirs."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="address_checks")
+    email = models.EmailField()
+    digest = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"check of {self.email}"
+
+
 class Invite(models.Model):
-    """Asks one address into a workspace. The link carries the secret; the person must own or make that account."""
+    """Asks one address into a workspace. The link carries the secret; the person must own or make that account.
+
+    `mailed`: the link was sent to the address and shown to nobody, so that opening it shows more than an owner's word.
+    """
 
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="invites")
     email = models.EmailField()
@@ -146,9 +177,14 @@ class Invite(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
     expires_at = models.DateTimeField()
     accepted_at = models.DateTimeField(null=True, blank=True)
+    mailed = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return f"invitation of {self.email}"
+
+    @property
+    def proof(self) -> Proof:
+        return Proof.MAIL if self.mailed else Proof.INVITATION
 
 
 class Quota(models.Model):

@@ -8,10 +8,23 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 from django.utils.text import slugify
 
-from webapp.core import audit
+from webapp.core import audit, mail
 from webapp.core.problems import Conflict, Invalid
 
-from .models import ApiToken, Invite, Membership, Removal, Role, SignInLink, User, Workspace, hash_secret
+from . import addresses
+from .models import (
+    RANK,
+    ApiToken,
+    Invite,
+    Membership,
+    Proof,
+    Removal,
+    Role,
+    SignInLink,
+    User,
+    Workspace,
+    hash_secret,
+)
 
 LINK_LIFETIME = timedelta(hours=12)
 INVITE_LIFETIME = timedelta(days=7)
@@ -20,8 +33,13 @@ LONGEST_TOKEN_DAYS = 3650
 
 
 def get_or_create_user(email: str, name: str = "") -> User:
-    """The person with this address; a new one has no password and signs in by link until they set one."""
-    return User.objects.filter(email=email.strip().lower()).first() or User.objects.create_user(email, name=name)
+    """For whoever runs the server: the person with this address; a new one has no password and signs in by link until they
+    set one. Whoever took the address without showing that it is theirs gives way."""
+    known = User.objects.filter(email=email.strip().lower()).exclude(proof=Proof.NONE).first()
+    if known:
+        return known
+    addresses.take(email.strip().lower(), Proof.SERVER)
+    return User.objects.create_user(email, name=name, proof=Proof.SERVER)
 
 
 def may_create_workspaces(user: User) -> bool:
@@ -34,12 +52,17 @@ def with_rights() -> QuerySet[User]:
 
 
 def allow_workspaces(user: User, allowed: bool) -> None:
+    """Raises Conflict where nothing shows that the address is this person's."""
+    if allowed:
+        _must_be_verified(user)
     User.objects.filter(pk=user.pk).update(may_create_workspaces=allowed)
 
 
 @transaction.atomic
 def make_administrator(user: User, yes: bool) -> None:
-    """An installation keeps at least one administrator: raises Conflict for the last one."""
+    """An installation keeps at least one administrator: raises Conflict for the last one, and for an address not verified."""
+    if yes:
+        _must_be_verified(user)
     # locks the rows: two who take the right from each other would each see the other keep it
     rows = User.objects.select_for_update().filter(is_administrator=True, is_active=True)
     if not yes and list(rows.values_list("pk", flat=True)) == [user.pk]:
@@ -58,6 +81,15 @@ def give_right(administrator: User, person: User, right: str, yes: bool) -> None
     (make_administrator if right == "administrator" else allow_workspaces)(person, yes)
     for membership in Membership.objects.filter(user=administrator).select_related("workspace"):
         audit.record(membership, administrator, "right.given" if yes else "right.taken", person, right=right)
+
+
+def _must_be_verified(user: User) -> None:
+    """Rights are given to a person who is known by their address."""
+    if not user.verified:
+        raise Conflict(
+            f"Nobody has verified that {user.email} is theirs. Invite that address: opening the invitation verifies it.",
+            code="not_verified",
+        )
 
 
 @transaction.atomic
@@ -123,22 +155,35 @@ def create_sign_in_link(user: User) -> str:
 
 
 def claim_sign_in_link(secret: str) -> User | None:
-    """The person the link was made for, once; None for every later, late or wrong attempt."""
+    """The person the link was made for, once; None for every later, late or wrong attempt.
+
+    Whoever runs the server gave the link to the person of the address, so it verifies that address.
+    """
     now = timezone.now()
     link = SignInLink.objects.filter(digest=hash_secret(secret)).select_related("user").first()
     # claimed by the update, not by the look: two browsers with the same link must not both get in
     if link and SignInLink.objects.filter(pk=link.pk, used_at=None, expires_at__gt=now).update(used_at=now):
-        return link.user if link.user.is_active else None
+        if not link.user.is_active:
+            return None
+        addresses.hand_over(link.user)
+        return link.user
     return None
 
 
 @transaction.atomic
 def invite(membership: Membership, email: str, role: str) -> str:
-    """The secret of an invitation for `email`. It is bound to that address and never opens an existing account."""
+    """The secret of an invitation for `email`; empty where it was mailed there. It is bound to that address, and never opens
+    an account whose address is verified.
+
+    Raises Invalid at `role` or `email`, Conflict for a member with that address (unless it is not verified), NotSent.
+    """
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
     email = email.strip().lower()
-    if Membership.objects.filter(workspace=membership.workspace, user__email=email).exists():
+    if problems := addresses.wrong(email):
+        raise Invalid("An invitation needs an address.", problems)
+    inside = Membership.objects.filter(workspace=membership.workspace, user__email=email)
+    if inside.exclude(user__proof=Proof.NONE).exists():
         raise Conflict(f"{email} is already a member.")
     secret = secrets.token_urlsafe(32)
     Invite.objects.filter(workspace=membership.workspace, email=email, accepted_at=None).delete()  # the newest counts
@@ -149,9 +194,19 @@ def invite(membership: Membership, email: str, role: str) -> str:
         digest=hash_secret(secret),
         created_by=membership.user,
         expires_at=timezone.now() + INVITE_LIFETIME,
+        mailed=mail.configured(),
     )
     audit.record(membership, membership.user, "member.invited", row, email=email, role=role)
-    return secret
+    if row.mailed:
+        addresses.mail_invitation(email, membership.workspace.name, f"/invite/{secret}")
+    return "" if row.mailed else secret
+
+
+@transaction.atomic
+def revoke_invite(membership: Membership, row: Invite) -> None:
+    """From now on the invitation opens nothing. Revoking twice is no error."""
+    if Invite.objects.filter(pk=row.pk, accepted_at=None).delete()[0]:
+        audit.record(membership, membership.user, "member.invite_revoked", row, email=row.email)
 
 
 def open_invite(secret: str) -> Invite | None:
@@ -165,13 +220,28 @@ def open_invite(secret: str) -> Invite | None:
 
 @transaction.atomic
 def accept_invite(row: Invite, user: User) -> Membership:
-    """Makes `user` a member. Raises Conflict if the invitation is for another address or was used meanwhile."""
+    """Makes `user` a member, and shows that the address is theirs. Raises Conflict if the invitation is for another address
+    or was used meanwhile. Whoever is a member gets its role where that is higher."""
     if user.email != row.email:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
     if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used.")
     Removal.objects.filter(workspace=row.workspace, user=user).delete()  # an owner has asked them in again
-    return enter(row.workspace, user, row.role)
+    membership = enter(row.workspace, user, row.role)
+    addresses.prove(user, row.proof)
+    if RANK[Role(row.role)] > RANK[Role(membership.role)]:
+        audit.record(
+            row.workspace,
+            user,
+            "member.role_changed",
+            membership,
+            before=membership.role,
+            after=row.role,
+            invite=row.pk,
+        )
+        Membership.objects.filter(pk=membership.pk).update(role=row.role)
+        membership.role = row.role
+    return membership
 
 
 @transaction.atomic
@@ -188,36 +258,49 @@ def enter(workspace: Workspace, user: User, role: str) -> Membership:
     return membership
 
 
-def sign_up(email: str, name: str, password: str | None) -> User:
+def sign_up(email: str, name: str, password: str | None, proof: str = Proof.NONE) -> User:
     """A new account. Raises Invalid at `email` where the address has one: its owner signs in instead."""
     email = email.strip().lower()
     try:
         with transaction.atomic():  # the address is unique: of two sign-ups at once the second one hears of it
-            return User.objects.create_user(email, password, name)
+            return User.objects.create_user(email, password, name, proof)
     except IntegrityError as error:
         raise Invalid(
-            "There is an account with this address.", {"email": "has an account already: sign in first"}
+            "There is an account with this address.",
+            {
+                "email": "has an account already: sign in if it is yours, or ask for an invitation to this address, "
+                "which takes it over"
+            },
         ) from error
+
+
+@transaction.atomic
+def sign_up_invited(email: str, proof: str, name: str, password: str | None) -> User:
+    """The account that an invitation bound to `email` is addressed to, made with the address that the invitation shows to be
+    theirs. Raises Conflict where an account has shown as much."""
+    addresses.take(email, proof)
+    try:
+        return sign_up(email, name, password, proof)
+    except Invalid as error:
+        raise Conflict(addresses.HAS_ACCOUNT) from error
 
 
 @transaction.atomic
 def join(row: Invite, user: User | None, name: str = "", password: str | None = None) -> Membership:
     """Accepts an invitation; without `user`, makes the account it is addressed to."""
-    if user is None:
-        try:
-            user = sign_up(row.email, name, password)
-        except Invalid as error:
-            raise Conflict("There is an account with this address. Sign in first.") from error
-    return accept_invite(row, user)
+    return accept_invite(row, user or sign_up_invited(row.email, row.proof, name, password))
 
 
 @transaction.atomic
 def change_role(membership: Membership, other: Membership, role: str) -> None:
-    """Gives `other` another role. A workspace keeps at least one owner."""
+    """Gives `other` another role. A workspace keeps at least one owner; who is known by an address that nobody has verified
+    stays an annotator (Conflict)."""
     if role not in Role.values:
         raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
     if role != Role.OWNER:
         _keep_an_owner(other)
+    if RANK[Role(role)] > RANK[Role(other.role)]:
+        _must_be_verified(other.user)
     audit.record(membership, membership.user, "member.role_changed", other, before=other.role, after=role)
     Membership.objects.filter(pk=other.pk).update(role=role)
 

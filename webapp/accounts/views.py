@@ -19,19 +19,20 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from webapp.core import sure
+from webapp.core import mail, sure
 from webapp.core.addresses import public_url
-from webapp.core.limits import seconds_to_wait
+from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Problem
 
-from . import access, queries, services
+from . import access, addresses, queries, services
 from .access import member
-from .forms import InviteForm, JoinForm, PasswordForm, SignInForm, TokenForm, WorkspaceForm
+from .forms import AddressForm, InviteForm, JoinForm, PasswordForm, SignInForm, TokenForm, WorkspaceForm
 from .middleware import SESSION_KEY
-from .models import Role, User
+from .models import Membership, Role, User
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+CHECKS_PER_MINUTE = 3  # mails to an address that somebody typed
 SIGN_INS_PER_MINUTE = 60  # from one address, whoever they say they are: one password tried on everybody is stopped, too
 
 
@@ -111,10 +112,10 @@ def invite_link(request: HttpRequest, secret: str) -> HttpResponse:
     row = services.open_invite(secret)
     if row is None:
         return render(request, "accounts/invite.html", {"spent": True}, status=410)
-    exists = User.objects.filter(email=row.email).exists()
-    if not request.user.is_authenticated and exists:
+    holder = User.objects.filter(email=row.email).first()
+    if holder and not request.user.is_authenticated and not addresses.gives_way(holder, row.proof):
         return access.to_sign_in(request)
-    form = None if request.user.is_authenticated else JoinForm(request.POST or None)
+    form = None if request.user.is_authenticated else JoinForm(request.POST or None, email=row.email)
     if request.method == "POST" and (form is None or form.is_valid()):
         try:
             if form is None:
@@ -127,7 +128,8 @@ def invite_link(request: HttpRequest, secret: str) -> HttpResponse:
             login(request, membership.user, backend=BACKEND)
         request.session[SESSION_KEY] = membership.workspace_id
         return redirect(settings.LOGIN_REDIRECT_URL)
-    return render(request, "accounts/invite.html", {"invite": row, "form": form, "secret": secret})
+    context = {"invite": row, "form": form, "email": row.email, "taken": holder if form else None}
+    return render(request, "accounts/invite.html", context, status=422 if form and form.errors else 200)
 
 
 @require_POST
@@ -156,16 +158,61 @@ def workspaces(request: HttpRequest) -> HttpResponse:
 @sensitive_post_parameters("current", "new")
 @require_http_methods(["GET", "POST"])
 def profile(request: HttpRequest) -> HttpResponse:
-    """Theme and password."""
+    """Address, theme and password."""
     user = cast(User, request.user)
+    if "email" in request.POST:
+        return _change_address(request, user)
     form = PasswordForm(user, request.POST or None)
     if form.is_valid():
         services.set_password(user, form.cleaned_data["new"])
         update_session_auth_hash(request, user)  # this browser stays signed in; all others are signed out
         messages.success(request, "Password changed.")
         return redirect("profile")
-    context = {"form": form, "themes": User.Theme.choices}
-    return render(request, "accounts/profile.html", context, status=422 if form.errors else 200)
+    return _profile(request, form, AddressForm(initial={"email": user.email}))
+
+
+def _profile(request: HttpRequest, password: PasswordForm, address: AddressForm) -> HttpResponse:
+    context = {"form": password, "address": address, "themes": User.Theme.choices, "mails": mail.configured()}
+    return render(request, "accounts/profile.html", context, status=422 if password.errors or address.errors else 200)
+
+
+def _change_address(request: HttpRequest, user: User) -> HttpResponse:
+    form = AddressForm(request.POST)
+    if form.is_valid():
+        try:
+            addresses.change(user, form.cleaned_data["email"])
+            messages.success(request, "Address changed.")
+            return redirect("profile")
+        except Problem as problem:
+            form.add_error("email", problem.fields.get("email", problem.message))
+    return _profile(request, PasswordForm(user), form)
+
+
+@require_POST
+def address_check(request: HttpRequest) -> HttpResponse:
+    """Mails a link to the address of one's account."""
+    try:
+        if wait_s := seconds_to_wait(f"check:{request.user.pk}", CHECKS_PER_MINUTE):
+            raise TooMany(wait_s)
+        addresses.mail_check(cast(User, request.user))
+        messages.success(request, f"A link was mailed to {cast(User, request.user).email}.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("profile")
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def verify(request: HttpRequest, secret: str) -> HttpResponse:
+    """GET only shows a button: programs that preview links must not use the link up."""
+    if request.method == "GET":
+        return render(request, "accounts/verify.html")
+    try:
+        addresses.check(cast(User, request.user), secret)
+        messages.success(request, "Your address is verified.")
+    except Problem as problem:
+        return render(request, "accounts/verify.html", {"problem": problem}, status=problem.status)
+    return redirect("profile")
 
 
 @require_POST
@@ -216,14 +263,14 @@ def token_revoke(request: HttpRequest, token_id: int) -> HttpResponseBase:
 def members(request: HttpRequest) -> HttpResponseBase:
     """Who belongs here; owners also invite, change roles and remove."""
     membership = access.require(request, Role.REVIEWER)
-    form, link = InviteForm(), None
+    form, link = InviteForm(), ""
     if request.method == "POST":
         access.require(request, Role.OWNER)
         form = InviteForm(request.POST)
         if form.is_valid():
             try:
-                secret = services.invite(membership, form.cleaned_data["email"], form.cleaned_data["role"])
-                link, form = f"{public_url()}/invite/{secret}", InviteForm()
+                link = _invited(request, membership, **form.cleaned_data)
+                form = InviteForm()
             except Problem as problem:
                 form.add_error(None, problem.message)
     context = {
@@ -233,8 +280,27 @@ def members(request: HttpRequest) -> HttpResponseBase:
         "invites": queries.open_invites(membership),
         "roles": Role.choices,
         "may_manage": membership.may(Role.OWNER),
+        "mails": mail.configured(),
     }
     return render(request, "accounts/members.html", context)
+
+
+def _invited(request: HttpRequest, membership: Membership, email: str, role: str) -> str:
+    """The link to show; empty where it was mailed."""
+    secret = services.invite(membership, email, role)
+    if not secret:
+        messages.success(request, f"The invitation was mailed to {email}.")
+    return f"{public_url()}/invite/{secret}" if secret else ""
+
+
+@member(Role.OWNER)
+@require_POST
+def invite_cancel(request: HttpRequest, invite_id: int) -> HttpResponseBase:
+    membership = access.require(request, Role.OWNER)
+    row = access.invite_write(membership, invite_id)
+    services.revoke_invite(membership, row)
+    messages.success(request, f"The invitation of {row.email} opens nothing any more.")
+    return redirect("members")
 
 
 @member(Role.OWNER)

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django import forms
-from django.contrib.auth import password_validation
+from django import forms as fields
 from django.http import QueryDict
 
+from webapp.accounts import forms
 from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid, Problem
 from webapp.datasets import queries as datasets
@@ -29,17 +29,16 @@ TICKS = ("stress_test", "gold_feedback")
 EXAMPLE_SCALE = Scale(name="Helpfulness", low=1, high=5, labels={1: "useless", 3: "helps in part", 5: "all one needs"})
 
 
-class JoinForm(forms.Form):
-    """A newcomer without an account follows a project's link."""
+class JoinForm(forms.JoinForm):
+    """A newcomer without an account follows a project's link, which may be for one address (`email`)."""
 
-    name = forms.CharField(max_length=120, label="Your name", widget=forms.TextInput(attrs={"autocomplete": "name"}))
-    email = forms.EmailField(widget=forms.EmailInput(attrs={"autocomplete": "username"}))
-    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+    field_order = ("name", "email", "password")
+    email = fields.EmailField(widget=fields.EmailInput(attrs={"autocomplete": "username"}))
 
-    def clean_password(self) -> str:
-        password: str = self.cleaned_data["password"]
-        password_validation.validate_password(password)
-        return password
+    def __init__(self, *args: Any, email: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, email=email, **kwargs)
+        if email:
+            del self.fields["email"]
 
 
 @dataclass

@@ -11,6 +11,8 @@ and count nothing) and `Participant.submitted`. `services.seats` is the only wri
 from django.db import models
 from django.db.models import F, Q
 
+from webapp.accounts.models import Proof
+
 MAX_OVERLAP = 50
 
 
@@ -314,7 +316,11 @@ class Comment(models.Model):
 
 
 class ProjectInvite(models.Model):
-    """A link that lets whoever has it work in one project, as an annotator of the workspace."""
+    """A link that lets whoever has it work in one project, as an annotator of the workspace.
+
+    With `email` it is for that address alone, once, and opening it shows that the address is theirs; `mailed`: it was sent
+    there and shown to nobody.
+    """
 
     project = models.ForeignKey(Project, on_delete=models.CASCADE, related_name="invites")
     digest = models.CharField(max_length=64, unique=True)
@@ -323,9 +329,17 @@ class ProjectInvite(models.Model):
     expires_at = models.DateTimeField()
     uses_left = models.PositiveIntegerField(default=1)
     revoked_at = models.DateTimeField(null=True, blank=True)
+    email = models.EmailField(blank=True)
+    mailed = models.BooleanField(default=False)
 
     def __str__(self) -> str:
         return f"invitation into project {self.project_id}"
+
+    @property
+    def proof(self) -> Proof:
+        if not self.email:
+            return Proof.NONE
+        return Proof.MAIL if self.mailed else Proof.INVITATION
 
 
 class TaskReview(models.Model):

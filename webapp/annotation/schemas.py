@@ -196,17 +196,20 @@ class PersonList(Schema):
 class ProjectInviteIn(Schema):
     uses: int = Field(1, ge=1, le=500, description="How many people may come in by it")
     days: int = Field(7, ge=1, le=365)
+    email: str | None = Field(None, max_length=254, description="For this address alone, once")
 
 
 class ProjectInviteOut(Schema):
     id: int
+    email: str = Field(description="Empty: for whoever has the link")
+    mailed: bool
     uses_left: int
     created_at: datetime
     expires_at: datetime
 
 
 class NewInviteOut(ProjectInviteOut):
-    link: str = Field(description="Shown now and never again")
+    link: str | None = Field(description="Shown now and never again; null: it was mailed")
 
 
 class InviteList(Schema):

@@ -52,6 +52,9 @@ def _member(membership: Membership, payload: s.ParticipantIn) -> User:
     else:
         members = members.filter(user__email=(payload.email or "").strip().lower())
     found = members.first()
+    if found is not None and payload.user is None and not found.user.verified:
+        reason = "is not verified: name the person by `user`, or invite the address"
+        raise Invalid("Nobody has shown that this address is theirs.", {"email": reason})
     if found is None:
         field = "email" if payload.user is None and payload.email else "user"
         raise Invalid("This person is not a member.", {field: "is not a member of this workspace"})
@@ -79,12 +82,14 @@ def invites(request: HttpRequest, project_id: ProjectId) -> dict[str, Any]:
 
 @router.post("/projects/{int:project_id}/invites", response={201: s.NewInviteOut}, summary="Make an invitation link")
 def invite(request: HttpRequest, project_id: ProjectId, payload: s.ProjectInviteIn) -> Status[dict[str, Any]]:
-    """Whoever opens it becomes an annotator of the workspace and works in this project."""
+    """Whoever opens it becomes an annotator of the workspace and works in this project. With `email` it is for that address
+    alone, and opening it shows that the address is theirs; where this installation sends mail it goes there, and `link` is
+    null."""
     membership = require(request)
     project = access.project_write(membership, project_id)
-    row, secret = services.invite(membership, project, payload.uses, payload.days)
-    shown = {name: getattr(row, name) for name in ("id", "uses_left", "created_at", "expires_at")}
-    return Status(201, {**shown, "link": f"{public_url()}/join/{secret}"})
+    row, secret = services.invite(membership, project, payload.uses, payload.days, payload.email or "")
+    shown = {name: getattr(row, name) for name in s.ProjectInviteOut.model_fields}
+    return Status(201, {**shown, "link": f"{public_url()}/join/{secret}" if secret else None})
 
 
 @router.delete("/projects/{int:project_id}/invites/{int:invite_id}", response={204: None}, summary="Revoke a link")

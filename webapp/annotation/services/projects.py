@@ -9,9 +9,10 @@ from django.db.models import F, Max, Q, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
 
+from webapp.accounts import addresses
 from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership, Role, User, hash_secret
-from webapp.core import audit, broadcast
+from webapp.core import audit, broadcast, mail
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 from webapp.datasets import services as datasets
@@ -171,13 +172,18 @@ def pause_participant(membership: Membership, project: Project, user: User, paus
 
 
 @transaction.atomic
-def invite(membership: Membership, project: Project, uses: int = 1, days: int = 7) -> tuple[ProjectInvite, str]:
-    """A link's row and its secret, which cannot be read again. Raises Invalid at `uses` or `days`."""
+def invite(
+    membership: Membership, project: Project, uses: int = 1, days: int = 7, email: str = ""
+) -> tuple[ProjectInvite, str]:
+    """A link's row and its secret, which cannot be read again; empty where it was mailed. With `email` it is for that address
+    alone, once. Raises Invalid at `uses`, `days` or `email`, NotSent."""
     problems = {}
     if not 1 <= uses <= MAX_USES:
         problems["uses"] = f"must be between 1 and {MAX_USES}"
     if not 1 <= days <= MAX_DAYS:
         problems["days"] = f"must be between 1 and {MAX_DAYS}"
+    if email := email.strip().lower():
+        problems |= addresses.wrong(email) | ({"uses": "must be 1 for one address"} if uses != 1 else {})
     if problems:
         raise Invalid("The invitation is out of bounds.", problems)
     secret = secrets.token_urlsafe(32)
@@ -187,9 +193,14 @@ def invite(membership: Membership, project: Project, uses: int = 1, days: int = 
         uses_left=uses,
         expires_at=timezone.now() + timedelta(days=days),
         created_by=membership.user,
+        email=email,
+        mailed=bool(email) and mail.configured(),
     )
-    audit.record(membership, membership.user, "project.invited", project, invite=row.pk, uses=uses, days=days)
-    return row, secret
+    told = {"email": email} if email else {}
+    audit.record(membership, membership.user, "project.invited", project, invite=row.pk, uses=uses, days=days, **told)
+    if row.mailed:
+        addresses.mail_invitation(email, project.name, f"/join/{secret}")
+    return row, "" if row.mailed else secret
 
 
 @transaction.atomic
@@ -221,13 +232,15 @@ def _still_open() -> Q:
 def join(user: User, secret: str) -> Participant:
     """Makes `user` a participant, and an annotator of the workspace where they are no member yet.
 
-    Whoever takes part already uses nothing up. Raises Conflict where the link is used up, expired or revoked.
+    Whoever takes part already uses nothing up. Raises Conflict where the link is used up, expired, revoked or for another address.
     """
     if known := participation(user, secret):
         return known
     row = ProjectInvite.objects.filter(digest=hash_secret(secret)).select_related("project__workspace").first()
     if row is None:
         raise Conflict("This link does not lead anywhere.", code="spent")
+    if row.email and row.email != user.email:
+        raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.", code="other_address")
     # claimed by the update, not by the look: two people with the last use of a link must not both get in
     used = ProjectInvite.objects.filter(_still_open(), pk=row.pk).update(uses_left=F("uses_left") - 1)
     if known := participation(user, secret):  # another window of theirs was faster, and this one waited for it
@@ -236,15 +249,22 @@ def join(user: User, secret: str) -> Participant:
     if not used:
         raise Conflict("This link was used up, has expired or was revoked.", code="spent")
     accounts.enter(row.project.workspace, user, Role.ANNOTATOR)
+    addresses.prove(user, row.proof)
     participant, _ = Participant.objects.get_or_create(project=row.project, user=user)
     audit.record(row.project.workspace, user, "project.joined", row.project, invite=row.pk)
     return participant
 
 
 @transaction.atomic
-def sign_up(secret: str, *, email: str, name: str, password: str) -> Participant:
-    """Makes an account and joins with it. Raises Invalid at `email` where there is such an account already."""
-    return join(accounts.sign_up(email, name, password), secret)
+def sign_up(secret: str, *, email: str = "", name: str, password: str) -> Participant:
+    """Makes an account and joins with it. Raises Invalid at `email` where there is such an account already.
+
+    A link for one address makes the account of that address, whatever `email` says.
+    """
+    row = open_invite(secret)
+    if row is None or not row.email:
+        return join(accounts.sign_up(email, name, password), secret)
+    return join(accounts.sign_up_invited(row.email, row.proof, name, password), secret)
 
 
 def _tell(membership: Membership, project: Project) -> None:

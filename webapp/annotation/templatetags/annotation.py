@@ -101,6 +101,7 @@ def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
     template, for the reason of `share_cell`."""
     name = person.shown(named)
     address = f" · {person.user.email}" if person.user.name else ""
+    address += "" if person.user.verified else " · address not verified"
     return format_html(
         '<div class="row nowrap gap-2"><span class="avatar" aria-hidden="true">{}</span><div class="person">'
         '<span class="strong">{}</span>{}{}{}</div></div>',

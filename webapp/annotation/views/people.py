@@ -13,10 +13,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from webapp.accounts.access import member, require
+from webapp.accounts import addresses
+from webapp.accounts.access import member, require, to_sign_in
 from webapp.accounts.middleware import SESSION_KEY
-from webapp.accounts.models import User
-from webapp.core import sure
+from webapp.accounts.models import Membership, User
+from webapp.core import mail, sure
 from webapp.core.addresses import public_url
 from webapp.core.limits import seconds_to_wait
 from webapp.core.numbers import whole
@@ -47,8 +48,7 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
     if request.method == "POST":
         access.project_write(membership, project_id)
         try:
-            uses, days = (whole(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
-            link = f"{public_url()}/join/{services.invite(membership, project, uses, days)[1]}"
+            link = _invited(request, membership, project)
         except Problem as problem:
             problems = problem.fields
     report = standing.freshen(project)
@@ -63,9 +63,21 @@ def project_people(request: HttpRequest, project_id: int) -> HttpResponseBase:
         "candidates": persons.candidates(project),
         "invites": list(queries.invites(project)[:50]),
         "link": link,
+        "link_for": request.POST.get("email", ""),
+        "mails": mail.configured(),
         "problems": problems,
     }
     return render(request, "annotation/project_people.html", context, status=422 if problems else 200)
+
+
+def _invited(request: HttpRequest, membership: Membership, project: Project) -> str:
+    """The link to show; empty where it was mailed."""
+    email = request.POST.get("email", "")
+    uses, days = (whole(request.POST.get(name, ""), 6) or 0 for name in ("uses", "days"))
+    row, secret = services.invite(membership, project, 1 if email.strip() else uses, days, email)
+    if row.mailed:
+        messages.success(request, f"The invitation was mailed to {row.email}.")
+    return f"{public_url()}/join/{secret}" if secret else ""
 
 
 def _listed(given: QueryDict, everybody: list[persons.Person], named: bool) -> dict[str, Any]:
@@ -156,9 +168,11 @@ def join(request: HttpRequest, secret: str) -> HttpResponse:
         return _inside(request, mine.project)
     if row is None:
         return render(request, "annotation/project_join.html", {"spent": True}, status=410)
-    known = request.user.is_authenticated
-    form = None if known else JoinForm(request.POST or None)
-    context = {"project": row.project, "form": form, "secret": secret}
+    holder = User.objects.filter(email=row.email).first() if row.email else None
+    if holder and not request.user.is_authenticated and not addresses.gives_way(holder, row.proof):
+        return to_sign_in(request)
+    form = None if request.user.is_authenticated else JoinForm(request.POST or None, email=row.email)
+    context = {"project": row.project, "form": form, "secret": secret, "email": row.email, "taken": holder}
     if request.method == "POST" and seconds_to_wait(f"join:{request.META.get('REMOTE_ADDR')}", SIGN_UPS_PER_MINUTE):
         return render(
             request,

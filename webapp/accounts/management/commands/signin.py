@@ -33,7 +33,7 @@ class Command(BaseCommand):
 
 @transaction.atomic
 def _made(email: str, workspace: str, before: User | None) -> User:
-    if before:
+    if before and before.verified:
         raise CommandError(f"There is an account {email} already: leave --new out.")
     try:
         validate_email(email.strip())
