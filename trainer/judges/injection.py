@@ -8,11 +8,12 @@ language, in a picture of words or by allusion is not found: a text without the 
 
 import re
 
+from .templates import ENDING, as_read
+
 # What is looked for: words of which one must be there, and the order they are part of. Looking for the words first takes
 # a tenth of the time. A gap stays within a sentence: an order is short, and ordinary texts use all of these words.
 _Sign = tuple[tuple[str, ...], str]
 _MARKUP: tuple[_Sign, ...] = (
-    (("</",), r"</(?:response|user|assistant|system|criteri\w+|rubric)[-\w]*>"),
     (("<|",), r"<\|(?:im_start|im_end|endoftext|eot_id|start_header_id|system|user|assistant)\|>"),
     (("inst]", "sys>>"), r"\[/?inst\]|<</?sys>>"),
     (('meets"', 'met"', 'verdict"'), r"\"(?:met|a_meets|b_meets)\"\s*:\s*true\b|\"verdict\"\s*:\s*\"[ab]\b"),
@@ -150,6 +151,8 @@ _ORDERS: dict[str, tuple[_Sign, ...]] = {
         ),
     ),
 }
+# the end of a tag of prompts, in whatever way it is written
+_END = re.compile(r"</(?:response|user|assistant|system|criteri\w+|rubric|reference|rationale)[-\w]*>")
 LANGUAGES = tuple(_ORDERS)
 _SIGNS = [(words, re.compile(order)) for signs in (_MARKUP, *_ORDERS.values()) for words, order in signs]
 
@@ -157,4 +160,6 @@ _SIGNS = [(words, re.compile(order)) for signs in (_MARKUP, *_ORDERS.values()) f
 def speaks_to_judge(text: str) -> bool:
     """Whether the text gives a judge orders, in one of `LANGUAGES`, or holds markup of prompts. A sign, not a proof."""
     lowered = text.lower()
+    if ENDING.search(text) and _END.search(as_read(text)):
+        return True
     return any(order.search(lowered) for words, order in _SIGNS if any(word in lowered for word in words))

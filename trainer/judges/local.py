@@ -9,7 +9,7 @@ import hashlib
 import json
 import random
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
@@ -40,7 +40,7 @@ def wording(spec: BaseSpec) -> str:
 class LocalTarget:
     """`command` starts the process, in `folder`; `model` is a directory or hub id, `adapters` are laid on it. `wording` names the templates asked with.
 
-    `yes_no`: every request asks whether a statement is true, and gets the probability instead of a text.
+    The process gets `environment`, or ours. `yes_no`: every request asks whether a statement is true, and gets the probability instead of a text.
     """
 
     command: Sequence[str]
@@ -50,6 +50,7 @@ class LocalTarget:
     wording: str = ""
     prices: Prices | None = None
     adapters: Sequence[str] = ()
+    environment: Mapping[str, str] | None = None
 
     @property
     def concurrency(self) -> int:
@@ -73,7 +74,13 @@ class LocalClient:
         pipe = asyncio.subprocess.PIPE
         try:
             self._process = await asyncio.create_subprocess_exec(
-                *command, cwd=self.target.folder, stdin=pipe, stdout=pipe, stderr=pipe, limit=_LONGEST_LINE
+                *command,
+                cwd=self.target.folder,
+                env=self.target.environment,
+                stdin=pipe,
+                stdout=pipe,
+                stderr=pipe,
+                limit=_LONGEST_LINE,
             )
         except OSError as error:
             raise EndpointProblem("down", f"the process of the local model could not be started: {error}") from error

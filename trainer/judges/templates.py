@@ -2,6 +2,7 @@
 
 import json
 import re
+import unicodedata
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
@@ -9,6 +10,11 @@ from trainer.contracts import Message
 
 canonical = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode
 VARIABLE = re.compile(r"\{\{\s*([a-z][a-z_]*)\s*\}\}")
+# what looks like the characters of a tag and is not brought to them by Unicode's own tables: brackets, slashes, Cyrillic, Greek
+_ALIKE = str.maketrans("‹〈⟨❮⁄∕⧸╱аеорсухіјѕԁһԛԝεικνορυχ", "<<<<////aeopcyxijsdhqweiknopux")
+ENDING = re.compile(
+    r"[<﹤＜‹〈⟨❮][^\w<﹤＜‹〈⟨❮]*[/／⁄∕⧸╱]"
+)  # how the end of a tag begins, in whatever way it is written
 _UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -40,11 +46,24 @@ def scrub(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def as_read(text: str) -> str:
+    """`text` as a model may read its markup: lower case, wide letters and look-alikes as plain ones, no spaces, nothing invisible.
+
+    "< /Response >" and "</r\u0435sponse>", with a Cyrillic letter, both become "</response>".
+    """
+    plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", text).casefold()).translate(_ALIKE)
+    return "".join(
+        [each for each in plain if each.isalnum() or each.isprintable() and unicodedata.category(each)[0] in "PS"]
+    )
+
+
 def fenced(tag: str, text: str) -> str:
-    """`text` between a pair of tags that it cannot close: the tag gets a number when the text contains its end."""
+    """`text` between a pair of tags that it cannot close: the tag gets a number when the text contains its end, however that
+    is written."""
     text = scrub(text)
     name, number = tag, 1
-    while f"</{name}" in text:
+    read = as_read(text) if ENDING.search(text) else ""
+    while f"</{name}" in read:
         number += 1
         name = f"{tag}-{number}"
     return f"<{name}>\n{text}\n</{name}>"

@@ -21,6 +21,7 @@ from .parts import JSON, Unscored
 
 GROUP = "touchstone.rewards"
 ALLOWED = "TOUCHSTONE_REWARD_FUNCTIONS"
+KEYS = frozenset({"TOUCHSTONE_RUN_TOKEN", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"})
 START_S = 60.0
 """So long the package may take to be imported; it does not count for the first group."""
 _LONGEST_LINE = 64_000_000
@@ -38,6 +39,11 @@ def problem(name: str) -> str:
     if not entry_points(group=GROUP, name=name):
         return f"no installed package has an entry point {name!r} in the group {GROUP}"
     return ""
+
+
+def _environment() -> dict[str, str]:
+    """Ours without the keys by which a run speaks to its server and its cluster."""
+    return {name: value for name, value in os.environ.items() if name not in KEYS}
 
 
 class Function:
@@ -72,7 +78,7 @@ class Function:
         if self._process is None or self._process.returncode is not None:
             pipe = asyncio.subprocess.PIPE
             self._process = await asyncio.create_subprocess_exec(
-                *self._command, stdin=pipe, stdout=pipe, limit=_LONGEST_LINE
+                *self._command, env=_environment(), stdin=pipe, stdout=pipe, limit=_LONGEST_LINE
             )
             try:
                 async with asyncio.timeout(START_S):

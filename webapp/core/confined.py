@@ -79,10 +79,12 @@ class _Nursery:
         alive = self._process is not None and self._process.poll() is None and self._owner == os.getpid()
         if alive and self._control is not None:
             return self._control
+        from .children import environment  # here, for the nursery loads no Django
+
         self._control, theirs = socket.socketpair()
         command = [sys.executable, "-c", f"from {__name__} import main; main()", str(theirs.fileno()), *PRELOADED]
         with theirs:
-            env = {**os.environ, **FRUGAL}
+            env = {**environment(), **FRUGAL}
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=env, stdin=subprocess.DEVNULL, pass_fds=[theirs.fileno()]
             )

@@ -5,7 +5,8 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet would run what begins like this
+# what a spreadsheet would run begins like this; the last four are wide forms of the first
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
 
 
 def guarded(value: Any) -> Any:

@@ -105,8 +105,10 @@ def _part(
 
 
 def _process() -> subprocess.Popen[bytes]:
+    from webapp.core.children import environment  # here, for the child loads no Django
+
     command = [sys.executable, "-c", f"from {__name__} import main; main()"]
-    env = {**os.environ, **KEEPING}
+    env = {**environment(), **KEEPING}
     return subprocess.Popen(command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
 

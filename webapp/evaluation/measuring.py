@@ -7,6 +7,8 @@ from typing import Any
 
 from django.conf import settings
 
+from webapp.core.children import environment
+
 from .recipes.base import NotMeasured
 
 PATIENCE_S = 3_600
@@ -17,7 +19,13 @@ def measure(command: Sequence[str], lines: Sequence[dict[str, Any]]) -> list[dic
     text = "".join(json.dumps(line) + "\n" for line in lines)
     try:
         done = subprocess.run(
-            list(command), cwd=settings.BASE_DIR, input=text, capture_output=True, text=True, timeout=PATIENCE_S
+            list(command),
+            cwd=settings.BASE_DIR,
+            env=environment(),
+            input=text,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotMeasured(f"the process that measures it could not be run: {error}") from error

@@ -17,6 +17,7 @@ from django.core.cache import cache
 
 from trainer.config.catalogue import CATALOGUE
 from webapp.accounts.models import Membership
+from webapp.core.children import environment
 from webapp.core.limits import seconds_to_wait
 from webapp.core.problems import Invalid, Problem
 from webapp.core.tasks import enqueue
@@ -88,7 +89,13 @@ def _calculate(calculation: Calculation) -> tuple[dict[str, Any], str]:
     command = [sys.executable, "-m", "trainer", "objective", calculation.name, "-"]
     try:
         done = subprocess.run(
-            command, input=calculation.record, capture_output=True, text=True, timeout=TIMEOUT_S, cwd=settings.BASE_DIR
+            command,
+            input=calculation.record,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            cwd=settings.BASE_DIR,
+            env=environment(),
         )
     except subprocess.TimeoutExpired:
         return {}, f"The calculator did not answer within {TIMEOUT_S} s: the machine is busy. Try again."

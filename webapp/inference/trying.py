@@ -20,6 +20,7 @@ from typing import IO, Any
 from django.conf import settings
 
 from trainer.contracts import ModelSource
+from webapp.core.children import environment
 from webapp.core.problems import Problem
 from webapp.localstack.places import socket_path
 
@@ -120,7 +121,12 @@ def _start(place: Path, source: ModelSource) -> None:
         with TemporaryFile() as said:
             try:
                 child = subprocess.Popen(
-                    command, cwd=settings.BASE_DIR, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said
+                    command,
+                    cwd=settings.BASE_DIR,
+                    env=environment(),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=said,
                 )
             except OSError as error:
                 raise CannotAnswer("failed", f"The process of the model cannot be started: {error}") from error

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from webapp.core.children import environment
+
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LOG_LIMIT = 5_000_000  # bytes; one older log of the same size is kept beside it
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -24,10 +26,11 @@ def adopt_orphans() -> None:
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. `user` is (uid, gid) to become; `stop_signal` is what the program takes as "end cleanly"."""
+    """What to run. `without`: variables it does not get from us. `user` is (uid, gid) to become; `stop_signal` is what the program takes as "end cleanly"."""
 
     args: Sequence[str]
     env: dict[str, str] = field(default_factory=dict)
+    without: frozenset[str] = frozenset()
     cwd: Path | None = None
     user: tuple[int, int] | None = None
     stop_signal: signal.Signals = signal.SIGTERM
@@ -48,7 +51,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env={**os.environ, **command.env},
+                env={**environment(command.without), **command.env},
                 cwd=command.cwd,
                 start_new_session=True,
                 user=uid,

@@ -8,6 +8,8 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
+from django.conf import settings
+
 from .places import short_dir
 from .ports import free_port, free_ports
 from .processes import Command
@@ -53,6 +55,7 @@ class RayHead:
         args = [f"--{name}={value}" for name, value in options.items()]
         return Command(
             [sys.executable, "-m", "ray.scripts.scripts", "start", "--head", "--block", "--disable-usage-stats", *args],
+            without=settings.SERVER_VARIABLES,  # its jobs, which run people's own functions, inherit what it has
             env={
                 "RAY_AUTH_MODE": "token",
                 "RAY_AUTH_TOKEN_PATH": str(self.token_file),

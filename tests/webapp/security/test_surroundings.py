@@ -1,9 +1,11 @@
 """What lies around the application: files, images, networks, sockets, and the tokens of runs."""
 
+import ast
 import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import timedelta
 from fnmatch import fnmatch
 from pathlib import Path
@@ -91,3 +93,45 @@ def test_a_runs_token_opens_nothing_for_long_after_its_end(run):
     assert tokens.fits(token, run), "what was not sent yet is still taken"
     run.ended_at = timezone.now() - tokens.GRACE - timedelta(seconds=1)
     assert not tokens.fits(token, run)
+
+
+def test_what_we_start_does_not_learn_the_keys_of_the_server(monkeypatch, tmp_path):
+    """Ray's jobs run people's own functions, and inherit what the head has."""
+    from webapp.core.children import environment
+    from webapp.localstack.processes import Child
+    from webapp.localstack.ray import RayHead
+    from webapp.settings import Environment
+
+    for name in ("SECRET_KEY", "DATABASE_URL", "mail_url"):
+        monkeypatch.setenv(name, "ours")
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    ours = {name.upper() for name in Environment.model_fields}
+    assert not ours & {name.upper() for name in environment()} and environment()["OMP_NUM_THREADS"] == "3"
+    command = RayHead(tmp_path).command()
+    child = Child(replace(command, args=["env"]), tmp_path / "env.log")
+    child.process.wait()
+    told = {line.partition("=")[0].upper() for line in child.output(100_000).splitlines()}
+    assert "RAY_AUTH_MODE" in told and not ours & told
+
+
+def test_every_process_that_we_start_says_what_it_may_know():
+    """A child without `env=` would inherit the keys."""
+    silent = []
+    for path in [*(ROOT / "webapp").rglob("*.py"), *(ROOT / "workers").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            name = ast.unparse(node.func) if isinstance(node, ast.Call) else ""
+            starts = name.endswith(("subprocess.Popen", "subprocess.run", "create_subprocess_exec"))
+            if starts and not {"env"} & {each.arg for each in node.keywords}:
+                silent.append(str(path.relative_to(ROOT)))
+    # our own manage.py, which needs them; initdb of the server's own database
+    assert sorted(silent) == ["webapp/localstack/management/commands/up.py", "webapp/localstack/postgres.py"]
+
+
+def test_the_function_of_a_package_gets_no_key_of_its_run(monkeypatch):
+    from trainer.rewards import functions
+
+    for name in functions.KEYS:
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setenv(functions.ALLOWED, "mine")
+    assert not functions.KEYS & set(functions._environment())
+    assert functions._environment()[functions.ALLOWED] == "mine"

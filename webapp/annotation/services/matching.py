@@ -21,6 +21,7 @@ from trainer.rewards.alignment import WORDS
 from webapp.annotation import consensus, gold
 from webapp.annotation.models import Answer, Job, Project, TaskReview
 from webapp.core import broadcast
+from webapp.core.children import environment
 from webapp.core.problems import Problem
 
 from . import jobs
@@ -171,7 +172,13 @@ def _process() -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
     with TemporaryFile("w+") as errors:
         try:
             started = subprocess.Popen(
-                settings.MATCH_COMMAND, cwd=settings.BASE_DIR, stdin=pipe, stdout=pipe, stderr=errors, text=True
+                settings.MATCH_COMMAND,
+                cwd=settings.BASE_DIR,
+                env=environment(),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=errors,
+                text=True,
             )
         except OSError as error:
             raise MatcherAway(f"the matcher could not be run: {error}") from error

@@ -15,6 +15,7 @@ from trainer.judges.local import LocalTarget
 from trainer.rewards.signing import SECRET_PREFIX
 from webapp.accounts.models import Membership
 from webapp.core import audit
+from webapp.core.children import environment
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.sealed import Unreadable, seal, unseal
 from webapp.inference import addresses, queries
@@ -277,6 +278,7 @@ def local_target(endpoint: Endpoint, *, yes_no: bool, wording: str) -> LocalTarg
         wording=wording,
         prices=prices(endpoint),
         adapters=loaded.adapters,
+        environment=environment(),
     )
 
 

@@ -1,5 +1,6 @@
 // One chart of fixed height: uPlot inside a card that has a title, the newest value, help, downloads and a summary in
 // words for people who cannot see it. Charts of one board share cursor, zoom, axis and smoothing.
+import { csv } from "./csv.js";
 import { icon } from "./icons.js";
 import { download, exact, make, number } from "./format.js";
 import { align, smooth } from "./series.js";
@@ -278,9 +279,8 @@ export class Chart {
   csv() {
     const lines = (this.shown ?? []).flatMap((line) => [line, ...(banded(line) ? line.around.map((curve, i) => ({ label: `${line.label} ${line.around.length > 1 ? ["lower end", "upper end"][i] : "spread"}`, curve })) : [])]);
     const [steps, ...columns] = align(lines.map((l) => l.curve), "step");
-    const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")].join(","));
-    const heads = lines.map((line) => `"${line.label.replaceAll('"', '""')}"`);
-    download(`${this.file}.csv`, [["step", ...heads].join(","), ...rows].join("\n"), "text/csv");
+    const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")]);
+    download(`${this.file}.csv`, csv([["step", ...lines.map((line) => line.label)], ...rows]), "text/csv");
   }
 
   png() {

@@ -2,6 +2,7 @@
 // points per metric (series.js), draws at most once per frame, and only what is on the screen.
 import { layout as laidOut, nameOf } from "./metrics.js";
 import { Board, Chart } from "./chart.js";
+import { csv } from "./csv.js";
 import { annotate, drawn } from "./chartnotes.js";
 import { Histograms } from "./histogram.js";
 import { Store, align } from "./series.js";
@@ -100,8 +101,8 @@ async function load() {
 document.getElementById("csv-all").addEventListener("click", () => {
   const keys = store.keys();
   const [steps, ...columns] = align(keys.map((key) => store.get(key)), "step");
-  const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")].join(","));
-  download(`run-${runId}.csv`, [["step", ...keys].join(","), ...rows].join("\n"), "text/csv");
+  const rows = steps.map((step, i) => [step, ...columns.map((column) => column[i] ?? "")]);
+  download(`run-${runId}.csv`, csv([["step", ...keys], ...rows]), "text/csv");
 });
 
 layout();

@@ -4,6 +4,7 @@
 //   <tr data-follows>              belongs to the row before it and goes where that goes
 //   [data-table-copy="csv|md"]     a button inside the same .card or .section copies what is shown
 import { copy } from "./copy.js";
+import { csv } from "./csv.js";
 import { toast } from "./toast.js";
 
 const order = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
@@ -76,9 +77,7 @@ export function asText(table, kind) {
     const line = (parts) => `| ${parts.map((part) => part.replaceAll("|", "\\|")).join(" | ")} |`;
     return [line(lines[0]), line(keep.map(() => "---")), ...lines.slice(1).map(line)].join("\n");
   }
-  // A cell that starts like a formula is quoted with ', or a spreadsheet would run it.
-  const quote = (part) => `"${(/^[=+@\t]|^-(?!\d)/.test(part) ? `'${part}` : part).replaceAll('"', '""')}"`;
-  return lines.map((line) => line.map(quote).join(",")).join("\r\n");
+  return csv(lines);
 }
 
 document.addEventListener("click", async (event) => {
