@@ -19,8 +19,6 @@ from webapp.secret_files import SECRETS, SecretFiles, with_password
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 
-
-
 class Environment(BaseSettings):
     """Every variable Touchstone reads; `.env.example` lists them with the same words."""
 
@@ -28,6 +26,10 @@ class Environment(BaseSettings):
 
     touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
     secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
+    secret_key_fallbacks: Annotated[tuple[Annotated[str, Field(min_length=32)], ...], NoDecode] = Field(
+        (),
+        description="Former values of SECRET_KEY, which still open what they sealed; empty after manage.py reencrypt",
+    )
     debug: bool = Field(False, description="Tracebacks in the browser; never on a shared machine")
     host: str = Field("127.0.0.1", description="Address the web server listens on")
     port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
@@ -100,7 +102,13 @@ class Environment(BaseSettings):
     log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
 
     @field_validator(
-        "webhook_networks", "endpoint_networks", "trusted_proxies", "metrics_networks", "model_roots", mode="before"
+        "webhook_networks",
+        "endpoint_networks",
+        "trusted_proxies",
+        "metrics_networks",
+        "model_roots",
+        "secret_key_fallbacks",
+        mode="before",
     )
     @classmethod
     def _listed(cls, value: object) -> object:
@@ -180,6 +188,7 @@ def _secret_key() -> str:
 
 
 SECRET_KEY = _secret_key()
+SECRET_KEY_FALLBACKS = list(ENV.secret_key_fallbacks)
 DEBUG = ENV.debug
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", ENV.host]
 ALLOWED_HOSTS += [urlsplit(url).hostname or "" for url in (ENV.public_url, ENV.internal_url) if url]

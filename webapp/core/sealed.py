@@ -1,31 +1,102 @@
-"""Secrets that must be read again, such as those we sign with: encrypted at rest under a key made from SECRET_KEY."""
+"""Secrets that must be read again, such as those we sign with: encrypted at rest under a key made from SECRET_KEY.
+
+SECRET_KEY_FALLBACKS still open what was sealed before the key was changed; `manage.py reencrypt` seals it anew.
+"""
 
 from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
-from cryptography.fernet import Fernet, InvalidToken
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from django.apps import apps
 from django.conf import settings
+from django.db import models
 
 
 class Unreadable(Exception):
     """The secret was sealed under another SECRET_KEY, or its row was tampered with."""
 
 
+class SealedField(models.TextField):
+    """Holds what `seal` returns, or nothing. A text for the database; by its class `reencrypt` finds all of them."""
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.TextField", args, kwargs
+
+
+@dataclass
+class Sealed:
+    """How many secrets of one column are under the present key, were under a former one, or open under none."""
+
+    column: str
+    current: int = 0
+    former: int = 0
+    unreadable: int = 0
+
+
 def seal(secret: str) -> str:
     """`secret` encrypted and authenticated; safe to store."""
-    return _box().encrypt(secret.encode()).decode()
+    return _box(settings.SECRET_KEY).encrypt(secret.encode()).decode()
 
 
 def unseal(sealed: str) -> str:
     """What `seal` was given. Raises Unreadable when the key is another one by now."""
     try:
-        return _box().decrypt(sealed.encode()).decode()
+        return MultiFernet([_box(key) for key in _keys()]).decrypt(sealed.encode()).decode()
     except InvalidToken as error:
         raise Unreadable("it was stored under another SECRET_KEY") from error
 
 
-def _box() -> Fernet:
+def is_current(sealed: str) -> bool:
+    """Whether the present key opens it."""
+    try:
+        _box(settings.SECRET_KEY).decrypt(sealed.encode())
+    except InvalidToken:
+        return False
+    return True
+
+
+def reseal(change: bool = True) -> Iterator[Sealed]:
+    """Seals under the present key what former ones open, column by column; with `change` False it only counts.
+
+    It may be broken off and begun again, and run while people work: a row is replaced only as it was read, so that a secret
+    that somebody stores at this moment stays. Such a row is looked at again.
+    """
+    for model in apps.get_models():
+        for field in model._meta.fields:
+            if isinstance(field, SealedField):
+                yield _resealed(model, field.name, change)
+
+
+def _resealed(model: type[models.Model], name: str, change: bool) -> Sealed:
+    found = Sealed(f"{model._meta.label_lower}.{name}")
+    rows = model._base_manager.exclude(**{name: ""})
+    for pk in list(rows.order_by("pk").values_list("pk", flat=True)):
+        while (held := rows.filter(pk=pk).values_list(name, flat=True).first()) is not None:
+            if is_current(held):
+                found.current += 1
+                break
+            try:
+                anew = seal(unseal(held))
+            except Unreadable:
+                found.unreadable += 1
+                break
+            # replaced only as it was read: whoever stored another secret meanwhile sealed it themselves
+            if not change or rows.filter(pk=pk, **{name: held}).update(**{name: anew}):
+                found.former += 1
+                break
+    return found
+
+
+def _keys() -> list[str]:
+    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+
+
+def _box(secret: str) -> Fernet:
     # a key of its own: whoever learns the one that signs sessions in some other way still cannot compute back
-    key = HKDF(SHA256(), 32, salt=None, info=b"touchstone sealed secrets").derive(settings.SECRET_KEY.encode())
+    key = HKDF(SHA256(), 32, salt=None, info=b"touchstone sealed secrets").derive(secret.encode())
     return Fernet(urlsafe_b64encode(key))

@@ -3,8 +3,9 @@
 from datetime import timedelta
 
 from django.utils import timezone
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import constant_time_compare
 
+from webapp.accounts.derived import derived
 from webapp.accounts.models import hash_secret
 
 from .models import Run
@@ -19,7 +20,7 @@ def run_token(run: Run) -> str:
     only its hash. The creation time keeps a token of an erased database from fitting a new run with the same id.
     """
     text = f"{run.id}:{run.attempt}:{run.created_at.isoformat()}"
-    return "tsr_" + salted_hmac("webapp.experiments.run-token", text, algorithm="sha256").hexdigest()
+    return derived("tsr_", "webapp.experiments.run-token", text, run.token_digest)
 
 
 def digest(run: Run) -> str:

@@ -3,6 +3,8 @@
 from django.conf import settings
 from django.db import models
 
+from webapp.core.sealed import SealedField
+
 
 class RegisteredModel(models.Model):
     """A local directory, a hub id or what a run left behind, under a name. `path` is never shown to annotators.
@@ -74,7 +76,7 @@ class Endpoint(models.Model):
     registered_model = models.ForeignKey(
         RegisteredModel, null=True, blank=True, on_delete=models.PROTECT, related_name="endpoints"
     )
-    secret = models.TextField(blank=True)
+    secret = SealedField(blank=True)
     concurrency = models.PositiveIntegerField(default=8)
     requests_per_minute = models.PositiveIntegerField(null=True, blank=True)
     timeout_s = models.FloatField(default=120.0)

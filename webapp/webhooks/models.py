@@ -8,6 +8,8 @@ from django.core.serializers.json import DjangoJSONEncoder
 from django.db import models
 from django.db.models import Q
 
+from webapp.core.sealed import SealedField
+
 # what may be asked for, and when it is sent
 EVENTS = {
     "answer.submitted": "An annotator submitted an answer, or changed one",
@@ -31,7 +33,7 @@ class Webhook(models.Model):
     workspace = models.ForeignKey("accounts.Workspace", on_delete=models.CASCADE, related_name="webhooks")
     url = models.CharField(max_length=2000)
     events = ArrayField(models.CharField(max_length=40))
-    secret = models.TextField()
+    secret = SealedField()
     active = models.BooleanField(default=True)
     failures = models.PositiveIntegerField(default=0)
     quiet_until = models.DateTimeField(null=True, blank=True)

@@ -1,7 +1,8 @@
 """What the process of a job proves itself with. Derived, not stored: submitting twice hands out the same."""
 
-from django.utils.crypto import constant_time_compare, salted_hmac
+from django.utils.crypto import constant_time_compare
 
+from webapp.accounts.derived import derived
 from webapp.accounts.models import hash_secret
 
 from .models import WeightsJob
@@ -10,7 +11,7 @@ from .models import WeightsJob
 def token(job: WeightsJob) -> str:
     """Of the present attempt."""
     text = f"{job.pk}:{job.attempt}:{job.created_at.isoformat()}"
-    return "tsw_" + salted_hmac("webapp.weights.token", text, algorithm="sha256").hexdigest()
+    return derived("tsw_", "webapp.weights.token", text, job.token_digest)
 
 
 def digest(job: WeightsJob) -> str:

@@ -1,0 +1,136 @@
+"""SECRET_KEY is changed without losing what it sealed: former keys open it until it is sealed anew."""
+
+from io import StringIO
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tests.cast import browser
+from webapp import settings as read
+from webapp.core import sealed
+from webapp.experiments import tokens
+from webapp.inference.models import Endpoint
+from webapp.webhooks.models import Webhook
+
+pytestmark = pytest.mark.django_db
+NEW = "the key that came after the first one did"
+
+
+@pytest.fixture
+def stored(cast) -> list[Endpoint | Webhook]:
+    """Two endpoints with keys, one without, and a webhook, all of them from before the change."""
+    endpoints = [
+        Endpoint.objects.create(
+            workspace=cast.workspace, name=name, kind="chat", secret=sealed.seal(name) if name else ""
+        )
+        for name in ("one", "two", "")
+    ]
+    hook = Webhook.objects.create(
+        workspace=cast.workspace, url="https://x.example", events=[], secret=sealed.seal("hook")
+    )
+    return [*endpoints[:2], hook]
+
+
+@pytest.fixture
+def changed(settings, stored) -> str:
+    """The key was changed, and the former one named."""
+    former = settings.SECRET_KEY
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = NEW, [former]
+    return former
+
+
+def secrets(rows) -> list[str]:
+    for row in rows:
+        row.refresh_from_db()
+    return [sealed.unseal(row.secret) for row in rows]
+
+
+def reencrypt(*options: str) -> str:
+    out = StringIO()
+    call_command("reencrypt", *options, stdout=out)
+    return out.getvalue()
+
+
+def test_a_former_key_opens_what_it_sealed_as_long_as_it_is_named(stored, changed, settings):
+    assert secrets(stored) == ["one", "two", "hook"]
+    settings.SECRET_KEY_FALLBACKS = []
+    with pytest.raises(sealed.Unreadable):
+        sealed.unseal(stored[0].secret)
+
+
+def test_secrets_are_sealed_anew_and_counted(stored, changed, settings):
+    assert "inference.endpoint.secret: 2 under former keys, 0 under" in reencrypt("--check")
+    said = reencrypt()
+    assert "inference.endpoint.secret: 2 sealed anew, 0 under the present key already, 0 open" in said
+    assert "webhooks.webhook.secret: 1 sealed anew" in said and "may be emptied" in said
+    settings.SECRET_KEY_FALLBACKS = []
+    assert secrets(stored) == ["one", "two", "hook"]
+    assert "inference.endpoint.secret: 0 sealed anew, 2 under the present key already" in reencrypt()
+
+
+def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypatch):
+    seal, made = sealed.seal, []
+
+    def dies(secret: str) -> str:
+        if made:
+            raise KeyboardInterrupt
+        made.append(secret)
+        return seal(secret)
+
+    monkeypatch.setattr(sealed, "seal", dies)
+    with pytest.raises(KeyboardInterrupt):
+        reencrypt()
+    monkeypatch.setattr(sealed, "seal", seal)
+    assert "inference.endpoint.secret: 1 sealed anew, 1 under the present key already" in reencrypt()
+    settings.SECRET_KEY_FALLBACKS = []
+    assert secrets(stored) == ["one", "two", "hook"]
+
+
+def test_a_secret_that_somebody_stores_at_this_moment_stays(stored, changed, settings, monkeypatch):
+    """The row changes between the reading and the writing: what was read must not come back."""
+    seal, row = sealed.seal, stored[0]
+
+    def slow(secret: str) -> str:
+        if secret == "one":
+            Endpoint.objects.filter(pk=row.pk).update(secret=seal("newer"))
+        return seal(secret)
+
+    monkeypatch.setattr(sealed, "seal", slow)
+    reencrypt()
+    settings.SECRET_KEY_FALLBACKS = []
+    assert secrets(stored) == ["newer", "two", "hook"]
+
+
+def test_what_no_key_opens_is_counted_and_left_and_the_rest_is_done(stored, changed, settings):
+    Endpoint.objects.filter(pk=stored[0].pk).update(secret="gAAAAA of another server")
+    with pytest.raises(CommandError, match="1 secrets open under no key"):
+        reencrypt()
+    settings.SECRET_KEY_FALLBACKS = []
+    assert secrets(stored[1:]) == ["two", "hook"]
+
+
+def test_people_stay_signed_in_while_the_former_key_is_named(cast, settings):
+    page = browser(cast.owner)
+    former, settings.SECRET_KEY = settings.SECRET_KEY, NEW
+    settings.SECRET_KEY_FALLBACKS = [former]
+    assert page.get("/settings/profile").status_code == 200
+    settings.SECRET_KEY_FALLBACKS = []
+    assert page.get("/settings/profile").status_code == 200  # the session was signed anew
+    settings.SECRET_KEY = former
+    assert page.get("/settings/profile").status_code == 302
+
+
+def test_a_run_keeps_its_token(run, settings):
+    before = tokens.run_token(run)
+    former, settings.SECRET_KEY = settings.SECRET_KEY, NEW
+    assert tokens.run_token(run) != before
+    settings.SECRET_KEY_FALLBACKS = [former]
+    assert tokens.run_token(run) == before and tokens.fits(before, run)
+
+
+def test_a_former_key_that_is_too_short_stops_start_up_and_is_not_told(monkeypatch, capsys):
+    monkeypatch.setenv("SECRET_KEY_FALLBACKS", "short-and-secret")
+    with pytest.raises(SystemExit):
+        read._read_environment()
+    said = capsys.readouterr().err
+    assert "SECRET_KEY_FALLBACKS" in said and "short-and-secret" not in said
