@@ -80,6 +80,12 @@ class Environment(BaseSettings):
         (),
         description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
     )
+    session_hours: float = Field(
+        720, gt=0, le=8760, description="Hours after which people sign in again, whatever they do"
+    )
+    session_idle_hours: float = Field(
+        168, gt=0, le=8760, description="Hours without use after which people sign in again"
+    )
     metrics_token: str | None = Field(None, min_length=20, description="Token with which Prometheus reads /metrics")
     metrics_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Networks that read /metrics without a token, such as 127.0.0.1/32; none if absent"
@@ -200,6 +206,8 @@ SESSION_COOKIE_HTTPONLY = True
 # Browsers that came by https once do not come back by http; only where PUBLIC_URL promises that https stays
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
 SESSION_ENGINE = "webapp.accounts.sessions"
+SESSION_HOURS, SESSION_IDLE_HOURS = ENV.session_hours, ENV.session_idle_hours
+SESSION_COOKIE_AGE = round(3600 * SESSION_HOURS)
 CSRF_FAILURE_VIEW = "webapp.core.views.csrf_failure"
 SECURE_REFERRER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"

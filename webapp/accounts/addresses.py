@@ -18,7 +18,8 @@ from webapp.core import audit, mail
 from webapp.core.addresses import public_url
 from webapp.core.problems import Conflict, Invalid
 
-from .models import AddressCheck, ApiToken, Membership, Proof, SignInLink, User, hash_secret
+from . import sessions
+from .models import AddressCheck, ApiToken, Membership, Proof, SignedIn, SignInLink, User, hash_secret
 
 CHECK_LIFETIME = timedelta(days=1)
 STRENGTH = {Proof.NONE: 0, Proof.INVITATION: 1, Proof.MAIL: 2, Proof.SERVER: 2}
@@ -80,6 +81,7 @@ def hand_over(user: User) -> None:
         return
     user.set_unusable_password()
     user.save(update_fields=["password"])
+    sessions.end(SignedIn.objects.filter(user=user))
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     prove(user, Proof.SERVER)
 

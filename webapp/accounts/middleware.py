@@ -7,7 +7,7 @@ from django.contrib import auth
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.crypto import constant_time_compare
 
-from . import queries
+from . import queries, sessions
 from .access import to_sign_in
 from .models import Membership
 
@@ -31,6 +31,7 @@ class WorkspaceMiddleware:
         mine = _signed_in(request)
         if request.user.is_authenticated:
             request.membership = _membership(request, mine)  # type: ignore[attr-defined]
+            sessions.used(request)
         response = self.get_response(request)
         if "Cache-Control" not in response:  # what people see after signing in stays in no cache of a shared machine
             response["Cache-Control"] = "no-store"

@@ -150,6 +150,20 @@ class SignInLink(models.Model):
         return f"sign-in link for {self.user}"
 
 
+class SignedIn(models.Model):
+    """Where a person is signed in: what is known of the session with this key. See `sessions`."""
+
+    session_key = models.CharField(max_length=40, unique=True)
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="signed_in")
+    created_at = models.DateTimeField()
+    last_used_at = models.DateTimeField()  # to the minute
+    address = models.CharField(max_length=45, blank=True)
+    agent = models.CharField(max_length=300, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.user} since {self.created_at}"
+
+
 class AddressCheck(models.Model):
     """A link that was mailed to the address of an account: whoever opens it, signed in there, has shown that it is theirs."""
 

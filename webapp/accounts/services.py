@@ -11,7 +11,7 @@ from django.utils.text import slugify
 from webapp.core import audit, mail
 from webapp.core.problems import Conflict, Invalid
 
-from . import addresses
+from . import addresses, sessions
 from .models import (
     RANK,
     ApiToken,
@@ -20,6 +20,7 @@ from .models import (
     Proof,
     Removal,
     Role,
+    SignedIn,
     SignInLink,
     User,
     Workspace,
@@ -329,14 +330,24 @@ def _keep_an_owner(leaving: Membership) -> None:
         raise Conflict("A workspace needs an owner. Make someone else an owner first.")
 
 
-def set_password(user: User, password: str) -> None:
-    """The caller has checked who asks and how good the password is. Signs out every other browser, and spends every
-    sign-in link: whoever else holds one does not come in by it."""
+def set_password(user: User, password: str, here: str | None = None) -> None:
+    """The caller has checked who asks and how good the password is. Signs out every browser but that of the session `here`,
+    and spends every sign-in link: whoever else holds one does not come in by it."""
     with transaction.atomic():
+        sessions.end(SignedIn.objects.filter(user=user).exclude(session_key=here or ""))
         user.set_password(password)
         user.save(update_fields=["password"])
         SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
         record_session(user, "password.changed")
+
+
+@transaction.atomic
+def end_sessions(user: User, rows: QuerySet[SignedIn]) -> int:
+    """Signs out these browsers of the person, at their wish; how many there were."""
+    count = sessions.end(rows.filter(user=user))
+    if count:
+        record_session(user, "session.ended", sessions=count)
+    return count
 
 
 def set_theme(user: User, theme: str) -> None:
@@ -358,7 +369,7 @@ def record_audit_export(membership: Membership, asked: dict[str, str]) -> None:
     audit.record(membership, membership.user, "audit.exported", membership.workspace, filter=asked)
 
 
-def record_session(user: User, action: str) -> None:
+def record_session(user: User, action: str, **detail: object) -> None:
     """`session.started` and the like, in the log of each workspace that the person belongs to: it opens all of them."""
     for membership in Membership.objects.filter(user=user).select_related("workspace"):
-        audit.record(membership, user, action, user)
+        audit.record(membership, user, action, user, **detail)

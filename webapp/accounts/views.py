@@ -23,15 +23,18 @@ from webapp.core import mail, sure
 from webapp.core.addresses import public_url
 from webapp.core.limits import TooMany, seconds_to_wait
 from webapp.core.models import AuditEntry
+from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, addresses, queries, services
+from . import access, addresses, queries, services, sessions
 from .access import member
+from .agents import browser_name
 from .forms import AddressForm, InviteForm, JoinForm, PasswordForm, SignInForm, TokenForm, WorkspaceForm
 from .middleware import SESSION_KEY
 from .models import Membership, Role, User
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+MOST_SESSIONS = 50  # on the page
 CHECKS_PER_MINUTE = 3  # mails to an address that somebody typed
 SIGN_INS_PER_MINUTE = 60  # from one address, whoever they say they are: one password tried on everybody is stopped, too
 
@@ -164,7 +167,7 @@ def profile(request: HttpRequest) -> HttpResponse:
         return _change_address(request, user)
     form = PasswordForm(user, request.POST or None)
     if form.is_valid():
-        services.set_password(user, form.cleaned_data["new"])
+        services.set_password(user, form.cleaned_data["new"], here=request.session.session_key)
         update_session_auth_hash(request, user)  # this browser stays signed in; all others are signed out
         messages.success(request, "Password changed.")
         return redirect("profile")
@@ -172,7 +175,18 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 
 def _profile(request: HttpRequest, password: PasswordForm, address: AddressForm) -> HttpResponse:
-    context = {"form": password, "address": address, "themes": User.Theme.choices, "mails": mail.configured()}
+    user, here = cast(User, request.user), request.session.session_key
+    context = {
+        "form": password,
+        "address": address,
+        "themes": User.Theme.choices,
+        "mails": mail.configured(),
+        "sessions": [
+            (row, browser_name(row.agent), row.session_key == here) for row in sessions.of(user)[:MOST_SESSIONS]
+        ],
+        "idle": sessions.in_words(settings.SESSION_IDLE_HOURS),
+        "longest": sessions.in_words(settings.SESSION_HOURS),
+    }
     return render(request, "accounts/profile.html", context, status=422 if password.errors or address.errors else 200)
 
 
@@ -186,6 +200,18 @@ def _change_address(request: HttpRequest, user: User) -> HttpResponse:
         except Problem as problem:
             form.add_error("email", problem.fields.get("email", problem.message))
     return _profile(request, PasswordForm(user), form)
+
+
+@require_POST
+def sessions_end(request: HttpRequest) -> HttpResponse:
+    """Signs out the browser that the button names, or with `others` all but this one."""
+    user, here = cast(User, request.user), request.session.session_key
+    rows = sessions.of(user).order_by().exclude(session_key=here)
+    if "others" not in request.POST:
+        rows = rows.filter(pk=whole(request.POST.get("session", ""), 15) or 0)
+    count = services.end_sessions(user, rows)
+    messages.success(request, f"Signed out of {count} other {'browser' if count == 1 else 'browsers'}.")
+    return redirect("profile")
 
 
 @require_POST

@@ -69,12 +69,11 @@ def test_secrets_are_sealed_anew_and_counted(stored, changed, settings):
 
 
 def test_it_goes_on_where_it_was_broken_off(stored, changed, settings, monkeypatch):
-    seal, made = sealed.seal, []
+    seal = sealed.seal
 
     def dies(secret: str) -> str:
-        if made:
+        if secret == "two":
             raise KeyboardInterrupt
-        made.append(secret)
         return seal(secret)
 
     monkeypatch.setattr(sealed, "seal", dies)

@@ -27,6 +27,7 @@ REMOVES = {
     "member_change": {("remove", "1")},
     "model_delete": {None},
     "run_delete": {None},
+    "sessions_end": {None},
     "task_gold": {("source", "none")},
     "token_revoke": {None},
     "view_delete": {None},
