@@ -105,7 +105,7 @@ def test_what_we_start_does_not_learn_the_keys_of_the_server(monkeypatch, tmp_pa
     for name in ("SECRET_KEY", "DATABASE_URL", "mail_url"):
         monkeypatch.setenv(name, "ours")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    ours = {name.upper() for name in Environment.model_fields}
+    ours = {name.upper() for name in Environment.model_fields if not name.startswith("touchstone_")}
     assert not ours & {name.upper() for name in environment()} and environment()["OMP_NUM_THREADS"] == "3"
     command = RayHead(tmp_path).command()
     child = Child(replace(command, args=["env"]), tmp_path / "env.log")
