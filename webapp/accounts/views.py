@@ -209,6 +209,10 @@ def sessions_end(request: HttpRequest) -> HttpResponse:
     rows = sessions.of(user).order_by().exclude(session_key=here)
     if "others" not in request.POST:
         rows = rows.filter(pk=whole(request.POST.get("session", ""), 15) or 0)
+    title = "Sign out of all other browsers?" if "others" in request.POST else "Sign this browser out?"
+    text = "Whoever uses them has to sign in again. This one stays signed in."
+    if asked := sure.question(request, title=title, text=text, yes="Sign out", back=reverse("profile")):
+        return asked
     count = services.end_sessions(user, rows)
     messages.success(request, f"Signed out of {count} other {'browser' if count == 1 else 'browsers'}.")
     return redirect("profile")
@@ -324,6 +328,9 @@ def _invited(request: HttpRequest, membership: Membership, email: str, role: str
 def invite_cancel(request: HttpRequest, invite_id: int) -> HttpResponseBase:
     membership = access.require(request, Role.OWNER)
     row = access.invite_write(membership, invite_id)
+    title, text = f"Revoke the invitation of {row.email}?", "Its link opens nothing any more. You can make another one."
+    if asked := sure.question(request, title=title, text=text, yes="Revoke", back=reverse("members")):
+        return asked
     services.revoke_invite(membership, row)
     messages.success(request, f"The invitation of {row.email} opens nothing any more.")
     return redirect("members")

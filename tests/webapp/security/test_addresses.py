@@ -152,7 +152,7 @@ def test_invitations_are_listed_and_revoked_by_api_and_page(cast):
     b, a = script.get("/members/invites").json()["items"]
     assert (a["email"], a["role"]) == ("a@example.org", "annotator")
     assert script.delete(f"/members/invites/{a['id']}").status_code == 204
-    assert browser(cast.owner).post(f"/settings/invites/{b['id']}/revoke").status_code == 302
+    assert browser(cast.owner).post(f"/settings/invites/{b['id']}/revoke", {"sure": "1"}).status_code == 302
     assert [Client().get(f"/invite/{secret}").status_code for secret in secrets] == [410, 410]
     assert script.delete(f"/members/invites/{a['id']}").status_code == 404
     theirs = Invite.objects.create(

@@ -55,17 +55,17 @@ def test_the_page_lists_where_one_is_signed_in(signed_in, cast):
 
 def test_one_browser_is_signed_out_and_the_others_stay(signed_in):
     here, phone, third = signed_in(), signed_in(PHONE), signed_in()
-    here.post("/settings/sessions/end", {"session": row_of(phone).pk})
+    here.post("/settings/sessions/end", {"session": row_of(phone).pk, "sure": "1"})
     assert [inside(each) for each in (here, phone, third)] == [True, False, True]
     assert AuditEntry.objects.filter(action="session.ended", detail={"sessions": 1}).exists()
-    here.post("/settings/sessions/end", {"others": "1"})
+    here.post("/settings/sessions/end", {"others": "1", "sure": "1"})
     assert inside(here) and not inside(third)
 
 
 def test_nobody_ends_a_session_of_somebody_else(signed_in, cast):
     owner, other = signed_in(), browser(cast.annotator)
     for body in ({"session": row_of(owner).pk}, {"session": "x"}, {"others": "1"}, {}):
-        other.post("/settings/sessions/end", body)
+        other.post("/settings/sessions/end", body | {"sure": "1"})
     assert inside(owner) and inside(other)
 
 
