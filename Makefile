@@ -26,7 +26,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes screenshot pictures clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes screenshot pictures sbom clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -118,6 +118,9 @@ screenshot: setup  ## Take the README's picture from the running product
 
 pictures: setup  ## Take the pictures of docs/from-opinions.md on an installation of their own
 	@PICTURES=docs/images/journey $(PY) -m pytest -q -o faulthandler_timeout=0 tests/e2e/test_journeys.py
+
+sbom: setup  ## Write what this product is made of, as CycloneDX JSON
+	@$(PY) -m scripts.sbom
 
 clean:  ## Remove what can be made again; data under var/ stays
 	rm -rf $(VENV) $(VLLM) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis

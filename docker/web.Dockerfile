@@ -16,9 +16,9 @@ FROM python:3.11-slim
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data HOST=0.0.0.0
 RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data /scratch
 WORKDIR /app
-COPY requirements.lock docker/trainer-only.txt ./
-# The lock is complete: --no-deps leaves out exactly what trainer-only.txt names
-RUN sed 's/.*/^&==/' trainer-only.txt > patterns && grep -vf patterns requirements.lock > web.lock \
+COPY requirements.lock docker/trainer-only.txt docker/tools-only.txt ./
+# The lock is complete: --no-deps leaves out exactly what trainer-only.txt and tools-only.txt (tests, style) name
+RUN sed 's/.*/^&==/' trainer-only.txt tools-only.txt > patterns && grep -vf patterns requirements.lock > web.lock \
     && pip install --no-cache-dir --no-deps -r web.lock && rm patterns web.lock
 COPY . .
 COPY --from=vendor /src/webapp/static/vendor webapp/static/vendor

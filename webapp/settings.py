@@ -171,7 +171,10 @@ def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
 ENV = _read_environment()
 pass_on(ENV, os.environ)
 # the server's own, which what it starts does not get (see core.children); TOUCHSTONE_... are for the trainer as well
-SERVER_VARIABLES = frozenset(name.upper() for name in Environment.model_fields if not name.startswith("touchstone_"))
+SERVER_VARIABLES = frozenset(
+    [name.upper() for name in Environment.model_fields if not name.startswith("touchstone_")]
+    + [f"{name.upper()}_FILE" for name in SECRETS]
+)
 VAR = ENV.touchstone_var.resolve()
 
 

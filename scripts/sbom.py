@@ -1,0 +1,105 @@
+"""What this product is made of, as CycloneDX 1.6 in JSON: `make sbom`, or `python -m scripts.sbom FILE`.
+
+Python packages come from requirements.lock and requirements.facts.json, browser libraries from package-lock.json. What only
+tests and style checks need has the scope `excluded`. The same locks give the same file: there is no time in it.
+"""
+
+import json
+import sys
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from scripts import pins
+from webapp.version import VERSION
+
+NPM = pins.ROOT / "package-lock.json"
+US = f"pkg:generic/touchstone@{VERSION}"
+
+
+def main() -> None:
+    path = Path(sys.argv[1] if len(sys.argv) > 1 else f"touchstone-{VERSION}.cdx.json")
+    found = document(*pins.read(), NPM.read_text())
+    path.write_text(json.dumps(found, indent=2) + "\n")
+    print(f"{path}: {len(found['components'])} components")
+
+
+def document(wanted: str, lock: str, facts: pins.Facts, npm: str) -> dict[str, Any]:
+    """The bill of materials of these locks."""
+    left_out = pins.tools(wanted, lock, facts)
+    pinned = {pin.name: pin for pin in pins.pins(lock)}
+    python = [_of_python(pin, pin.name not in left_out) for pin in pinned.values()]
+    browser = [_of_npm(path, entry) for path, entry in sorted(json.loads(npm)["packages"].items()) if path]
+    direct = [_purl(pinned[name]) for name in sorted({canonicalize_name(each.name) for each in pins.wanted(wanted)})]
+    direct += [each["bom-ref"] for each in browser]
+    needs = [{"ref": _purl(pin), "dependsOn": _needs(pin, pinned, facts)} for pin in pinned.values()]
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "serialNumber": f"urn:uuid:{uuid5(NAMESPACE_URL, US + lock + npm)}",
+        "version": 1,
+        "metadata": {
+            "component": {
+                "type": "application",
+                "bom-ref": US,
+                "name": "touchstone",
+                "version": VERSION,
+                "purl": US,
+                "licenses": [{"license": {"id": "Apache-2.0"}}],
+            }
+        },
+        "components": [*python, *browser],
+        "dependencies": [{"ref": US, "dependsOn": direct}, *needs, *({"ref": each["bom-ref"]} for each in browser)],
+    }
+
+
+def _of_python(pin: pins.Pin, needed: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "type": "library",
+        "bom-ref": _purl(pin),
+        "name": pin.name,
+        "version": pin.version,
+        "purl": _purl(pin),
+        "scope": "required" if needed else "excluded",
+    }
+    if pin.marker:
+        found["properties"] = [{"name": "touchstone:marker", "value": str(pin.marker)}]
+    return found
+
+
+def _of_npm(path: str, entry: dict[str, Any]) -> dict[str, Any]:
+    name = path.rpartition("node_modules/")[2]
+    purl = f"pkg:npm/{name.replace('@', '%40')}@{entry['version']}"
+    algorithm, _, digest = entry["integrity"].partition("-")
+    licences = [{"expression": entry["license"]}] if "license" in entry else []
+    return {
+        "type": "library",
+        "bom-ref": purl,
+        "name": name,
+        "version": entry["version"],
+        "purl": purl,
+        "scope": "excluded" if entry.get("dev") else "required",
+        "licenses": licences,
+        "hashes": [{"alg": {"sha512": "SHA-512", "sha1": "SHA-1"}[algorithm], "content": b64decode(digest).hex()}],
+    }
+
+
+def _needs(pin: pins.Pin, pinned: dict[str, pins.Pin], facts: pins.Facts) -> list[str]:
+    """What the package's files require, of what is pinned: on some machine we support, or for an extra that is asked for."""
+    if pin.name in pins.CARRIERS:
+        return []
+    lines = [line for group in facts[pin.name]["groups"] for line in group["requires"]]
+    names = {canonicalize_name(Requirement(line).name) for line in lines}
+    return sorted(_purl(pinned[name]) for name in names & pinned.keys() - {pin.name})
+
+
+def _purl(pin: pins.Pin) -> str:
+    return f"pkg:pypi/{pin.name}@{pin.version}"
+
+
+if __name__ == "__main__":
+    main()
