@@ -46,7 +46,7 @@ class SessionStore(db.SessionStore):
         known = SignedIn.objects.filter(session_key=self.session_key or "").first()
         super().cycle_key()
         if known is not None:
-            known.pk, known.session_key = None, self.session_key
+            known.pk, known.session_key = None, self.session_key or ""
             known.save(force_insert=True)
 
     def delete(self, session_key: str | None = None) -> None:
@@ -84,7 +84,7 @@ def used(request: HttpRequest) -> None:
 def _note(request: HttpRequest, user_id: Any, anew: bool = False) -> None:
     now = timezone.now()
     row = SignedIn(
-        session_key=request.session.session_key,
+        session_key=request.session.session_key or "",
         user_id=user_id,
         created_at=now,
         last_used_at=now,

@@ -20,7 +20,7 @@ class Unreadable(Exception):
     """The secret was sealed under another SECRET_KEY, or its row was tampered with."""
 
 
-class SealedField(models.TextField):
+class SealedField(models.TextField):  # type: ignore[type-arg]  # Django's own class takes none
     """Holds what `seal` returns, or nothing. A text for the database; by its class `reencrypt` finds all of them."""
 
     def deconstruct(self) -> Any:
