@@ -27,9 +27,9 @@ from .ray_client import RayAway, RayRefused, client
 logger = logging.getLogger(__name__)
 DATABASE_AWAY = (OperationalError, InterfaceError, PoolTimeout)
 State = Literal["ok", "away", "late", "low"]
-WAIT_S = 2.0  # for all checks together
+WAIT_S = 3.0  # for all checks together
 KEEP_S = 5.0  # strangers may ask as often as they like; the services hear of it this often
-WORKER_ANSWERS_S = 1.0
+WORKER_ANSWERS_S = 2.5  # on a machine with too much to do, a second was too short for workers that were well
 THREADS = 10  # checks that hang keep theirs; what then finds none is late, which is true
 
 
@@ -124,7 +124,7 @@ def _workers() -> Seen:
         return Seen("away", "cannot be asked while Redis is away")
     answers = app.control.broadcast("ping", reply=True, timeout=WORKER_ANSWERS_S, limit=1) or []
     names = ", ".join(name for answer in answers for name in answer)
-    return Seen("ok", names) if names else Seen("away", f"no answer within {WORKER_ANSWERS_S:g} s")
+    return Seen("ok", names) if names else Seen("late", f"no answer within {WORKER_ANSWERS_S:g} s")
 
 
 def _ray() -> Seen:

@@ -176,7 +176,7 @@ def _hearing_since(now: datetime) -> datetime:
 
 def _web_answers() -> bool:
     try:
-        return httpx.get(f"{internal_url()}/readyz", timeout=3, trust_env=False).status_code == 200
+        return httpx.get(f"{internal_url()}/readyz", timeout=5, trust_env=False).status_code == 200
     except httpx.HTTPError:
         return False
 

@@ -96,6 +96,16 @@ def test_the_real_checks_say_what_is_there(monkeypatch):
     assert Watch(health.CHECKS, wait_s=60).look()["database"] == Seen("away", "does not answer")
 
 
+def test_workers_that_say_nothing_in_time_are_late_and_none_is_asked_without_redis(monkeypatch):
+    said = [[{"celery@one": {"ok": "pong"}}], []]
+    monkeypatch.setattr(health, "redis_answers", lambda: True)
+    monkeypatch.setattr("webapp.celery.app.control.broadcast", lambda *args, **options: said.pop(0))
+    assert health._workers() == Seen("ok", "celery@one")
+    assert health._workers().state == "late"
+    monkeypatch.setattr(health, "redis_answers", lambda: False)
+    assert health._workers().state == "away" and not said
+
+
 def test_a_full_disk_is_low(monkeypatch, settings):
     monkeypatch.setattr(health, "ROOM", 10**18)
     assert health._disk().state == "low"
