@@ -104,6 +104,9 @@ bench: setup  ## Measure launch, ingest, datasets, annotation, training and judg
 bench-results: setup  ## Train what docs/results.md shows: the demo, reward models, planted bias, hackable proxy, judged rubrics (hours)
 	$(PY) -m benchmarks --results
 
+bench-backup: setup  ## Measure a backup, the next one, and a restoration of 1 GB; says what 20 GB would take
+	$(PY) -m benchmarks backup
+
 bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop and autorubric
 	$(PY) -m benchmarks judges
 

@@ -83,6 +83,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "annotation.expire_leases",
         "annotation.make_waiting",
         "audit.seal",
+        "backups.round",
         "curation.requeue_lost",
         "evaluation.requeue_lost",
         "imports.requeue_lost",

@@ -1,0 +1,146 @@
+"""Seconds of a backup, of the next one, and of a restoration with all its comparisons: `python -m benchmarks.backup [--rows-mb N] [--files-mb N]`.
+
+An installation of its own is filled with rows (recorded outputs of about 1 KB) and with the files of a registered model, half of the bytes each.
+Between the backups a hundredth of the rows and one file are new. The restoration goes into another folder with a Postgres of its own; it
+ends when every table was read again and compared, every file's digest is right, and all of it is on the disk.
+What a restoration costs whatever its size (a database, its tables, the upgrade) is taken from one of an empty installation. The last line also says
+what 20 GB of the same mix would take if the rest grows with the bytes: that is computed, not measured.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmarks.machine import describe
+from webapp.localstack.postgres import Postgres
+
+GOAL_BYTES, GOAL_S = 20e9, 180.0
+FILE_MB = 32
+ROW = "repeat(md5(random()::text), 32)"  # 1,024 characters
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.backup", description=__doc__)
+    parser.add_argument("--rows-mb", type=int, default=500)
+    parser.add_argument("--files-mb", type=int, default=500)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="ts-backup-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        home.chmod(0o755)  # as root the database runs as another user
+        with installation(home / "var"):
+            found = measure(home, options.rows_mb, options.files_mb)
+    print(describe())
+    table(found)
+    longer = found["empty"] + (found["restore"] - found["empty"]) * GOAL_BYTES / found["bytes"]
+    said = f"computed from {found['bytes'] / 1e9:.2f} GB, not measured; the aim is {GOAL_S:.0f} s"
+    print(f"20 GB of this mix would take {longer:.0f} s to restore and compare ({said}).")
+    ours = {name: round(found[name], 1) for name in ("backup", "next", "empty", "restore")}
+    ours["restore_20_gb_extrapolated"] = round(longer)
+    print(
+        json.dumps(
+            {
+                f"backup_{name}": {"ours": value, "peer": None, "unit": "s", "ratio": None}
+                for name, value in ours.items()
+            }
+        )
+    )
+
+
+@contextmanager
+def installation(var: Path) -> Iterator[None]:
+    """An empty installation in `var`; Django of this process is its."""
+    server = Postgres(var)
+    server.start()
+    try:
+        os.environ.update(TOUCHSTONE_VAR=str(var), DATABASE_URL=server.url(), DJANGO_SETTINGS_MODULE="webapp.settings")
+        import django
+        from django.core.management import call_command
+
+        django.setup()
+        call_command("migrate", verbosity=0)
+        yield
+    finally:
+        server.stop()
+
+
+def measure(home: Path, rows_mb: int, files_mb: int) -> dict[str, float]:
+    """Seconds of each step, and bytes of the installation."""
+    from webapp.backups import making, manifest, restoring
+    from webapp.backups.store import open_store
+
+    model = home / "var" / "models" / "large"
+    endpoint = begin(model)
+    store = open_store(home / "backups", None, create=True)
+
+    def backup() -> tuple[float, manifest.Manifest]:
+        began = time.monotonic()
+        _, made = making.make(store, lambda done, total: None)
+        return time.monotonic() - began, made
+
+    def restored(name: str) -> restoring.Restored:
+        return restoring.restore(store, manifest.read(store, manifest.newest(store)), home / name)
+
+    backup()
+    empty = restored("empty").seconds
+    add_rows(endpoint, rows_mb * 1000)
+    for number in range(max(1, files_mb // FILE_MB)):
+        add_file(model, number)
+    first, made = backup()
+    add_rows(endpoint, rows_mb * 10)
+    add_file(model, -1)
+    following, last = backup()
+    done = restored("restored")
+    found = {
+        "backup": first,
+        "next": following,
+        "restore": done.seconds,
+        "empty": empty,
+        "bytes": last.size,
+        "added": last.added,
+    }
+    return found | {"first_bytes": made.size, "rows": done.rows, "files": done.files}
+
+
+def begin(model: Path) -> int:
+    """A workspace with a model and an endpoint; the id of the latter."""
+    from webapp.accounts.models import Workspace
+    from webapp.inference.models import Endpoint, RegisteredModel
+
+    model.mkdir(parents=True)
+    workspace = Workspace.objects.create(name="Lab", slug="lab")
+    RegisteredModel.objects.create(workspace=workspace, name="large", source="local", path=str(model))
+    return int(Endpoint.objects.create(workspace=workspace, name="recorded", kind="recorded").pk)
+
+
+def add_rows(endpoint: int, count: int) -> None:
+    from django.db import connection
+
+    query = f"INSERT INTO inference_recordedoutput (endpoint_id, key, text) SELECT %s, md5(random()::text || n), {ROW} FROM generate_series(1, %s) n"  # noqa: S608
+    with connection.cursor() as cursor:
+        cursor.execute(query, [endpoint, count])
+
+
+def add_file(folder: Path, number: int) -> None:
+    with (folder / f"part-{number}.safetensors").open("wb") as file:
+        for _ in range(FILE_MB):
+            file.write(os.urandom(1_000_000))
+
+
+def table(found: dict[str, float]) -> None:
+    print(f"{found['rows']:,.0f} rows and {found['files']:,.0f} files, {found['bytes'] / 1e9:.2f} GB")
+    for name, about, size in (
+        ("backup", "first backup", found["first_bytes"]),
+        ("next", f"next backup, {found['added'] / 1e6:,.0f} MB new on the disk", found["bytes"]),
+        ("empty", "restoration of an empty installation", 0),
+        ("restore", "restoration, compared", found["bytes"]),
+    ):
+        print(f"{about:44}{found[name]:9.1f} s{size / 1e6 / found[name]:9.0f} MB/s")
+
+
+if __name__ == "__main__":
+    main()
