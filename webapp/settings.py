@@ -226,9 +226,13 @@ INSTALLED_APPS = [
     "channels",
     "django_htmx",
     "axes",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
     "webapp.core",
     "webapp.localstack",
     "webapp.accounts",
+    "webapp.identity",
     "webapp.webhooks",
     "webapp.datasets",
     "webapp.inference",
@@ -254,7 +258,9 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
+    "allauth.account.middleware.AccountMiddleware",
     "webapp.accounts.middleware.WorkspaceMiddleware",
+    "webapp.identity.middleware.SecondFactorMiddleware",
     "axes.middleware.AxesMiddleware",
 ]
 
@@ -347,7 +353,8 @@ MODEL_COMMAND = [sys.executable, "-m", "trainer", "model-server"]
 CHANNEL_LAYERS = {
     "default": {"BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer", "CONFIG": {"hosts": [REDIS_URL]}}
 }
-CACHES = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION": REDIS_URL}}
+# VERSION is part of each key: what releases up to 0.2 left in Redis under version 1 are pickles, which nobody reads any more
+CACHES = {"default": {"BACKEND": "webapp.core.cache.SharedRedisCache", "LOCATION": REDIS_URL, "VERSION": 2}}
 # Celery has other words for a socket than the Redis client
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://").replace("?db=", "?virtual_host=")
 
@@ -423,6 +430,19 @@ EMAIL_HOST_USER, EMAIL_HOST_PASSWORD = unquote(_mail.username or ""), unquote(_m
 EMAIL_USE_SSL, EMAIL_USE_TLS = _mail.scheme == "smtps", _mail.scheme == "smtp"
 EMAIL_TIMEOUT = 10  # seconds that whoever invites waits for the mail server
 DEFAULT_FROM_EMAIL = ENV.mail_from
+
+# Second factors are allauth's; accounts, passwords and sessions stay ours, and so do all pages: see `webapp.identity`.
+ACCOUNT_ADAPTER = "webapp.identity.adapters.AccountAdapter"
+ACCOUNT_USER_MODEL_USERNAME_FIELD = None
+ACCOUNT_LOGIN_METHODS = {"email"}
+ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
+ACCOUNT_EMAIL_VERIFICATION = "none"
+MFA_ADAPTER = "webapp.identity.adapters.SecondFactorAdapter"
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_ALLOW_UNVERIFIED_EMAIL = True  # allauth's list of addresses is not used
+MFA_TOTP_TOLERANCE = 1  # a code of the half minute before or after: phones' clocks differ
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_WEBAUTHN_ALLOW_INSECURE_ORIGIN = not SECURE  # browsers themselves allow it at localhost alone
 
 LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"

@@ -22,6 +22,7 @@ urlpatterns = [
     path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
+    path("", include("webapp.identity.urls")),
     path("", include("webapp.webhooks.urls")),
     path("", include("webapp.datasets.urls")),
     path("", include("webapp.annotation.urls")),

@@ -22,7 +22,7 @@ from . import sessions
 from .models import AddressCheck, ApiToken, Membership, Proof, SignedIn, SignInLink, User, hash_secret
 
 CHECK_LIFETIME = timedelta(days=1)
-STRENGTH = {Proof.NONE: 0, Proof.INVITATION: 1, Proof.MAIL: 2, Proof.SERVER: 2}
+STRENGTH = {Proof.NONE: 0, Proof.INVITATION: 1, Proof.MAIL: 2, Proof.SERVER: 2, Proof.COMPANY: 2}
 NOWHERE = "touchstone.invalid"  # RFC 2606: no such domain will ever be
 HAS_ACCOUNT = "There is an account with this address. Sign in first."
 
@@ -74,16 +74,16 @@ def prove(user: User, proof: str) -> None:
 
 
 @transaction.atomic
-def hand_over(user: User) -> None:
-    """Whoever runs the server gave the account to the person of its address. Somebody else may have made it with that
-    address: their password, sessions and tokens end."""
+def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
+    """Whoever runs the server, or the company's directory, gave the account to the person of its address. Somebody else may
+    have made it with that address: their password, sessions and tokens end."""
     if user.verified:
         return
     user.set_unusable_password()
     user.save(update_fields=["password"])
     sessions.end(SignedIn.objects.filter(user=user))
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
-    prove(user, Proof.SERVER)
+    prove(user, proof)
 
 
 def change(user: User, email: str) -> None:

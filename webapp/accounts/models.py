@@ -26,6 +26,7 @@ class Proof(models.TextChoices):
     INVITATION = "invitation", "verified by an invitation"  # which an owner passed on
     MAIL = "mail", "verified by mail"
     SERVER = "server", "verified by whoever runs the server"
+    COMPANY = "company", "verified by your company's sign-in"
 
 
 class UserManager(BaseUserManager["User"]):
@@ -66,6 +67,7 @@ class User(AbstractBaseUser):
 class Workspace(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
+    asks_second_factor = models.BooleanField(default=False)  # closed to sessions without one: see `webapp.identity`
     created_at = models.DateTimeField(auto_now_add=True)
     members = models.ManyToManyField(  # type: ignore[attr-defined, unused-ignore]  # the checker takes our relation `models` for this
         User, through="Membership", related_name="workspaces"

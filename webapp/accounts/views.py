@@ -29,6 +29,7 @@ from webapp.core.problems import Problem
 from . import access, addresses, queries, services, sessions
 from .access import member
 from .agents import browser_name
+from .entering import let_in
 from .forms import AddressForm, InviteForm, JoinForm, PasswordForm, SignInForm, TokenForm, WorkspaceForm
 from .middleware import SESSION_KEY
 from .models import Membership, Role, User
@@ -60,9 +61,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         email = form.cleaned_data["email"].strip().lower()
         user = authenticate(request, email=email, password=form.cleaned_data["password"])
         if user is not None:
-            login(request, user)
-            services.record_session(user, "session.started")
-            return redirect(_next(request))
+            return let_in(request, user, "password", _next(request))
         form.add_error(None, "Email and password do not belong together.")
     return render(
         request,
@@ -93,9 +92,7 @@ def sign_in_link(request: HttpRequest, secret: str) -> HttpResponse:
     user = services.claim_sign_in_link(secret)
     if user is None:
         return render(request, "accounts/link.html", {"spent": True}, status=410)
-    login(request, user, backend=BACKEND)
-    services.record_session(user, "session.started")
-    return redirect(settings.LOGIN_REDIRECT_URL)
+    return let_in(request, user, "link", settings.LOGIN_REDIRECT_URL)
 
 
 @require_POST

@@ -1,8 +1,23 @@
 """The cache that all web processes share."""
 
+import json
 from functools import cached_property, lru_cache
+from typing import Any
 
 from django.core.cache.backends.redis import RedisCache, RedisCacheClient
+
+
+class JsonSerializer:
+    """Values as JSON: whoever can write into Redis must not be able to run code here, as with pickle they could.
+
+    Tuples come back as lists. Integers are stored bare, as `incr` needs them.
+    """
+
+    def dumps(self, obj: Any) -> bytes | int:
+        return obj if type(obj) is int else json.dumps(obj).encode()
+
+    def loads(self, data: bytes) -> Any:
+        return json.loads(data)
 
 
 class SharedRedisCache(RedisCache):
@@ -21,4 +36,4 @@ class SharedRedisCache(RedisCache):
 
 @lru_cache
 def _client(servers: tuple[str, ...]) -> RedisCacheClient:
-    return RedisCacheClient(list(servers))
+    return RedisCacheClient(list(servers), serializer=JsonSerializer())

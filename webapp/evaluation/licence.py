@@ -13,6 +13,7 @@ from typing import Any
 from django.core.cache import cache
 from django.db import transaction
 from django.db.models import F, Q
+from pydantic import TypeAdapter
 
 from trainer.benchmarks.estimate import undefined
 from trainer.contracts.counted import counted
@@ -59,6 +60,9 @@ class Known:
     waiting: bool = False
 
 
+KNOWN = TypeAdapter(list[Known])
+
+
 @dataclass(frozen=True)
 class Licence:
     """Of one version; the newest evaluations first. `warnings` say in words what should give pause."""
@@ -93,11 +97,13 @@ def licences(workspace_id: int, versions: Iterable[JudgeVersion]) -> dict[int, L
     """By the version's id. One query for all that were not asked for just now."""
     found = {row.pk: Licence(str(row), row.judge.kind) for row in versions}
     keys = {f"licence:{workspace_id}:{pk}": pk for pk in found}
-    stored: dict[str, list[Known]] = cache.get_many(keys)
+    stored = {key: KNOWN.validate_json(text) for key, text in cache.get_many(keys).items()}
     missing = [pk for key, pk in keys.items() if key not in stored]
     read = _read(workspace_id, missing) if missing else {}
     if read:
-        cache.set_many({f"licence:{workspace_id}:{pk}": known for pk, known in read.items()}, SECONDS)
+        cache.set_many(
+            {f"licence:{workspace_id}:{pk}": KNOWN.dump_json(known).decode() for pk, known in read.items()}, SECONDS
+        )
     for key, pk in keys.items():
         found[pk].known.extend(stored[key] if key in stored else read[pk])
     return found

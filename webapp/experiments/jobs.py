@@ -164,13 +164,13 @@ def _hearing_since(now: datetime) -> datetime:
 
     After an outage of ours every run seems silent, though each only waits to be heard.
     """
-    since, last = cache.get(HEARING_KEY) or (now, now)
+    since, last = map(datetime.fromisoformat, cache.get(HEARING_KEY) or (now.isoformat(), now.isoformat()))
     if not _web_answers():
         cache.delete(HEARING_KEY)
         return now
     if (now - last).total_seconds() > DEAF_AFTER_S:
         since = now
-    cache.set(HEARING_KEY, (since, now), None)
+    cache.set(HEARING_KEY, (since.isoformat(), now.isoformat()), None)
     return since
 
 

@@ -41,7 +41,7 @@ def ago(seconds):
 
 def watch_for(seconds):
     """A round of upkeep that has heard well for so long."""
-    jobs.cache.set(jobs.HEARING_KEY, (ago(seconds), timezone.now()), None)
+    jobs.cache.set(jobs.HEARING_KEY, (ago(seconds).isoformat(), timezone.now().isoformat()), None)
     jobs.watch()
 
 
@@ -235,7 +235,7 @@ def test_silence_during_our_own_outage_does_not_count(live, run, ray, monkeypatc
     set_row(run, heartbeat_at=ago(600))
     watch_for(10)
     assert fresh(run).state == "running", "we have only heard for ten seconds"
-    jobs.cache.set(jobs.HEARING_KEY, (ago(900), ago(60)), None)
+    jobs.cache.set(jobs.HEARING_KEY, (ago(900).isoformat(), ago(60).isoformat()), None)
     jobs.watch()
     assert fresh(run).state == "running", "there was a gap of a minute in our own rounds"
     monkeypatch.setattr(jobs, "_web_answers", lambda: False)

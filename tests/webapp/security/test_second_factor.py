@@ -1,0 +1,166 @@
+"""A second factor is asked for on every way in, guessing it is stopped, and a workspace that asks for one stays closed without."""
+
+import base64
+import hmac
+import io
+import time
+from dataclasses import dataclass
+
+import pytest
+from allauth.mfa.models import Authenticator
+from django.contrib.auth import SESSION_KEY
+from django.core.management import call_command
+from django.test import Client
+
+from tests.cast import ApiClient, browser
+from webapp.accounts import services
+from webapp.core.models import AuditEntry
+from webapp.identity import second_factor
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long enough passphrase"
+
+
+@dataclass
+class App:
+    """An authenticator app: RFC 6238 with SHA-1, six digits, half minutes."""
+
+    secret: str
+
+    def code(self, later: int = 0) -> str:
+        moment = int(time.time()) // 30 + later
+        digest = hmac.digest(base64.b32decode(self.secret), moment.to_bytes(8, "big"), "sha1")
+        place = digest[-1] & 15
+        return f"{(int.from_bytes(digest[place : place + 4], 'big') & 0x7FFFFFFF) % 1_000_000:06d}"
+
+
+def signed_in(client: Client) -> bool:
+    return SESSION_KEY in client.session
+
+
+def set_up(membership) -> tuple[Client, App]:
+    """Sets up an authenticator app through the pages, as a person with a password does."""
+    services.set_password(membership.user, PASSWORD)
+    client = browser(membership)
+    page = client.get("/settings/second-factor/app")
+    assert page.status_code == 302 and "/confirm" in page["Location"]  # who found an open browser cannot
+    page = client.post(page["Location"], {"password": PASSWORD}, follow=True)
+    app = App(page.context["form"].secret)
+    done = client.post("/settings/second-factor/app", {"code": app.code()})
+    assert done.status_code == 302
+    return client, app
+
+
+def asked(cast) -> None:
+    cast.workspace.asks_second_factor = True
+    cast.workspace.save()
+
+
+def by_password(client: Client, email: str):
+    return client.post("/sign-in", {"email": email, "password": PASSWORD, "next": "/datasets"})
+
+
+def test_the_password_alone_opens_no_session(cast, client):
+    _, app = set_up(cast.annotator)
+    asked = by_password(client, cast.annotator.user.email)
+    assert asked["Location"] == "/sign-in/second-factor" and not signed_in(client)
+    assert client.get("/datasets").status_code == 302 and client.get("/api/v1/me").status_code == 401
+    assert b"authenticator app" in client.get(asked["Location"]).content
+    wrong = client.post("/sign-in/second-factor", {"code": "000000"})
+    assert wrong.status_code == 200 and not signed_in(client)
+    right = client.post("/sign-in/second-factor", {"code": app.code(1)})
+    assert right["Location"] == "/datasets" and signed_in(client)
+    assert client.get("/").status_code == 200
+
+
+def test_a_sign_in_link_asks_as_well(cast, client):
+    set_up(cast.annotator)
+    secret = services.create_sign_in_link(cast.annotator.user)
+    assert client.post(f"/sign-in/link/{secret}")["Location"] == "/sign-in/second-factor"
+    assert not signed_in(client)
+
+
+def test_a_code_works_once(cast, client):
+    _, app = set_up(cast.annotator)
+    code = app.code(1)
+    by_password(client, cast.annotator.user.email)
+    client.post("/sign-in/second-factor", {"code": code})
+    other = Client()
+    by_password(other, cast.annotator.user.email)
+    assert other.post("/sign-in/second-factor", {"code": code}).status_code == 200
+    assert not signed_in(other)
+
+
+def test_guessing_is_stopped(cast, client):
+    _, app = set_up(cast.annotator)
+    by_password(client, cast.annotator.user.email)
+    for _ in range(12):
+        client.post("/sign-in/second-factor", {"code": "123456"})
+    client.post("/sign-in/second-factor", {"code": app.code(1)})
+    assert not signed_in(client)
+
+
+def test_a_recovery_code_opens_once(cast, client):
+    set_up(cast.annotator)
+    code = Authenticator.objects.get(type="recovery_codes").wrap().get_unused_codes()[0]
+    by_password(client, cast.annotator.user.email)
+    client.post("/sign-in/second-factor", {"code": code})
+    assert signed_in(client)
+    other = Client()
+    by_password(other, cast.annotator.user.email)
+    other.post("/sign-in/second-factor", {"code": code})
+    assert not signed_in(other)
+
+
+def test_secrets_are_encrypted_where_they_lie(cast):
+    _, app = set_up(cast.annotator)
+    stored = str(list(Authenticator.objects.values_list("data", flat=True)))
+    assert app.secret not in stored
+
+
+def test_a_workspace_that_asks_for_one_is_closed_without(cast):
+    home, script = browser(cast.annotator), ApiClient(cast.annotator)
+    asked(cast)
+    assert home.get("/")["Location"] == "/settings/second-factor"
+    assert home.get("/projects")["Location"] == "/settings/second-factor"
+    assert home.get("/api/v1/projects/mine").json()["error"]["code"] == "second_factor"
+    assert home.get("/settings/profile").status_code == 200
+    assert b"asks its people for a second factor" in home.get("/settings/second-factor").content
+    assert script.get("/projects/mine").status_code == 200  # a token is no session
+    home, _ = set_up(cast.annotator)
+    assert home.get("/").status_code == 200
+
+
+def test_the_last_factor_stays_while_a_workspace_asks(cast):
+    home, _ = set_up(cast.annotator)
+    asked(cast)
+    home.post("/settings/second-factor/app/off")
+    assert second_factor.proofs(cast.annotator.user_id).exists()
+    second_factor.ask(cast.owner, False)
+    home.post("/settings/second-factor/app/off")
+    assert not second_factor.proofs(cast.annotator.user_id).exists()
+
+
+def test_owners_ask_for_it_by_the_page_and_others_cannot(cast):
+    assert browser(cast.researcher).post("/settings/sign-in/second-factor", {"ask": "yes"}).status_code == 403
+    owner = browser(cast.owner)
+    refused = owner.post("/settings/sign-in/second-factor", {"ask": "yes"}, follow=True)
+    assert (
+        b"Set up a second factor yourself first" in refused.content
+    )  # or the owner would close the door on themselves
+    owner, _ = set_up(cast.owner)
+    owner.post("/settings/sign-in/second-factor", {"ask": "yes"})
+    cast.workspace.refresh_from_db()
+    assert cast.workspace.asks_second_factor
+    assert AuditEntry.objects.filter(action="workspace.second_factor", actor=cast.owner.user).exists()
+    assert b"no second factor" in owner.get("/settings/sign-in").content
+
+
+def test_whoever_runs_the_server_takes_it_off_somebody_who_lost_it(cast, client):
+    set_up(cast.annotator)
+    out = io.StringIO()
+    call_command("second_factor", cast.annotator.user.email.upper(), stdout=out)
+    assert "no second factor any more" in out.getvalue()
+    by_password(client, cast.annotator.user.email)
+    assert signed_in(client)
+    assert AuditEntry.objects.filter(action="second_factor.forgotten").exists()

@@ -1,0 +1,59 @@
+"""What django-allauth asks of us: how sessions open, where people go, how secrets are stored, what may be given up."""
+
+from urllib.parse import urlsplit
+
+from allauth.account.adapter import DefaultAccountAdapter
+from allauth.mfa.adapter import DefaultMFAAdapter
+from allauth.mfa.models import Authenticator
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.http import HttpRequest
+
+from webapp.accounts import services
+from webapp.accounts.models import User
+from webapp.core.addresses import public_url
+from webapp.core.sealed import seal, unseal
+
+from . import second_factor
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+NAME = "Touchstone"
+
+
+class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
+    """Accounts are made by invitations, open links of projects and the company's directory, never by a form of allauth's."""
+
+    def is_open_for_signup(self, request: HttpRequest) -> bool:
+        return False
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        user.backend = BACKEND  # type: ignore[attr-defined]  # that of all sessions: `WorkspaceMiddleware` knows it
+        super().login(request, user)
+        services.record_session(user, "session.started")
+
+    def add_message(self, *args: object, **kwargs: object) -> None:
+        """None: the pages say what happened, and our words are not allauth's."""
+
+    def send_notification_mail(self, *args: object, **kwargs: object) -> None:
+        """None: the installation sends no mail. The audit log says it."""
+
+
+class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
+    def get_totp_issuer(self) -> str:
+        return NAME
+
+    def encrypt(self, text: str) -> str:
+        return seal(text)
+
+    def decrypt(self, encrypted_text: str) -> str:
+        return unseal(encrypted_text)
+
+    def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
+        return second_factor.may_give_up(authenticator)
+
+    def generate_authenticator_name(self, user: AbstractBaseUser, type: Authenticator.Type) -> str:
+        count = Authenticator.objects.filter(user_id=user.pk, type=type).count()
+        return "Passkey" if not count else f"Passkey {count + 1}"
+
+    def get_public_key_credential_rp_entity(self) -> dict[str, str]:
+        """Passkeys are bound to the host that people reach us at."""
+        return {"id": urlsplit(public_url()).hostname or "localhost", "name": NAME}

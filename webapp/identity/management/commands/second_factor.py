@@ -1,0 +1,25 @@
+"""`manage.py second_factor EMAIL`: for people who lost their phone and their recovery codes."""
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from webapp.accounts.models import User
+from webapp.identity import second_factor
+
+
+class Command(BaseCommand):
+    help = "Forget the second factors of a person, who then signs in without one and can set up another."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("email")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        user = User.objects.filter(email=options["email"].strip().lower()).first()
+        if user is None:
+            raise CommandError(f"Nobody has the address {options['email']}.")
+        if second_factor.forget(user):
+            self.stdout.write(f"{user.email} has no second factor any more.")
+        else:
+            self.stdout.write(f"{user.email} had no second factor.")

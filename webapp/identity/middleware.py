@@ -1,0 +1,41 @@
+"""Keeps a workspace that asks for a second factor closed until the session has one."""
+
+from collections.abc import Callable
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+
+from webapp.accounts.models import Membership
+from webapp.core.problems import told
+
+from . import second_factor
+
+WHY = "This workspace asks for a second factor. Set one up first."
+# what somebody without one still reaches: their own account, and the way to other workspaces
+OPEN = {"profile", "theme", "sign_out", "workspaces", "switch_workspace", "version"}
+
+
+class SecondFactorMiddleware:
+    """Behind `WorkspaceMiddleware`, whose `request.membership` it judges. Tokens are no sessions and are not asked."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        return self.get_response(request)
+
+    def process_view(
+        self, request: HttpRequest, view: Callable[..., HttpResponseBase], args: object, kwargs: object
+    ) -> HttpResponse | None:
+        membership: Membership | None = getattr(request, "membership", None)
+        if membership is None or not second_factor.is_missing(request.session, membership):
+            return None
+        name = request.resolver_match.url_name if request.resolver_match else None
+        if name in OPEN or (name or "").startswith(("mfa_", "account_")):
+            return None
+        if request.path.startswith("/api/v1/"):
+            return JsonResponse(told(request, "second_factor", WHY), status=403)
+        if request.headers.get("HX-Request"):
+            return HttpResponse(status=204, headers={"HX-Redirect": reverse("mfa_index")})
+        return redirect("mfa_index")

@@ -1,0 +1,72 @@
+"""Second factors: who has one, which workspaces ask for one, and what that keeps closed."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from allauth.mfa.models import Authenticator
+from django.db import transaction
+from django.db.models import QuerySet
+
+from webapp.accounts import services
+from webapp.accounts.models import Membership, User, Workspace
+from webapp.core import audit
+from webapp.core.problems import Conflict
+
+PROOFS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)  # recovery codes alone are none
+SESSION_KEY = "second_factor"
+
+
+def proofs(user_id: int) -> "QuerySet[Authenticator]":
+    """The person's authenticator app and passkeys."""
+    found: QuerySet[Authenticator] = Authenticator.objects.filter(user_id=user_id, type__in=PROOFS)
+    return found
+
+
+def is_missing(session: Any, membership: Membership) -> bool:
+    """Whether the workspace asks for a second factor that this session has not.
+
+    Who has one was asked for it on the way in. Who came by the company's directory was asked there. A session that is
+    good once stays so: `may_give_up` keeps people from taking the factor away that a workspace of theirs asks for.
+    """
+    if not membership.workspace.asks_second_factor or session.get(SESSION_KEY) == membership.user_id:
+        return False
+    methods = session.get(AUTHENTICATION_METHODS_SESSION_KEY) or []
+    if not any(each.get("method") == "socialaccount" for each in methods) and not proofs(membership.user_id).exists():
+        return True
+    session[SESSION_KEY] = membership.user_id
+    return False
+
+
+def may_give_up(authenticator: Authenticator) -> bool:
+    """The last proof stays while a workspace of the person's asks for one."""
+    asked = Membership.objects.filter(user_id=authenticator.user_id, workspace__asks_second_factor=True).exists()
+    return not asked or proofs(authenticator.user_id).exclude(pk=authenticator.pk).exists()
+
+
+@transaction.atomic
+def ask(membership: Membership, yes: bool) -> None:
+    """Whether the workspace asks its people for a second factor. From then on it is closed to sessions without one.
+
+    Raises Conflict for an owner who has none: the door would close on them.
+    """
+    if yes and not proofs(membership.user_id).exists():
+        raise Conflict("Set up a second factor yourself first.")
+    changed = Workspace.objects.filter(pk=membership.workspace_id).exclude(asks_second_factor=yes)
+    if changed.update(asks_second_factor=yes):
+        audit.record(membership, membership.user, "workspace.second_factor", membership.workspace, asked=yes)
+
+
+@transaction.atomic
+def forget(user: User) -> int:
+    """Takes all second factors of somebody who lost theirs, by whoever runs the server; how many there were."""
+    count, _ = Authenticator.objects.filter(user=user).delete()
+    services.record_session(user, "second_factor.forgotten")
+    return int(count)
+
+
+def without(members: Iterable[Membership]) -> set[int]:
+    """Of these members the ids of the users who have no second factor, in one query."""
+    ids = {each.user_id for each in members}
+    have = Authenticator.objects.filter(user_id__in=ids, type__in=PROOFS).values_list("user_id", flat=True)
+    return ids - set(have)
