@@ -104,6 +104,17 @@ class Environment(BaseSettings):
         "people pass links on themselves if absent",
     )
     mail_from: str = Field("touchstone@localhost", description="Sender of mail")
+    oidc_server_url: str | None = Field(
+        None, pattern=r"^https?://", description="Your company's OpenID provider; no such sign-in if absent"
+    )
+    oidc_client_id: str = Field("", description="What the provider calls this installation")
+    oidc_client_secret: str = Field("", description="The secret that goes with OIDC_CLIENT_ID")
+    oidc_name: str = Field("your company", description="Whose sign-in the button names")
+    oidc_groups_claim: str = Field("groups", description="The claim that lists a person's groups")
+    oidc_trusts_addresses: bool = Field(
+        False,
+        description="Believe addresses that the provider does not mark as verified; only if nobody can choose theirs",
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
     log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
 
@@ -229,6 +240,8 @@ INSTALLED_APPS = [
     "allauth",
     "allauth.account",
     "allauth.mfa",
+    "allauth.socialaccount",
+    "allauth.socialaccount.providers.openid_connect",
     "webapp.core",
     "webapp.localstack",
     "webapp.accounts",
@@ -264,6 +277,11 @@ MIDDLEWARE = [
     "axes.middleware.AxesMiddleware",
 ]
 
+
+def _origins(*urls: str | None) -> list[str]:
+    return [f"{parts.scheme}://{parts.netloc}" for parts in (urlsplit(url) for url in urls if url)]
+
+
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {
         "default-src": [SELF],
@@ -274,7 +292,8 @@ CONTENT_SECURITY_POLICY = {
         "font-src": [SELF],
         "object-src": [NONE],
         "base-uri": [NONE],
-        "form-action": [SELF],
+        # browsers also hold the addresses to it that a form's answer leads on to: the company's sign-in
+        "form-action": [SELF, *_origins(ENV.oidc_server_url)],
         "frame-ancestors": [NONE],
     }
 }
@@ -437,6 +456,26 @@ ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*"]
 ACCOUNT_EMAIL_VERIFICATION = "none"
+SOCIALACCOUNT_ADAPTER = "webapp.identity.adapters.CompanyAdapter"
+SOCIALACCOUNT_STORE_TOKENS = False
+SOCIALACCOUNT_LOGIN_ON_GET = False  # another site's link must not sign anybody in
+COMPANY = "company"  # what addresses call the one provider
+SOCIALACCOUNT_PROVIDERS = {
+    "openid_connect": {
+        "OAUTH_PKCE_ENABLED": True,
+        "APPS": [
+            {
+                "provider_id": COMPANY,
+                "name": ENV.oidc_name,
+                "client_id": ENV.oidc_client_id,
+                "secret": ENV.oidc_client_secret,
+                "settings": {"server_url": ENV.oidc_server_url},
+            }
+        ]
+        if ENV.oidc_server_url
+        else [],
+    }
+}
 MFA_ADAPTER = "webapp.identity.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
 MFA_ALLOW_UNVERIFIED_EMAIL = True  # allauth's list of addresses is not used

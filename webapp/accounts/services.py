@@ -319,6 +319,38 @@ def remove_member(membership: Membership, other: Membership) -> None:
     other.delete()
 
 
+def leave(membership: Membership, by: str) -> None:
+    """Ends a membership because `by` (the company's directory) says so, and revokes the keys that came with it.
+
+    Nobody removed the person: the door stays open to them. Raises Conflict for the last owner.
+    """
+    _keep_an_owner(membership)
+    ApiToken.objects.filter(workspace=membership.workspace, user=membership.user, revoked_at=None).update(
+        revoked_at=timezone.now()
+    )
+    audit.record(membership.workspace, None, "member.left", membership, email=membership.user.email, by=by)
+    membership.delete()
+
+
+def take_role(membership: Membership, role: str, by: str) -> None:
+    """Another role because `by` says so. Raises Conflict for the last owner."""
+    if role != Role.OWNER:
+        _keep_an_owner(membership)
+    audit.record(
+        membership.workspace, None, "member.role_changed", membership, before=membership.role, after=role, by=by
+    )
+    Membership.objects.filter(pk=membership.pk).update(role=role)
+
+
+@transaction.atomic
+def close_password(user: User) -> None:
+    """No password opens the account any more, no session that one opened, and no sign-in link."""
+    user.set_unusable_password()
+    user.save(update_fields=["password"])
+    SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
+    record_session(user, "password.closed")
+
+
 def _keep_an_owner(leaving: Membership) -> None:
     # locks the owners' rows: two owners leaving at once would each see the other stay
     owners = list(

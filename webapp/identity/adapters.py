@@ -3,8 +3,11 @@
 from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
+from allauth.socialaccount.models import SocialLogin
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
@@ -13,7 +16,7 @@ from webapp.accounts.models import User
 from webapp.core.addresses import public_url
 from webapp.core.sealed import seal, unseal
 
-from . import second_factor
+from . import company, second_factor
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NAME = "Touchstone"
@@ -35,6 +38,17 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
 
     def send_notification_mail(self, *args: object, **kwargs: object) -> None:
         """None: the installation sends no mail. The audit log says it."""
+
+
+class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
+    """People who come by the company's own sign-in."""
+
+    def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
+        """Finds or makes the account, and lets its roles follow the groups that the sign-in told."""
+        company.meet(request, sociallogin)
+
+    def on_authentication_error(self, request: HttpRequest, provider: object, **told: object) -> None:
+        raise ImmediateHttpResponse(company.refusal(request, "The company's sign-in did not let you in. Try again."))
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

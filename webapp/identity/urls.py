@@ -5,9 +5,11 @@ from allauth.mfa.base import views as mfa
 from allauth.mfa.recovery_codes import views as codes
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as keys
+from allauth.socialaccount.providers.openid_connect import views as oidc
 from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
 
 from webapp.accounts import views as accounts
 
@@ -15,12 +17,24 @@ from . import views
 
 urlpatterns = [
     path("settings/sign-in", views.rules, name="sign_in_rules"),
+    path("settings/sign-in/groups", views.map_group, name="map_group"),
+    path("settings/sign-in/groups/<int:row_id>/remove", views.unmap_group, name="unmap_group"),
     path("settings/sign-in/second-factor", views.ask, name="ask_second_factor"),
     # twice here under allauth's names: it sends people there
     path("sign-in", accounts.sign_in, name="account_login"),
     path("sign-out", accounts.sign_out, name="account_logout"),
     path("sign-in/second-factor", never_cache(login_not_required(mfa.authenticate)), name="mfa_authenticate"),
     path("sign-in/passkey", never_cache(login_not_required(keys.login_webauthn)), name="mfa_login_webauthn"),
+    path(
+        "sign-in/<str:provider_id>/start",
+        login_not_required(require_POST(never_cache(oidc.login))),
+        name="openid_connect_login",
+    ),
+    path(
+        "sign-in/<str:provider_id>/callback",
+        login_not_required(never_cache(oidc.callback)),
+        name="openid_connect_callback",
+    ),
     path("settings/second-factor", never_cache(mfa.index), name="mfa_index"),
     path("settings/second-factor/keys", never_cache(mfa.index), name="mfa_list_webauthn"),
     path("settings/second-factor/confirm", never_cache(account.reauthenticate), name="account_reauthenticate"),

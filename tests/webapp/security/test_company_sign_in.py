@@ -1,0 +1,176 @@
+"""Sign-in by an OpenID provider, which runs beside the tests: who comes in, as whom, and what their groups open."""
+
+from urllib.parse import parse_qs, urlsplit
+
+import httpx
+import pytest
+from django.conf import settings as configured
+from django.contrib.auth import SESSION_KEY
+from django.test import Client
+from oidc_provider_mock import run_server_in_thread
+
+from tests.cast import ApiClient, browser
+from webapp.accounts import services
+from webapp.accounts.models import Membership, Role, User
+from webapp.core.models import AuditEntry
+from webapp.identity import groups
+from webapp.identity.models import GroupRole
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long enough passphrase"
+
+
+class Provider:
+    """The company's directory: what it says of each person, and the person's way through its page."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def says(self, person: str, **claims: object) -> None:
+        httpx.put(f"{self.url}/users/{person}", json={"sub": person, **claims}).raise_for_status()
+
+    def sign_in(self, client: Client, person: str, then: str = "/") -> object:
+        """As a browser: our button, the provider's page, back to us."""
+        left = client.post(f"/sign-in/company/start?next={then}")
+        assert left.status_code == 302 and left["Location"].startswith(self.url), left.content
+        assert "code_challenge" in parse_qs(urlsplit(left["Location"]).query)
+        back = httpx.post(left["Location"], data={"sub": person})
+        assert back.status_code == 302, back.text
+        came = urlsplit(back.headers["Location"])
+        return client.get(f"{came.path}?{came.query}")
+
+
+@pytest.fixture
+def company(monkeypatch, settings):
+    with run_server_in_thread() as server:
+        url = f"http://localhost:{server.server_port}"
+        monkeypatch.setattr(configured.ENV, "oidc_server_url", url)
+        app = {"provider_id": "company", "name": "Lab", "client_id": "touchstone", "secret": "s"}
+        app["settings"] = {"server_url": url}
+        settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+        yield Provider(url)
+
+
+def signed_in(client: Client) -> User | None:
+    return User.objects.get(pk=client.session[SESSION_KEY]) if SESSION_KEY in client.session else None
+
+
+def test_somebody_new_comes_in_with_the_address_and_name_the_company_says(company, client):
+    assert b"Sign in with" in client.get("/sign-in").content
+    company.says("n1", email="Nia@Example.org", email_verified=True, name="Nia")
+    came = company.sign_in(client, "n1", "/workspaces")
+    assert came["Location"] == "/workspaces"
+    user = signed_in(client)
+    assert (user.email, user.name, user.has_usable_password()) == ("nia@example.org", "Nia", False)
+    again = Client()
+    company.sign_in(again, "n1")
+    assert signed_in(again) == user and User.objects.filter(email="nia@example.org").count() == 1
+
+
+@pytest.mark.parametrize("claims", [{}, {"email_verified": False}, {"email_verified": "true"}])
+def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast, claims):
+    company.says("o1", email=cast.owner.user.email, **claims)
+    answer = company.sign_in(client, "o1")
+    assert answer.status_code == 403 and b"does not vouch" in answer.content
+    assert signed_in(client) is None
+
+
+def test_whoever_made_the_account_before_loses_the_password(company, client, cast):
+    """Somebody may have made it with an address that was not theirs, and waited for its owner."""
+    services.set_password(cast.owner.user, PASSWORD)
+    waiting = Client()
+    waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+    assert signed_in(waiting)
+    link = services.create_sign_in_link(cast.owner.user)
+    company.says("o1", email=cast.owner.user.email, email_verified=True)
+    company.sign_in(client, "o1")
+    assert signed_in(client) == cast.owner.user
+    assert waiting.get("/workspaces").status_code == 302  # to the sign-in page
+    waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+    assert waiting.get("/workspaces").status_code == 302
+    assert Client().post(f"/sign-in/link/{link}").status_code == 410
+
+
+def test_a_person_of_the_directory_is_known_by_their_id_when_the_address_changes(company, client):
+    company.says("n1", email="nia@example.org", email_verified=True)
+    company.sign_in(client, "n1")
+    user = signed_in(client)
+    company.says("n1", email="nia.new@example.org", email_verified=True)
+    again = Client()
+    company.sign_in(again, "n1")
+    assert signed_in(again) == user
+
+
+def test_a_closed_account_stays_closed(company, client, cast):
+    User.objects.filter(pk=cast.annotator.user_id).update(is_active=False)
+    company.says("a1", email=cast.annotator.user.email, email_verified=True)
+    assert company.sign_in(client, "a1").status_code == 403
+    assert signed_in(client) is None
+
+
+def test_groups_give_roles_and_take_them(company, cast):
+    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+
+    def role_with(*named: str) -> str | None:
+        company.says("n1", email="nia@example.org", email_verified=True, groups=list(named))
+        company.sign_in(Client(), "n1")
+        found = Membership.objects.filter(user__email="nia@example.org", workspace=cast.workspace).first()
+        return found and found.role
+
+    assert role_with("unknown") is None
+    assert role_with("raters") == Role.ANNOTATOR
+    assert role_with("raters", "science") == Role.RESEARCHER
+    token = ApiClient(Membership.objects.get(user__email="nia@example.org"))
+    assert token.get("/me").status_code == 200
+    assert role_with() is None
+    assert token.get("/me").status_code == 401
+    assert role_with("raters") == Role.ANNOTATOR
+    said = AuditEntry.objects.filter(workspace=cast.workspace).values_list("action", flat=True)
+    assert {"member.joined", "member.role_changed", "member.left"} <= set(said)
+
+
+def test_what_an_owner_did_by_hand_stands_over_groups(company, cast):
+    groups.map_group(cast.owner, "raters", Role.OWNER)
+    company.says("a1", email=cast.annotator.user.email, email_verified=True, groups=["raters"])
+    company.sign_in(Client(), "a1")
+    assert Membership.objects.get(pk=cast.annotator.pk).role == Role.ANNOTATOR
+    services.remove_member(cast.owner, cast.annotator)
+    company.sign_in(Client(), "a1")
+    assert not Membership.objects.filter(user=cast.annotator.user, workspace=cast.workspace).exists()
+
+
+def test_the_last_owner_stays_when_the_group_is_gone(company, cast):
+    groups.map_group(cast.owner, "heads", Role.OWNER)
+    company.says("n1", email="nia@example.org", email_verified=True, groups=["heads"])
+    company.sign_in(Client(), "n1")
+    services.remove_member(Membership.objects.get(user__email="nia@example.org"), cast.owner)
+    company.says("n1", email="nia@example.org", email_verified=True, groups=[])
+    company.sign_in(Client(), "n1")
+    assert Membership.objects.get(user__email="nia@example.org").role == Role.OWNER
+
+
+def test_only_owners_map_groups(cast):
+    assert browser(cast.researcher).post("/settings/sign-in/groups", {"group": "g", "role": "owner"}).status_code == 403
+    owner = browser(cast.owner)
+    owner.post("/settings/sign-in/groups", {"group": "g", "role": "annotator"})
+    row = GroupRole.objects.get()
+    assert b'<td class="strong">g</td>' in owner.get("/settings/sign-in").content
+    assert browser(cast.outsider).post(f"/settings/sign-in/groups/{row.pk}/remove").status_code == 404
+    owner.post(f"/settings/sign-in/groups/{row.pk}/remove")
+    assert not GroupRole.objects.exists()
+
+
+def test_a_stolen_answer_of_the_provider_opens_nothing(company, client):
+    """Each answer belongs to the browser that asked."""
+    company.says("n1", email="nia@example.org", email_verified=True)
+    left = client.post("/sign-in/company/start")
+    back = urlsplit(httpx.post(left["Location"], data={"sub": "n1"}).headers["Location"])
+    thief = Client()
+    assert thief.get(f"{back.path}?{back.query}").status_code == 403
+    assert signed_in(thief) is None
+
+
+def test_without_a_provider_there_is_no_button(client):
+    assert b"Sign in with Lab" not in client.get("/sign-in").content
+    assert client.post("/sign-in/company/start").status_code == 404

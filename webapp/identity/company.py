@@ -1,0 +1,57 @@
+"""Sign-in by the company's own provider (OpenID Connect): from what it tells to an account of ours."""
+
+from typing import Any
+
+from allauth.core.exceptions import ImmediateHttpResponse
+from allauth.socialaccount.models import SocialLogin
+from django.conf import settings
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+
+from webapp.accounts import services
+from webapp.accounts.forms import SignInForm
+from webapp.accounts.models import User
+
+from . import groups
+
+UNVERIFIED = "The company's sign-in does not vouch for your address. Ask whoever runs it to verify addresses."
+CLOSED = "Your account is closed. Ask an administrator of this installation."
+
+
+def meet(request: HttpRequest, login: SocialLogin) -> None:
+    """Connects the sign-in with the account of its address, which is made if there is none.
+
+    Only an address that the provider vouches for opens an account: otherwise whoever can name one at the provider would
+    come into the account of somebody else. An account that had a password loses it here: whoever made it may not have
+    been the owner of the address.
+    """
+    told = claims(login)
+    if not login.is_existing:
+        email = str(told.get("email") or "").strip().lower()
+        if not email or not (told.get("email_verified") is True or settings.ENV.oidc_trusts_addresses):
+            raise ImmediateHttpResponse(refusal(request, UNVERIFIED))
+        login.connect(request, _account(email, str(told.get("name") or "")))
+    if not login.user.is_active:
+        raise ImmediateHttpResponse(refusal(request, CLOSED))
+    named = told.get(settings.ENV.oidc_groups_claim)
+    if isinstance(named, list):  # a provider that says nothing of groups changes nothing
+        groups.follow(login.user, [str(each) for each in named])
+
+
+def claims(login: SocialLogin) -> dict[str, Any]:
+    """What the provider says of the person: the ID token's claims, and those of its user information over them."""
+    data = login.account.extra_data
+    return {**(data.get("id_token") or {}), **(data.get("userinfo") or {})}
+
+
+@transaction.atomic
+def _account(email: str, name: str) -> User:
+    user = services.get_or_create_user(email, name[:120])
+    if user.has_usable_password():
+        services.close_password(user)
+    return user
+
+
+def refusal(request: HttpRequest, why: str) -> HttpResponse:
+    return render(request, "accounts/sign_in.html", {"form": SignInForm(), "next": "/", "locked": why}, status=403)

@@ -1,0 +1,66 @@
+"""Roles that follow the groups of a company's directory."""
+
+from collections.abc import Iterable
+
+from django.db import transaction
+
+from webapp.accounts import services
+from webapp.accounts.models import RANK, Membership, Removal, Role, User
+from webapp.core import audit
+from webapp.core.problems import Conflict, Invalid
+
+from .models import FromDirectory, GroupRole
+
+
+@transaction.atomic
+def map_group(membership: Membership, group: str, role: str) -> GroupRole:
+    """From their next sign-in people of `group` have `role` in the workspace. A group has one role: the newest counts."""
+    if not 0 < len(group.strip()) <= 200:
+        raise Invalid("A group needs a name.", {"group": "must have 1 to 200 characters"})
+    if role not in Role.values:
+        raise Invalid("Unknown role.", {"role": f"must be one of {', '.join(Role.values)}"})
+    row, _ = GroupRole.objects.update_or_create(
+        workspace=membership.workspace, group=group.strip(), defaults={"role": role}
+    )
+    audit.record(membership, membership.user, "group.mapped", row, group=row.group, role=role)
+    return row
+
+
+@transaction.atomic
+def unmap(membership: Membership, row: GroupRole) -> None:
+    """The group means nothing here any more; whoever came by it leaves at their next sign-in."""
+    audit.record(membership, membership.user, "group.unmapped", row, group=row.group)
+    row.delete()
+
+
+@transaction.atomic
+def follow(user: User, groups: Iterable[str]) -> None:
+    """Brings the memberships of `user` to what their `groups` mean now.
+
+    Who was removed by an owner stays out, and a role given by hand stays as it is. A workspace keeps its last owner.
+    """
+    User.objects.select_for_update().get(pk=user.pk)  # two sign-ins at once would each add and each take away
+    wanted: dict[int, str] = {}
+    rows = GroupRole.objects.filter(group__in=set(groups)).select_related("workspace")
+    for row in rows:
+        wanted[row.workspace_id] = max(wanted.get(row.workspace_id, row.role), row.role, key=lambda r: RANK[Role(r)])
+    came = {each.workspace_id: each for each in Membership.objects.filter(user=user).exclude(from_directory=None)}
+    belongs = set(Membership.objects.filter(user=user).values_list("workspace_id", flat=True))
+    for workspace in {row.workspace for row in rows if row.workspace_id not in belongs}:
+        if not Removal.objects.filter(workspace=workspace, user=user).exists():
+            entered = services.enter(workspace, user, wanted[workspace.pk])
+            FromDirectory.objects.create(membership=entered)
+    for workspace_id, membership in came.items():
+        _adjust(membership, wanted.get(workspace_id))
+
+
+def _adjust(membership: Membership, role: str | None) -> None:
+    """Gives a membership of the directory the role that its groups mean, or ends it where they mean none."""
+    try:
+        with transaction.atomic():
+            if role is None:
+                services.leave(membership, by="directory")
+            elif role != membership.role:
+                services.take_role(membership, role, by="directory")
+    except Conflict:  # the last owner: somebody has to be able to let others in
+        return
