@@ -14,4 +14,5 @@ def let_in(request: HttpRequest, user: User, method: str, then: str) -> HttpResp
     an address of this site, as the caller has checked.
     """
     record_authentication(request, user, method)
-    return perform_login(request, Login(user=user, redirect_url=then))
+    answer: HttpResponse = perform_login(request, Login(user=user, redirect_url=then))
+    return answer

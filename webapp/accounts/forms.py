@@ -1,5 +1,7 @@
 """What people type about themselves and each other."""
 
+from typing import Any
+
 from django import forms
 from django.contrib.auth import password_validation
 
@@ -24,7 +26,7 @@ class PasswordForm(forms.Form):
     )
     new = forms.CharField(label="New password", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
 
-    def __init__(self, user: User, *args: object, **kwargs: object) -> None:
+    def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         self.user = user
         super().__init__(*args, **kwargs)
         if not user.has_usable_password():

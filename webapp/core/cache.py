@@ -13,10 +13,10 @@ class JsonSerializer:
     Tuples come back as lists. Integers are stored bare, as `incr` needs them.
     """
 
-    def dumps(self, obj: Any) -> bytes | int:
+    def dumps(self, obj: Any) -> Any:
         return obj if type(obj) is int else json.dumps(obj).encode()
 
-    def loads(self, data: bytes) -> Any:
+    def loads(self, data: Any) -> Any:
         return json.loads(data)
 
 

@@ -8,12 +8,12 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.http import HttpRequest
 
 from webapp.accounts import services
 from webapp.accounts.models import User
-from webapp.core.addresses import public_url
 from webapp.core.sealed import seal, unseal
 
 from . import company, second_factor
@@ -29,7 +29,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return False
 
     def login(self, request: HttpRequest, user: User) -> None:
-        user.backend = BACKEND  # type: ignore[attr-defined]  # that of all sessions: `WorkspaceMiddleware` knows it
+        user.backend = BACKEND  # that of all sessions: `WorkspaceMiddleware` knows it
         super().login(request, user)
         services.record_session(user, "session.started")
 
@@ -69,5 +69,7 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return "Passkey" if not count else f"Passkey {count + 1}"
 
     def get_public_key_credential_rp_entity(self) -> dict[str, str]:
-        """Passkeys are bound to the host that people reach us at."""
-        return {"id": urlsplit(public_url()).hostname or "localhost", "name": NAME}
+        """Passkeys are bound to the host of PUBLIC_URL, or to the one that the browser has come to."""
+        entity: dict[str, str] = super().get_public_key_credential_rp_entity()
+        public = urlsplit(settings.ENV.public_url or "").hostname
+        return entity | {"name": NAME} | ({"id": public} if public else {})
