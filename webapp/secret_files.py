@@ -18,6 +18,7 @@ SECRETS = frozenset(
         "redis_password",
         "metrics_token",
         "mail_url",
+        "oidc_client_secret",
     }
 )
 

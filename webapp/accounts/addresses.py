@@ -76,13 +76,14 @@ def prove(user: User, proof: str) -> None:
 @transaction.atomic
 def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
     """Whoever runs the server, or the company's directory, gave the account to the person of its address. Somebody else may
-    have made it with that address: their password, sessions and tokens end."""
+    have made it with that address: their password, sessions, sign-in links and tokens end."""
     if user.verified:
         return
     user.set_unusable_password()
     user.save(update_fields=["password"])
     sessions.end(SignedIn.objects.filter(user=user))
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
+    SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
     prove(user, proof)
 
 

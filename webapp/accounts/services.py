@@ -342,15 +342,6 @@ def take_role(membership: Membership, role: str, by: str) -> None:
     Membership.objects.filter(pk=membership.pk).update(role=role)
 
 
-@transaction.atomic
-def close_password(user: User) -> None:
-    """No password opens the account any more, no session that one opened, and no sign-in link."""
-    user.set_unusable_password()
-    user.save(update_fields=["password"])
-    SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
-    record_session(user, "password.closed")
-
-
 def _keep_an_owner(leaving: Membership) -> None:
     # locks the owners' rows: two owners leaving at once would each see the other stay
     owners = list(

@@ -9,9 +9,9 @@ from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from webapp.accounts import services
+from webapp.accounts import addresses
 from webapp.accounts.forms import SignInForm
-from webapp.accounts.models import User
+from webapp.accounts.models import Proof, User
 
 from . import groups
 
@@ -23,8 +23,8 @@ def meet(request: HttpRequest, login: SocialLogin) -> None:
     """Connects the sign-in with the account of its address, which is made if there is none.
 
     Only an address that the provider vouches for opens an account: otherwise whoever can name one at the provider would
-    come into the account of somebody else. An account that had a password loses it here: whoever made it may not have
-    been the owner of the address.
+    come into the account of somebody else. An account whose address nothing had shown to be its person's is handed over: see
+    `addresses.hand_over`.
     """
     told = claims(login)
     if not login.is_existing:
@@ -47,9 +47,10 @@ def claims(login: SocialLogin) -> dict[str, Any]:
 
 @transaction.atomic
 def _account(email: str, name: str) -> User:
-    user = services.get_or_create_user(email, name[:120])
-    if user.has_usable_password():
-        services.close_password(user)
+    user = User.objects.filter(email=email).first()
+    if user is None:
+        return User.objects.create_user(email, name=name[:120], proof=Proof.COMPANY)
+    addresses.hand_over(user, Proof.COMPANY)
     return user
 
 

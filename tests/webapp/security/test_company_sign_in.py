@@ -10,8 +10,8 @@ from django.test import Client
 from oidc_provider_mock import run_server_in_thread
 
 from tests.cast import ApiClient, browser
-from webapp.accounts import services
-from webapp.accounts.models import Membership, Role, User
+from webapp.accounts import addresses, services
+from webapp.accounts.models import Membership, Proof, Role, User
 from webapp.core.models import AuditEntry
 from webapp.identity import groups
 from webapp.identity.models import GroupRole
@@ -77,7 +77,9 @@ def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast,
 
 def test_whoever_made_the_account_before_loses_the_password(company, client, cast):
     """Somebody may have made it with an address that was not theirs, and waited for its owner."""
+    User.objects.filter(pk=cast.owner.user_id).update(proof=Proof.NONE)
     services.set_password(cast.owner.user, PASSWORD)
+    token = ApiClient(cast.owner)
     waiting = Client()
     waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
     assert signed_in(waiting)
@@ -88,7 +90,19 @@ def test_whoever_made_the_account_before_loses_the_password(company, client, cas
     assert waiting.get("/workspaces").status_code == 302  # to the sign-in page
     waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
     assert waiting.get("/workspaces").status_code == 302
+    assert token.get("/me").status_code == 401
     assert Client().post(f"/sign-in/link/{link}").status_code == 410
+
+
+def test_an_account_whose_address_is_verified_keeps_its_password(company, client, cast):
+    addresses.prove(cast.owner.user, Proof.MAIL)
+    services.set_password(cast.owner.user, PASSWORD)
+    company.says("o1", email=cast.owner.user.email, email_verified=True)
+    company.sign_in(client, "o1")
+    assert signed_in(client) == cast.owner.user
+    other = Client()
+    other.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
+    assert signed_in(other) == cast.owner.user
 
 
 def test_a_person_of_the_directory_is_known_by_their_id_when_the_address_changes(company, client):

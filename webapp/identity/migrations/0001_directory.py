@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     initial = True
 
     dependencies = [
-        ("accounts", "0004_second_factor"),
+        ("accounts", "0006_second_factor"),
     ]
 
     operations = [
