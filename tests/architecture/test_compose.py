@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from webapp.environment import Environment
 from webapp.secret_files import SECRETS
-from webapp.settings import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = (ROOT / "docker" / "compose.yml").read_text()

@@ -7,8 +7,8 @@ from pathlib import Path
 import yaml
 
 from webapp.core import bodies
+from webapp.environment import Environment
 from webapp.experiments import consumers
-from webapp.settings import Environment
 
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"

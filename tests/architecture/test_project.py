@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-from webapp.settings import Environment, pass_on
+from webapp.environment import Environment, pass_on
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .formwords import words
 from .numbers import whole
 
 ON = "__on"  # posted by the switch of an optional section
@@ -299,12 +300,12 @@ class Tree:
                 # against another section's values nothing compares: what is marked differs from this one's defaults
                 key = sub["discriminator"]["propertyName"]
                 before = {**self._filled(opened), key: before.get(key) if isinstance(before, dict) else None}
-            child = self._group(path, _words(name), opened, shown, problems, before)
+            child = self._group(path, words(name), opened, shown, problems, before)
             child.optional, child.on = nullable, value is not None
             child.chosen = opened["properties"][_key(sub)]["default"] if _options(sub) else ""
             group.groups.append(child)
         elif "properties" in self._open(opened.get("items", {}))[0]:
-            child = Group(path, _words(name), opened.get("description", ""), is_list=True, error=problems.get(path, ""))
+            child = Group(path, words(name), opened.get("description", ""), is_list=True, error=problems.get(path, ""))
             child.least = opened.get("minItems", 0)
             child.items = self._items(path, opened["items"], value, before, problems)
             group.groups.append(child)
@@ -396,25 +397,6 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-ACRONYMS = {"lr": "Learning rate", "kl_beta": "KL weight", "top_p": "Top-p", "t0": "Midpoint", "eps_low": "Clip below"}
-ACRONYMS |= {"pop_low": "Mismatch at least", "pop_high": "Mismatch at most", "pop_mode": "How mismatch counts"}
-ACRONYMS |= {"std_ddof": "Taken off the count", "std_eps": "Added to the deviation", "max_tokens": "Divisor"}
-ACRONYMS |= {
-    "into": "Dataset of the responses",
-    "cpus": "Processors",
-    "gpus": "GPUs",
-    "memory_gb": "Memory",
-    "eps_high": "Clip above",
-    "lora": "LoRA",
-    "optim": "Optimiser",
-    "dtype": "Precision",
-}
-
-
-def _words(name: str) -> str:
-    return ACRONYMS.get(name) or name.replace("_", " ").capitalize()
-
-
 def _kind(schema: dict[str, Any]) -> str:
     if "enum" in schema:
         return "choice"
@@ -440,7 +422,7 @@ def _input(
 ) -> Input:
     return Input(
         path=path,
-        label=_words(name),
+        label=words(name),
         kind=_kind(schema),
         value=shown(value),
         help=schema.get("description", ""),

@@ -51,7 +51,9 @@ def test_no_secret_gets_into_an_image(path):
     assert kept_out(path)
 
 
-@pytest.mark.parametrize("path", ["manage.py", "docker/web.Dockerfile", ".env.example", "webapp/settings.py"])
+@pytest.mark.parametrize(
+    "path", ["manage.py", "docker/web.Dockerfile", ".env.example", "webapp/environment.py", "webapp/settings.py"]
+)
 def test_what_an_image_needs_gets_in(path):
     assert not kept_out(path)
 
@@ -98,9 +100,9 @@ def test_a_runs_token_opens_nothing_for_long_after_its_end(run):
 def test_what_we_start_does_not_learn_the_keys_of_the_server(monkeypatch, tmp_path):
     """Ray's jobs run people's own functions, and inherit what the head has."""
     from webapp.core.children import environment
+    from webapp.environment import Environment
     from webapp.localstack.processes import Child
     from webapp.localstack.ray import RayHead
-    from webapp.settings import Environment
 
     for name in ("SECRET_KEY", "DATABASE_URL", "mail_url"):
         monkeypatch.setenv(name, "ours")

@@ -1,0 +1,173 @@
+"""What the environment says, read and checked once: `webapp.settings` is made of it. Imports no Django."""
+
+import sys
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
+
+from webapp.secret_files import SECRETS, SecretFiles, with_password
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+
+class Environment(BaseSettings):
+    """Every variable Touchstone reads; `.env.example` lists them with the same words."""
+
+    model_config = SettingsConfigDict(env_file=BASE_DIR / ".env", env_ignore_empty=True, extra="ignore")
+
+    touchstone_var: Path = Field(BASE_DIR / "var", description="Folder for everything written at run time")
+    secret_key: str | None = Field(None, min_length=32, description="Signs sessions; made once under var/ if absent")
+    secret_key_fallbacks: Annotated[tuple[Annotated[str, Field(min_length=32)], ...], NoDecode] = Field(
+        (),
+        description="Former values of SECRET_KEY, which still open what they sealed; empty after manage.py reencrypt",
+    )
+    debug: bool = Field(False, description="Tracebacks in the browser; never on a shared machine")
+    host: str = Field("127.0.0.1", description="Address the web server listens on")
+    port: int = Field(8000, ge=0, le=65535, description="Preferred port; the next free one is taken if it is in use")
+    public_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address people and runs reach the server at"
+    )
+    internal_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address runs reach the server at, where it is not PUBLIC_URL"
+    )
+    database_url: str | None = Field(
+        None, pattern=r"^postgres(ql)?://", description="A Postgres server; embedded if absent"
+    )
+    database_password: str | None = Field(None, description="Password for DATABASE_URL, where it names none")
+    redis_url: str | None = Field(
+        None, pattern=r"^(redis|rediss|unix)://", description="A Redis server; embedded if absent"
+    )
+    redis_password: str | None = Field(None, description="Password for REDIS_URL, where it names none")
+    ray_address: str | None = Field(
+        None, pattern=r"^https?://", description="Ray's job API (dashboard) address; a local head is started if absent"
+    )
+    ray_token_file: Path | None = Field(None, description="File with the token of the Ray cluster")
+    max_running_runs: int | None = Field(
+        None,
+        ge=1,
+        description="Runs that may run at once, the others wait; half of the processors if absent, any number on a cluster",
+    )
+    trainer_command: str | None = Field(
+        None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
+    )
+    webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
+    )
+    endpoint_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that model endpoints may be in, such as 127.0.0.1/32; none if absent"
+    )
+    model_roots: Annotated[tuple[Path, ...], NoDecode] = Field(
+        (),
+        description="Folders in which everybody may register models, such as /srv/models; var/models if absent. Administrators may name any",
+    )
+    touchstone_reward_functions: str | None = Field(
+        None,
+        description="Names of reward functions out of installed packages that runs may use, with commas; none if absent",
+    )
+    touchstone_sampler_hosts: str | None = Field(
+        None, description="Hosts of vLLM servers that runs may sample from, with commas; this machine only if absent"
+    )
+    trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (),
+        description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
+    )
+    session_hours: float = Field(
+        720, gt=0, le=8760, description="Hours after which people sign in again, whatever they do"
+    )
+    session_idle_hours: float = Field(
+        168, gt=0, le=8760, description="Hours without use after which people sign in again"
+    )
+    metrics_token: str | None = Field(None, min_length=20, description="Token with which Prometheus reads /metrics")
+    metrics_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Networks that read /metrics without a token, such as 127.0.0.1/32; none if absent"
+    )
+    backup_folder: Path | None = Field(
+        None,
+        description="Folder for backups, best on another disk; commands then need not name it, and administrators can start one",
+    )
+    backup_key_file: Path | None = Field(
+        None, description="File with the passphrase that encrypts backups; they are not encrypted if absent"
+    )
+    mail_url: str | None = Field(
+        None,
+        pattern=r"^(smtp|smtps|smtp\+plain)://",
+        description="A mail server for invitations, as smtp://NAME:PASSWORD@HOST:587 (smtps: TLS at once; smtp+plain: none); "
+        "people pass links on themselves if absent",
+    )
+    mail_from: str = Field("touchstone@localhost", description="Sender of mail")
+    oidc_server_url: str | None = Field(
+        None, pattern=r"^https?://", description="Your company's OpenID provider; no such sign-in if absent"
+    )
+    oidc_client_id: str = Field("", description="What the provider calls this installation")
+    oidc_client_secret: str = Field("", description="The secret that goes with OIDC_CLIENT_ID")
+    oidc_name: str = Field("your company", description="Whose sign-in the button names")
+    oidc_groups_claim: str = Field("groups", description="The claim that lists a person's groups")
+    oidc_trusts_addresses: bool = Field(
+        False,
+        description="Believe addresses that the provider does not mark as verified; only if nobody can choose theirs",
+    )
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
+    log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
+
+    @field_validator(
+        "webhook_networks",
+        "endpoint_networks",
+        "trusted_proxies",
+        "metrics_networks",
+        "model_roots",
+        "secret_key_fallbacks",
+        mode="before",
+    )
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
+
+    @field_validator("database_password", "redis_password")
+    @classmethod
+    def _has_an_address(cls, value: str | None, info: ValidationInfo) -> str | None:
+        url = str(info.field_name).replace("password", "url")
+        # an address that is wrong is missing here, and told of by itself
+        if value and url in info.data and not info.data[url]:
+            raise ValueError(f"{url.upper()} is not set, so there is nothing to sign in to")
+        return value
+
+    @model_validator(mode="after")
+    def _sign_in(self) -> "Environment":
+        self.database_url = with_password(self.database_url, self.database_password)
+        self.redis_url = with_password(self.redis_url, self.redis_password)
+        return self
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
+
+
+def read() -> Environment:
+    try:
+        return Environment()
+    except ValidationError as error:
+        for problem in error.errors():
+            name = str(problem["loc"][0]).upper()
+            shown = "" if name.lower() in SECRETS else f"={problem['input']!r}"
+            print(f"touchstone: {name}{shown}: {problem['msg']} (see .env.example)", file=sys.stderr)
+        sys.exit(2)
+    except OSError as error:  # a file of a secret
+        print(f"touchstone: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
+    """The trainer knows no settings file: what it reads from the environment is put there, for what we start as well."""
+    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts"):
+        if value := getattr(found, name):
+            environ[name.upper()] = value
