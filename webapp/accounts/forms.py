@@ -74,7 +74,7 @@ class JoinForm(forms.Form):
     name = forms.CharField(max_length=120, label="Your name", widget=forms.TextInput(attrs={"autocomplete": "name"}))
     password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
 
-    def __init__(self, *args: object, email: str = "", **kwargs: object) -> None:
+    def __init__(self, *args: Any, email: str = "", **kwargs: Any) -> None:
         self.email = email
         super().__init__(*args, **kwargs)
 
