@@ -28,6 +28,14 @@ class SealedField(models.TextField):  # type: ignore[type-arg]  # Django's own c
         return name, "django.db.models.TextField", args, kwargs
 
 
+_INSIDE: dict[str, tuple[str, tuple[str, ...]]] = {}
+
+
+def sealed_inside(model: str, column: str, *keys: str) -> None:
+    """Says that the JSON `column` of a model that is not ours holds what `seal` returns, under `keys`: `reencrypt` finds it."""
+    _INSIDE[model] = (column, keys)
+
+
 @dataclass
 class Sealed:
     """How many secrets of one column are under the present key, were under a former one, or open under none."""
@@ -69,25 +77,29 @@ def reseal(change: bool = True) -> Iterator[Sealed]:
     for model in apps.get_models():
         for field in model._meta.fields:
             if isinstance(field, SealedField):
-                yield _resealed(model, field.name, change)
+                yield _resealed(model._base_manager.exclude(**{field.name: ""}), field.name, (), change)
+    for label, (column, keys) in _INSIDE.items():
+        yield _resealed(apps.get_model(label)._base_manager.all(), column, keys, change)
 
 
-def _resealed(model: type[models.Model], name: str, change: bool) -> Sealed:
-    found = Sealed(f"{model._meta.label_lower}.{name}")
-    rows = model._base_manager.exclude(**{name: ""})
+def _resealed(rows: models.QuerySet[Any], name: str, keys: tuple[str, ...], change: bool) -> Sealed:
+    """Of one column, or of `keys` in the JSON that it holds."""
+    found = Sealed(f"{rows.model._meta.label_lower}.{name}")
     for pk in list(rows.order_by("pk").values_list("pk", flat=True)):
         while (held := rows.filter(pk=pk).values_list(name, flat=True).first()) is not None:
-            if is_current(held):
-                found.current += 1
+            parts = {key: held[key] for key in keys if key in held} if keys else {"": held}
+            if all(is_current(part) for part in parts.values()):
+                found.current += len(parts)
                 break
             try:
-                anew = seal(unseal(held))
+                opened = {key: seal(unseal(part)) for key, part in parts.items()}
             except Unreadable:
-                found.unreadable += 1
+                found.unreadable += len(parts)
                 break
+            anew = {**held, **opened} if keys else opened[""]
             # replaced only as it was read: whoever stored another secret meanwhile sealed it themselves
             if not change or rows.filter(pk=pk, **{name: held}).update(**{name: anew}):
-                found.former += 1
+                found.former += len(parts)
                 break
     return found
 

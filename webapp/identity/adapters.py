@@ -10,16 +10,18 @@ from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from allauth.socialaccount.models import SocialLogin
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
+from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from webapp.accounts import services
 from webapp.accounts.models import User
-from webapp.core.sealed import seal, unseal
+from webapp.core.sealed import Unreadable, seal, unseal
 
 from . import company, second_factor
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NAME = "Touchstone"
+UNREADABLE = "This installation cannot read your second factor any more. Whoever runs it can take it off your account."
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth has no types
@@ -59,7 +61,11 @@ class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]
         return seal(text)
 
     def decrypt(self, encrypted_text: str) -> str:
-        return unseal(encrypted_text)
+        """Raises ValidationError, which the form shows, where the key of the installation was changed and lost."""
+        try:
+            return unseal(encrypted_text)
+        except Unreadable as error:
+            raise ValidationError(UNREADABLE) from error
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
         return second_factor.may_give_up(authenticator)

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from tests.cast import browser
-from webapp import settings as read
+from webapp import environment
 from webapp.core import sealed
 from webapp.experiments import tokens
 from webapp.inference.models import Endpoint
@@ -130,6 +130,6 @@ def test_a_run_keeps_its_token(run, settings):
 def test_a_former_key_that_is_too_short_stops_start_up_and_is_not_told(monkeypatch, capsys):
     monkeypatch.setenv("SECRET_KEY_FALLBACKS", "short-and-secret")
     with pytest.raises(SystemExit):
-        read._read_environment()
+        environment.read()
     said = capsys.readouterr().err
     assert "SECRET_KEY_FALLBACKS" in said and "short-and-secret" not in said

@@ -164,3 +164,19 @@ def test_whoever_runs_the_server_takes_it_off_somebody_who_lost_it(cast, client)
     by_password(client, cast.annotator.user.email)
     assert signed_in(client)
     assert AuditEntry.objects.filter(action="second_factor.forgotten").exists()
+
+
+def test_a_new_secret_key_keeps_second_factors(cast, client, settings):
+    _, app = set_up(cast.annotator)
+    former, settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = settings.SECRET_KEY, "k" * 40, [settings.SECRET_KEY]
+    out = io.StringIO()
+    call_command("reencrypt", stdout=out)
+    assert "mfa.authenticator.data: 2 sealed anew" in out.getvalue()  # the app's secret and the seed of the codes
+    settings.SECRET_KEY_FALLBACKS = []
+    by_password(client, cast.annotator.user.email)
+    client.post("/sign-in/second-factor", {"code": app.code(1)})
+    assert signed_in(client)
+    settings.SECRET_KEY = former
+    other = Client()
+    by_password(other, cast.annotator.user.email)
+    assert b"cannot read your second factor" in other.post("/sign-in/second-factor", {"code": app.code(1)}).content

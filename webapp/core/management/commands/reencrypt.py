@@ -1,4 +1,4 @@
-"""`manage.py reencrypt`: seals the stored keys of endpoints and webhooks under the present SECRET_KEY."""
+"""`manage.py reencrypt`: seals stored secrets (keys of endpoints and webhooks, second factors) under the present SECRET_KEY."""
 
 from typing import Any
 
