@@ -127,13 +127,18 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
     elif isinstance(data, ProgressData):
         fields.update(phase=data.phase, phase_done=data.done, phase_total=data.total, eta_s=data.eta_s)
         if event.step:  # while it loads, a resumed run does not know its step yet
-            fields["step"] = event.step
+            fields["step"] = _completed(fields.get("step", run.step), event.step)
     elif isinstance(data, ArtifactData):
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
     else:
         gathered.states.append((event.time, data))
         if data.summary:
             fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
+
+
+def _completed(known: int, under_way: int) -> int:
+    """Steps that are done while `under_way` is: its own metrics make a step done, and work may go on in it after them."""
+    return known if under_way - 1 <= known <= under_way else under_way - 1
 
 
 def _gather_metrics(run: Run, event: RunEvent, data: MetricsData, gathered: Gathered, fields: dict[str, Any]) -> None:

@@ -115,7 +115,7 @@ def test_progress_and_state_follow_the_process(trainer, run):
     trainer.post(trainer.event("progress", 2, phase="rollouts", done=3, total=8, eta_s=12.5))
     trainer.post(trainer.event("state", state="paused", reason="the disk is full"))
     run.refresh_from_db()
-    assert (run.step, run.phase, run.phase_done, run.phase_total, run.eta_s) == (2, "rollouts", 3, 8, 12.5)
+    assert (run.step, run.phase, run.phase_done, run.phase_total, run.eta_s) == (1, "rollouts", 3, 8, 12.5)
     assert (run.state, run.state_reason) == ("paused", "the disk is full")
     trainer.post(
         trainer.event("state", state="running"), trainer.event("state", state="finished", summary={"eval/final": 1.0})
@@ -123,6 +123,21 @@ def test_progress_and_state_follow_the_process(trainer, run):
     run.refresh_from_db()
     assert (run.state, run.state_reason, run.summary) == ("finished", "", {"eval/final": 1.0})
     assert run.ended_at is not None
+
+
+def test_a_step_is_done_when_its_metrics_are_there(trainer, run):
+    def step_after(*events: dict) -> int:
+        trainer.post(*events)
+        run.refresh_from_db()
+        return run.step
+
+    assert step_after(trainer.event("progress", 1, phase="sampling", done=0, total=8)) == 0
+    assert step_after(trainer.event("progress", 3, phase="updating", done=1, total=8)) == 2
+    assert step_after(trainer.metrics(3, **{"reward/mean": 0.5})) == 3
+    assert step_after(trainer.event("progress", 3, phase="evaluating", done=1, total=8)) == 3
+    assert step_after(trainer.event("progress", 4, phase="sampling", done=1, total=8)) == 3
+    # resumed from the checkpoint of an earlier step
+    assert step_after(trainer.event("progress", 2, phase="sampling", done=0, total=8)) == 1
 
 
 def test_a_run_that_shall_stop_hears_of_it_and_does_not_run_again(trainer, run, cast):
