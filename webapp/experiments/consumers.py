@@ -24,6 +24,7 @@ from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
 from webapp.core import telemetry
 from webapp.core.health import DATABASE_AWAY
+from webapp.identity import second_factor
 
 from . import access, broadcasts, shapes
 from .models import Run
@@ -144,17 +145,18 @@ class Feed(AsyncWebsocketConsumer):
             return await database_sync_to_async(self.group_of_key)(secret)
         session = import_module(settings.SESSION_ENGINE).SessionStore(self.scope["session"].session_key)
         user = await get_user({"session": session})
-        return await database_sync_to_async(self.group_of)(user)
+        return await database_sync_to_async(self.group_of)(user, session)
 
     def group_of_key(self, secret: str) -> str | None:
         membership = bearer(secret)
         return self.group_for([membership]) if membership else None
 
-    def group_of(self, user: Any) -> str | None:
-        """Of a page: of the workspaces of the person who is signed in."""
+    def group_of(self, user: Any, session: Any) -> str | None:
+        """Of a page: of the workspaces of the person who is signed in, but those that ask for a second factor it has not."""
         if not user.is_authenticated:
             return None
-        return self.group_for(list(Membership.objects.filter(user_id=user.pk).order_by("id")))
+        mine = Membership.objects.filter(user_id=user.pk).select_related("workspace").order_by("id")
+        return self.group_for([each for each in mine if not second_factor.is_missing(session, each)])
 
     def group_for(self, mine: list[Membership]) -> str | None:
         """What these memberships, all that whoever listens acts under, may hear."""

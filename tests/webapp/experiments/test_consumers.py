@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from allauth.mfa.models import Authenticator
 from channels.db import database_sync_to_async
 from channels.layers import get_channel_layer
 from django.contrib.sessions.models import Session
@@ -12,7 +13,7 @@ from django.utils import timezone
 from tests.cast import browser, make_cast
 from tests.patience import SECONDS
 from webapp.accounts import services as accounts
-from webapp.accounts.models import Membership
+from webapp.accounts.models import Membership, Workspace
 from webapp.asgi import application
 from webapp.experiments import broadcasts, checks, consumers, services
 from webapp.experiments.models import Run
@@ -133,6 +134,16 @@ async def test_strangers_and_annotators_hear_nothing(scene, path, who):
     member = None if who == "nobody" else cast.annotator
     socket, accepted = await connect(path.format(id=run.id), member)
     assert not accepted
+
+
+async def test_a_session_without_the_second_factor_that_is_asked_for_hears_nothing(scene):
+    cast, run, _ = scene
+    await Workspace.objects.filter(pk=cast.workspace.pk).aupdate(asks_second_factor=True)
+    assert not (await connect(f"/ws/runs/{run.id}", cast.researcher))[1]
+    await Authenticator.objects.acreate(user=cast.researcher.user, type="totp", data={})
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.researcher)
+    assert accepted
+    await socket.disconnect()
 
 
 async def test_another_workspace_cannot_listen(scene):
