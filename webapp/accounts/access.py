@@ -97,4 +97,5 @@ def administrators(view: View[Rest]) -> View[Rest]:
             raise PermissionDenied("Only administrators of this installation see this page.")
         return view(request, *args, **kwargs)
 
+    guarded.for_administrators = True  # type: ignore[attr-defined]  # `identity.middleware` looks for it
     return guarded

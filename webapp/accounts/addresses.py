@@ -9,6 +9,7 @@ address up to whoever shows more than it has: it stays as it is, with an address
 import secrets
 from datetime import timedelta
 
+from allauth.mfa.models import Authenticator
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -75,12 +76,14 @@ def prove(user: User, proof: str) -> None:
 
 @transaction.atomic
 def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
-    """Whoever runs the server, or the company's directory, gave the account to the person of its address. Somebody else may
-    have made it with that address: their password, sessions, sign-in links and tokens end."""
-    if user.verified:
+    """Whoever runs the server, or the company's directory, gave the account to the person of its address. Where less had been
+    shown, somebody else may have made it with that address: their password, second factors, sessions, sign-in links and tokens
+    end."""
+    if not gives_way(user, proof):
         return
     user.set_unusable_password()
     user.save(update_fields=["password"])
+    Authenticator.objects.filter(user=user).delete()  # a passkey of theirs would go on opening the account
     sessions.end(SignedIn.objects.filter(user=user))
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())

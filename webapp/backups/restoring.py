@@ -199,14 +199,17 @@ class _Inside:
     """A process of this program on the new database: see `inside`."""
 
     def __init__(self, url: str, into: Path) -> None:
-        ours = {"TOUCHSTONE_VAR": str(into), "DATABASE_URL": url, "SECRET_KEY": ""}
+        # the key of the new folder, whatever this program's own environment and settings file say
+        key = (into / "secret_key").read_text().strip()
+        ours = {"TOUCHSTONE_VAR": str(into), "DATABASE_URL": url, "SECRET_KEY": key}
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith("SECRET_KEY")}
         self._words = (into / RESTORING).open("a+")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "webapp.backups.inside"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,
-            env={**os.environ, **ours},
+            env={**inherited, **ours},
             cwd=settings.BASE_DIR,
             text=True,
         )

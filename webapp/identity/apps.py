@@ -7,5 +7,12 @@ class IdentityConfig(AppConfig):
     name = "webapp.identity"
 
     def ready(self) -> None:
+        from allauth.mfa import signals
+
+        from . import second_factor
+
+        signals.authenticator_added.connect(second_factor.added)
+        signals.authenticator_removed.connect(second_factor.removed)
+        signals.authenticator_reset.connect(second_factor.reset)
         # an authenticator app's secret, and the seed of recovery codes; keys of passkeys are public
         sealed_inside("mfa.Authenticator", "data", "secret", "seed")

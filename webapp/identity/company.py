@@ -35,8 +35,8 @@ def meet(request: HttpRequest, login: SocialLogin) -> None:
     if not login.user.is_active:
         raise ImmediateHttpResponse(refusal(request, CLOSED))
     named = told.get(settings.ENV.oidc_groups_claim)
-    if isinstance(named, list):  # a provider that says nothing of groups changes nothing
-        groups.follow(login.user, [str(each) for each in named])
+    # providers leave the claim out for people of no group: what groups had given ends then, too
+    groups.follow(login.user, [str(each) for each in named] if isinstance(named, list) else [])
 
 
 def claims(login: SocialLogin) -> dict[str, Any]:

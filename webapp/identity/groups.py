@@ -44,23 +44,31 @@ def follow(user: User, groups: Iterable[str]) -> None:
     rows = GroupRole.objects.filter(group__in=set(groups)).select_related("workspace")
     for row in rows:
         wanted[row.workspace_id] = max(wanted.get(row.workspace_id, row.role), row.role, key=lambda r: RANK[Role(r)])
-    came = {each.workspace_id: each for each in Membership.objects.filter(user=user).exclude(from_directory=None)}
+    came = Membership.objects.filter(user=user).exclude(from_directory=None).select_related("from_directory", "user")
+    before = list(came)
     belongs = set(Membership.objects.filter(user=user).values_list("workspace_id", flat=True))
     for workspace in {row.workspace for row in rows if row.workspace_id not in belongs}:
         if not Removal.objects.filter(workspace=workspace, user=user).exists():
             entered = services.enter(workspace, user, wanted[workspace.pk])
-            FromDirectory.objects.create(membership=entered)
-    for workspace_id, membership in came.items():
-        _adjust(membership, wanted.get(workspace_id))
+            FromDirectory.objects.create(membership=entered, role=entered.role)
+    for membership in before:
+        _adjust(membership, wanted.get(membership.workspace_id))
 
 
 def _adjust(membership: Membership, role: str | None) -> None:
-    """Gives a membership of the directory the role that its groups mean, or ends it where they mean none."""
+    """Gives a membership of the directory the role that its groups mean, or ends it where they mean none.
+
+    Where an owner has changed the role since, it is the owner's from now on.
+    """
+    if membership.role != membership.from_directory.role:
+        membership.from_directory.delete()
+        return
     try:
         with transaction.atomic():
             if role is None:
                 services.leave(membership, by="directory")
             elif role != membership.role:
                 services.take_role(membership, role, by="directory")
+                FromDirectory.objects.filter(membership=membership).update(role=role)
     except Conflict:  # the last owner: somebody has to be able to let others in
         return

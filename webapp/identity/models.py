@@ -20,9 +20,11 @@ class GroupRole(models.Model):
 
 
 class FromDirectory(models.Model):
-    """A membership that a group has made: it ends with the group. What an owner gave by hand is none of these."""
+    """A membership that a group has made: it ends with the group. `role` is the one that the groups gave last; where the
+    membership has another, an owner has taken it into their own hands."""
 
     membership = models.OneToOneField(Membership, on_delete=models.CASCADE, related_name="from_directory")
+    role = models.CharField(max_length=12, choices=Role.choices, default=Role.ANNOTATOR)
 
     def __str__(self) -> str:
         return f"{self.membership} by the directory"

@@ -7,9 +7,10 @@ from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import QuerySet
+from django.http import HttpRequest
 
-from webapp.accounts import services
-from webapp.accounts.models import Membership, User, Workspace
+from webapp.accounts import services, sessions
+from webapp.accounts.models import Membership, SignedIn, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict
 
@@ -38,6 +39,12 @@ def is_missing(session: Any, membership: Membership) -> bool:
     return False
 
 
+def strictest(membership: Membership) -> Membership:
+    """One of the same person's memberships whose workspace asks for a second factor, where there is one."""
+    asking = Membership.objects.filter(user_id=membership.user_id, workspace__asks_second_factor=True)
+    return asking.select_related("workspace").first() or membership
+
+
 def may_give_up(authenticator: Authenticator) -> bool:
     """The last proof stays while a workspace of the person's asks for one."""
     asked = Membership.objects.filter(user_id=authenticator.user_id, workspace__asks_second_factor=True).exists()
@@ -61,8 +68,25 @@ def ask(membership: Membership, yes: bool) -> None:
 def forget(user: User) -> int:
     """Takes all second factors of somebody who lost theirs, by whoever runs the server; how many there were."""
     count, _ = Authenticator.objects.filter(user=user).delete()
+    sessions.end(SignedIn.objects.filter(user=user))
     services.record_session(user, "second_factor.forgotten")
     return int(count)
+
+
+def added(sender: object, request: HttpRequest, user: User, authenticator: Authenticator, **_: object) -> None:
+    """Receiver of allauth's signal. Sessions that were opened without the factor end: `is_missing` believes those that are
+    open, and one of them may be whom it shall keep out."""
+    services.record_session(user, f"second_factor.{authenticator.type}_added")
+    if authenticator.type in PROOFS:
+        sessions.end(SignedIn.objects.filter(user=user).exclude(session_key=request.session.session_key or ""))
+
+
+def removed(sender: object, user: User, authenticator: Authenticator, **_: object) -> None:
+    services.record_session(user, f"second_factor.{authenticator.type}_removed")
+
+
+def reset(sender: object, user: User, authenticator: Authenticator, **_: object) -> None:
+    services.record_session(user, f"second_factor.{authenticator.type}_made_anew")
 
 
 def without(members: Iterable[Membership]) -> set[int]:

@@ -4,6 +4,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from allauth.mfa.models import Authenticator
 from django.conf import settings as configured
 from django.contrib.auth import SESSION_KEY
 from django.test import Client
@@ -75,14 +76,18 @@ def test_an_address_that_nobody_vouches_for_opens_nothing(company, client, cast,
     assert signed_in(client) is None
 
 
-def test_whoever_made_the_account_before_loses_the_password(company, client, cast):
+@pytest.mark.parametrize("proof", [Proof.NONE, Proof.INVITATION])
+def test_whoever_made_the_account_before_loses_every_way_in(company, client, cast, proof):
     """Somebody may have made it with an address that was not theirs, and waited for its owner."""
-    User.objects.filter(pk=cast.owner.user_id).update(proof=Proof.NONE)
+    User.objects.filter(pk=cast.owner.user_id).update(proof=proof)
+    cast.owner.user.refresh_from_db()
     services.set_password(cast.owner.user, PASSWORD)
     token = ApiClient(cast.owner)
     waiting = Client()
     waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
     assert signed_in(waiting)
+    for kind in ("webauthn", "totp"):
+        Authenticator.objects.create(user=cast.owner.user, type=kind, data={})
     link = services.create_sign_in_link(cast.owner.user)
     company.says("o1", email=cast.owner.user.email, email_verified=True)
     company.sign_in(client, "o1")
@@ -91,6 +96,7 @@ def test_whoever_made_the_account_before_loses_the_password(company, client, cas
     waiting.post("/sign-in", {"email": cast.owner.user.email, "password": PASSWORD})
     assert waiting.get("/workspaces").status_code == 302
     assert token.get("/me").status_code == 401
+    assert not Authenticator.objects.filter(user=cast.owner.user).exists()
     assert Client().post(f"/sign-in/link/{link}").status_code == 410
 
 
@@ -152,6 +158,28 @@ def test_what_an_owner_did_by_hand_stands_over_groups(company, cast):
     services.remove_member(cast.owner, cast.annotator)
     company.sign_in(Client(), "a1")
     assert not Membership.objects.filter(user=cast.annotator.user, workspace=cast.workspace).exists()
+
+
+@pytest.mark.parametrize("role", [Role.ANNOTATOR, Role.OWNER])
+def test_a_role_that_an_owner_changed_stays_whatever_the_groups_say(company, cast, role):
+    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+    company.says("n1", email="nia@example.org", email_verified=True, groups=["science"])
+    company.sign_in(Client(), "n1")
+    nia = Membership.objects.get(user__email="nia@example.org")
+    services.change_role(cast.owner, nia, role)
+    company.sign_in(Client(), "n1")
+    company.says("n1", email="nia@example.org", email_verified=True, groups=[])
+    company.sign_in(Client(), "n1")
+    assert Membership.objects.get(pk=nia.pk).role == role
+
+
+def test_a_sign_in_that_names_no_groups_ends_what_groups_gave(company, cast):
+    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+    company.says("n1", email="nia@example.org", email_verified=True, groups=["science"])
+    company.sign_in(Client(), "n1")
+    company.says("n1", email="nia@example.org", email_verified=True)
+    company.sign_in(Client(), "n1")
+    assert not Membership.objects.filter(user__email="nia@example.org").exists()
 
 
 def test_the_last_owner_stays_when_the_group_is_gone(company, cast):

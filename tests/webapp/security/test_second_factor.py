@@ -14,6 +14,7 @@ from django.test import Client
 
 from tests.cast import ApiClient, browser
 from webapp.accounts import services
+from webapp.accounts.models import User
 from webapp.core.models import AuditEntry
 from webapp.identity import second_factor
 
@@ -40,7 +41,8 @@ def signed_in(client: Client) -> bool:
 
 def set_up(membership) -> tuple[Client, App]:
     """Sets up an authenticator app through the pages, as a person with a password does."""
-    services.set_password(membership.user, PASSWORD)
+    if not membership.user.check_password(PASSWORD):
+        services.set_password(membership.user, PASSWORD)
     client = browser(membership)
     page = client.get("/settings/second-factor/app")
     assert page.status_code == 302 and "/confirm" in page["Location"]  # who found an open browser cannot
@@ -129,6 +131,35 @@ def test_a_workspace_that_asks_for_one_is_closed_without(cast):
     assert script.get("/projects/mine").status_code == 200  # a token is no session
     home, _ = set_up(cast.annotator)
     assert home.get("/").status_code == 200
+
+
+def test_a_session_from_before_the_factor_ends_when_it_is_set_up(cast, django_capture_on_commit_callbacks):
+    """A thief with the password was kept out; the factor of the owner must not let them in."""
+    services.set_password(cast.annotator.user, PASSWORD)
+    thief = Client()
+    by_password(thief, cast.annotator.user.email)
+    asked(cast)
+    assert thief.get("/")["Location"] == "/settings/second-factor"
+    with django_capture_on_commit_callbacks(execute=True):
+        home, _ = set_up(cast.annotator)
+    assert home.get("/").status_code == 200
+    assert "/sign-in" in thief.get("/")["Location"]
+    said = set(AuditEntry.objects.filter(actor=cast.annotator.user).values_list("action", flat=True))
+    assert {"second_factor.totp_added", "second_factor.recovery_codes_added"} <= said
+
+
+def test_the_installation_is_closed_as_soon_as_one_workspace_asks(cast):
+    User.objects.filter(pk=cast.owner.user_id).update(is_administrator=True)
+    asked(cast)
+    home = browser(cast.owner)
+    home.post("/workspaces", {"name": "Mine"})
+    assert not cast.owner.user.memberships.exclude(workspace=cast.workspace).exists()
+    elsewhere = services.create_workspace("Mine", cast.owner.user)
+    home = browser(elsewhere)
+    assert home.get("/").status_code == 200
+    assert home.get("/installation")["Location"] == "/settings/second-factor"
+    home, _ = set_up(elsewhere)
+    assert home.get("/installation").status_code == 200
 
 
 def test_the_last_factor_stays_while_a_workspace_asks(cast):
