@@ -108,7 +108,12 @@ def test_an_interrupt_reaches_what_runs_and_is_waited_for(folder, number):
     (folder / "Makefile").write_text(long)
     program = f"import pathlib, sys; from scripts import phases; phases.ROOT = pathlib.Path({str(folder)!r}); "
     program += "sys.exit(phases.main(['long']))"
-    running = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT)
+
+    def hear() -> None:
+        """What a shell started in the background ignores Ctrl-C, and so does all that it starts."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    running = subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, preexec_fn=hear)
     while not (folder / "began").exists():
         time.sleep(0.02)
     running.send_signal(number)
