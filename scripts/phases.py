@@ -83,7 +83,7 @@ class Phase:
         """How many tests failed by pytest's own last line; None where it did not come to its end, or could not collect all:
         then tests are missing, and running those that are known to have failed would hide it."""
         text = self.output.read_text(errors="replace")
-        ends = re.findall(r"^=+ (.*) in [\d.]+s.* =+$", text, re.MULTILINE)
+        ends = re.findall(r"^(?:=+ )?(\d+ [a-z].*) in [\d.]+s\b", text, re.MULTILINE)
         if (
             not ends
             or "INTERNALERROR" in text

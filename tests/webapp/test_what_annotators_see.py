@@ -19,14 +19,14 @@ from webapp.judging.models import Judge
 pytestmark = pytest.mark.django_db
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 METHODS = ("get", "post", "put", "patch", "delete")
-SECRETS = ("ID-ONE", "ID-TWO", "MODEL-", "RATER", "SECRET", "DOMAIN", "Rosa", "rosa@")
+SECRETS = ("ID-ONE", "ID-TWO", "MODEL-", "RATER", "CLASSIFIED", "DOMAIN", "Rosa", "rosa@")
 ANSWERS = {
-    "pairwise": {"verdict": "compared", "strength": 2, "note": "SECRET"},
-    "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "SECRET", "points": 1}]}},
-    "grading": {"grades": [{"criterion": "c1", "verdict": "met", "note": "SECRET"}]},
-    "ranking": {"tiers": [["A"], ["B"]], "note": "SECRET"},
-    "rating": {"ratings": {"Clarity": 4}, "note": "SECRET"},
-    "rationale": {"reasons": [{"text": "SECRET"}], "source": "SECRET"},
+    "pairwise": {"verdict": "compared", "strength": 2, "note": "CLASSIFIED"},
+    "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "CLASSIFIED", "points": 1}]}},
+    "grading": {"grades": [{"criterion": "c1", "verdict": "met", "note": "CLASSIFIED"}]},
+    "ranking": {"tiers": [["A"], ["B"]], "note": "CLASSIFIED"},
+    "rating": {"ratings": {"Clarity": 4}, "note": "CLASSIFIED"},
+    "rationale": {"reasons": [{"text": "CLASSIFIED"}], "source": "CLASSIFIED"},
 }
 OWN = {  # what the annotator says; nothing of it is a secret
     "pairwise": {"verdict": "compared", "strength": 1},
@@ -53,7 +53,7 @@ def working(cast, kind: str) -> Project:
     """Two tasks, one of them gold; a colleague has answered, a reviewer decided and remarked, a judge was asked."""
     reasons = [{"text": "clearer", "response": "ID-ONE"}]
     preference = {"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER", "reasons": reasons}
-    secrets = {"tags": ["SECRET"], "source": "SECRET", "meta": {"label": "SECRET", "uncertainty": 0.5}}
+    secrets = {"tags": ["CLASSIFIED"], "source": "CLASSIFIED", "meta": {"label": "CLASSIFIED", "uncertainty": 0.5}}
     rubric = {"criteria": [{"id": "c1", "text": "Is clear.", "points": 2}]}
     made = make_project(
         cast.researcher,
@@ -71,10 +71,10 @@ def working(cast, kind: str) -> Project:
     queue.submit(cast.annotator, seats[0], OWN[kind])
     if kind == "pairwise":
         content = {"verdict": "compared", "strength": 1}
-        suggestions.keep(made, "SECRET judge", 1, dict.fromkeys(Task.objects.values_list("pk", flat=True), content))
-    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="SECRET endpoint")
-    judging.create_judge(cast.researcher, name="SECRET judge", spec={"kind": "pairwise"}, endpoint=endpoint)
-    review.comment(cast.reviewer, Task.objects.first(), "remark", "SECRET remark")
+        suggestions.keep(made, "CLASSIFIED judge", 1, dict.fromkeys(Task.objects.values_list("pk", flat=True), content))
+    endpoint = inference.create_endpoint(cast.researcher, "recorded", name="CLASSIFIED endpoint")
+    judging.create_judge(cast.researcher, name="CLASSIFIED judge", spec={"kind": "pairwise"}, endpoint=endpoint)
+    review.comment(cast.reviewer, Task.objects.first(), "remark", "CLASSIFIED remark")
     projects.invite(cast.researcher, made)
     return made
 
@@ -170,4 +170,4 @@ def test_the_same_walk_shows_a_reviewer_all_of_it_but_names(cast):
     project, client = working(cast, "pairwise"), browser(cast.reviewer)
     walked = [filled(cast, project, route) for route in addresses() if "project_id" in route or "task_id" in route]
     found = set().union(*(said(client, "get", address) for address in walked))
-    assert found >= {"ID-ONE", "MODEL-", "SECRET", "a file"}, found
+    assert found >= {"ID-ONE", "MODEL-", "CLASSIFIED", "a file"}, found

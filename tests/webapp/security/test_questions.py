@@ -29,11 +29,12 @@ REMOVES = {
     "token_revoke": {None},
     "webhook_act": {("action", "delete"), ("action", "secret")},
 }
-KEEPS_BESIDE = {"installation_rights"}  # is given again by the same button
+KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # is given again by the same button or form
 # these take nothing away, or stand beside what takes them back: archive and restore, pause and resume, close and open, stop and
 # resume, gold and ordinary, a right taken and given (an administrator's asks), a view forgotten whose filters stay set
 KEEPS = {
-    "address_check", "backup_cancel", "backup_start", "curation_start", "dataset_freeze", "dataset_housekeeping", "dataset_tag", "endpoint_act",
+    "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "mfa_login_webauthn", "mfa_add_webauthn",
+    "mfa_reauthenticate_webauthn", "openid_connect_login", "backup_cancel", "backup_start", "curation_start", "dataset_freeze", "dataset_housekeeping", "dataset_tag", "endpoint_act",
     "endpoint_recorded", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "model_act", "objective_calculate", "participant_add",
     "project", "project_publish", "project_state", "project_task", "recording_new", "review_majority", "review_match",
@@ -115,7 +116,12 @@ def test_no_button_that_looks_dangerous_is_without_a_question():
         if re.search(r"\bdanger\b", button.get("class") or "") or button.get("data-tone") == "bad"
         if not in_dialog
     ]
-    silent = {form for form, button in looks if form not in REMOVES and form != "sure.html"}
+    questions = {
+        "sure.html",
+        "mfa/webauthn/authenticator_confirm_delete.html",
+        "mfa/totp/deactivate_form.html",
+    }  # are the question
+    silent = {form for form, button in looks if form not in REMOVES and form not in questions}
     assert silent <= {"dataset_housekeeping"} | KEEPS_BESIDE
 
 

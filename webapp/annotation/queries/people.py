@@ -264,7 +264,7 @@ def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
     parts = {row.user_id: row for row in Participant.objects.filter(project=project)}
     roles = dict(Membership.objects.filter(workspace_id=project.workspace_id).values_list("user_id", "role"))
     found, known = {}, raters(project)
-    for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email"):
+    for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email", "proof"):
         part = parts.get(user.pk)
         person = Person(user, known.get(user.pk), takes_part=part is not None, role=roles.get(user.pk))
         if part:
