@@ -6,6 +6,8 @@ from django.http import HttpRequest, HttpResponse
 
 from .models import User
 
+BACKEND = "django.contrib.auth.backends.ModelBackend"  # that of all sessions: `WorkspaceMiddleware` knows it
+
 
 def let_in(request: HttpRequest, user: User, method: str, then: str) -> HttpResponse:
     """Signs `user` in, who has proven by `method` ("password", "link") who they are, and sends them to `then`.

@@ -29,12 +29,11 @@ from webapp.core.problems import Problem
 from . import access, addresses, queries, services, sessions
 from .access import member
 from .agents import browser_name
-from .entering import let_in
+from .entering import BACKEND, let_in
 from .forms import AddressForm, InviteForm, JoinForm, PasswordForm, SignInForm, TokenForm, WorkspaceForm
 from .middleware import SESSION_KEY
 from .models import Membership, Role, User
 
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 MOST_SESSIONS = 50  # on the page
 CHECKS_PER_MINUTE = 3  # mails to an address that somebody typed
 SIGN_INS_PER_MINUTE = 60  # from one address, whoever they say they are: one password tried on everybody is stopped, too

@@ -250,20 +250,10 @@ def _drop(connection: rows.Connection) -> None:
 
 
 def _to_disk(server: Postgres) -> None:
-    """While it was filled nothing waited for the disk; before it counts, all of it must be there."""
-    uid, gid = server.account or (None, None)
-    command = [str(server.install / "bin" / "initdb"), "--sync-only", "-D", str(server.data)]
-    done = subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        cwd="/",
-        user=uid,
-        group=gid,
-        extra_groups=[] if uid is not None else None,
-    )
-    if done.returncode:
-        raise BackupProblem(f"The database cannot be written to the disk: {done.stderr.strip()}")
+    try:
+        server.to_disk()
+    except CannotRun as error:
+        raise BackupProblem(f"The database cannot be written to the disk: {error}") from error
 
 
 def _clear(into: Path, server: Postgres | None) -> None:

@@ -14,12 +14,12 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from webapp.accounts import services
+from webapp.accounts.entering import BACKEND
 from webapp.accounts.models import User
 from webapp.core.sealed import Unreadable, seal, unseal
 
 from . import company, second_factor
 
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 NAME = "Touchstone"
 UNREADABLE = "This installation cannot read your second factor any more. Whoever runs it can take it off your account."
 
@@ -31,7 +31,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         return False
 
     def login(self, request: HttpRequest, user: User) -> None:
-        user.backend = BACKEND  # that of all sessions: `WorkspaceMiddleware` knows it
+        user.backend = BACKEND
         super().login(request, user)
         services.record_session(user, "session.started")
 
@@ -39,7 +39,7 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         """None: the pages say what happened, and our words are not allauth's."""
 
     def send_notification_mail(self, *args: object, **kwargs: object) -> None:
-        """None: the installation sends no mail. The audit log says it."""
+        """None: the audit log says it."""
 
 
 class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]

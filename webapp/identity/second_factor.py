@@ -1,9 +1,10 @@
 """Second factors: who has one, which workspaces ask for one, and what that keeps closed."""
 
 from collections.abc import Iterable
+from types import SimpleNamespace
 from typing import Any
 
-from allauth.account.internal.flows.login import AUTHENTICATION_METHODS_SESSION_KEY
+from allauth.account.internal.flows.login import get_authentication_records
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import QuerySet
@@ -32,7 +33,8 @@ def is_missing(session: Any, membership: Membership) -> bool:
     """
     if not membership.workspace.asks_second_factor or session.get(SESSION_KEY) == membership.user_id:
         return False
-    methods = session.get(AUTHENTICATION_METHODS_SESSION_KEY) or []
+    # of this person: what somebody else began in the same browser does not count
+    methods = get_authentication_records(SimpleNamespace(session=session), membership.user)
     if not any(each.get("method") == "socialaccount" for each in methods) and not proofs(membership.user_id).exists():
         return True
     session[SESSION_KEY] = membership.user_id

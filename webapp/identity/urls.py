@@ -1,4 +1,7 @@
-"""Addresses of second factors and of the rules on them. The views of factors are allauth's, the pages ours; their names are those that allauth looks for."""
+"""Addresses of second factors, of the company's sign-in and of the rules on both.
+
+The views of factors are allauth's and the pages ours. Names are those that allauth looks for.
+"""
 
 from allauth.account import views as account
 from allauth.mfa.base import views as mfa

@@ -135,11 +135,17 @@ class Postgres:
     def _init(self) -> None:
         for leftover in self.data.iterdir():  # an initdb that was killed half way
             shutil.rmtree(leftover) if leftover.is_dir() else leftover.unlink()
+        args = ["-U", self.user, "-A", "trust", "-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
+        self._initdb(*args if self.durable else [*args, "--no-sync"])
+
+    def to_disk(self) -> None:
+        """While it was not `durable` nothing waited for the disk; after this, all that it holds is there. It must not run."""
+        self._initdb("--sync-only")
+
+    def _initdb(self, *args: str) -> None:
         uid, gid = self.account or (None, None)
-        args = [str(self.install / "bin" / "initdb"), "-D", str(self.data), "-U", self.user, "-A", "trust"]
-        args += ["-E", "UTF8", "--locale=C.UTF-8", "--no-instructions"]
         done = subprocess.run(
-            args if self.durable else [*args, "--no-sync"],
+            [str(self.install / "bin" / "initdb"), "-D", str(self.data), *args],
             capture_output=True,
             text=True,
             cwd="/",

@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 import pytest
+from allauth.account.internal.userkit import user_id_to_str
 from allauth.mfa.models import Authenticator
 from django.contrib.auth import SESSION_KEY
 from django.core.management import call_command
@@ -160,6 +161,18 @@ def test_the_installation_is_closed_as_soon_as_one_workspace_asks(cast):
     assert home.get("/installation")["Location"] == "/settings/second-factor"
     home, _ = set_up(elsewhere)
     assert home.get("/installation").status_code == 200
+
+
+@pytest.mark.parametrize(("whose", "closed"), [("researcher", True), ("annotator", False)])
+def test_the_company_vouches_for_whom_it_let_in_alone(cast, whose, closed):
+    """In one browser somebody may have begun to sign in by the company, and another person have come in."""
+    asked(cast)
+    home = browser(cast.annotator)
+    session = home.session
+    session["account_authentication_methods"] = [{"method": "socialaccount", "at": time.time()}]
+    session["account_authentication_methods_user"] = user_id_to_str(getattr(cast, whose).user)
+    session.save()
+    assert (home.get("/").status_code == 302) is closed
 
 
 def test_the_last_factor_stays_while_a_workspace_asks(cast):

@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from webapp.accounts import addresses
 from webapp.accounts.access import member, require, to_sign_in
+from webapp.accounts.entering import BACKEND
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership, User
 from webapp.core import mail, sure
@@ -32,7 +33,6 @@ from ..queries import projects as queries
 from ..services import projects as services
 from ..services import standing
 
-BACKEND = "django.contrib.auth.backends.ModelBackend"
 PAGE = 100  # people: a table is sorted and copied in the browser, so few projects are to need a second page
 SIGN_UPS_PER_MINUTE = 30  # from one address: a class may follow a link at once, a script may not fill the workspace
 

@@ -133,7 +133,7 @@ def test_a_comparison_without_an_outcome_is_counted_and_leads_to_its_responses()
     )
     report, cases = made.run()
     lost = row(report, "Who wins", "old")["No outcome"]
-    assert lost["value"] == 1 and "1 comparison" in block(report, "Who wins")["note"]
+    assert lost["value"] == 1 and "Without an outcome: 1 comparison." in block(report, "Who wins")["note"]
     assert [case.subject["example"] for case in carrying(cases, lost["tags"])] == ["p0"]
 
 
