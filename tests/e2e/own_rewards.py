@@ -48,6 +48,8 @@ def service_of_the_page(folder: Path, port: int, secret: str) -> Iterator[tuple[
         try:
             url = f"http://127.0.0.1:{port}/"
             _wait_for(url)
+            while not any('" 401 ' in line for line in log):  # the thread that reads may be behind
+                time.sleep(0.01)
             log.clear()
             yield url, log
         finally:

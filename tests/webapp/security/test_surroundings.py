@@ -125,12 +125,8 @@ def test_every_process_that_we_start_says_what_it_may_know():
             starts = name.endswith(("subprocess.Popen", "subprocess.run", "create_subprocess_exec"))
             if starts and not {"env"} & {each.arg for each in node.keywords}:
                 silent.append(str(path.relative_to(ROOT)))
-    # our own manage.py, which needs them; initdb of the database, here and where it is restored
-    assert sorted(silent) == [
-        "webapp/backups/restoring.py",
-        "webapp/localstack/management/commands/up.py",
-        "webapp/localstack/postgres.py",
-    ]
+    # our own manage.py, which needs them; and initdb of the database
+    assert sorted(silent) == ["webapp/localstack/management/commands/up.py", "webapp/localstack/postgres.py"]
 
 
 def test_the_function_of_a_package_gets_no_key_of_its_run(monkeypatch):
