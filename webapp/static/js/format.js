@@ -12,7 +12,7 @@ export function number(value, percent = false) {
 }
 
 /** A score or reward: always three decimals, so that columns of them line up. */
-export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(3));
+export const score = (value) => (value === null || value === undefined ? "–" : value.toFixed(3).replace("-", "−"));
 
 /** What a run's headline metric has changed by, with its sign; shares in percentage points. */
 export function gained({ first, last, share }) {

@@ -192,7 +192,8 @@ function responseCard(row) {
   part("text").classList.toggle("muted", !row.response && !row.turns?.length);
   const ends = { stop: "", length: "cut at the length limit", env: "ended by the environment", error: "sampling failed" };
   part("finish").textContent = [length(row), sampledBy(row.stretches ?? row.spans ?? []), ends[row.finish_reason]].filter(Boolean).join(" · ");
-  part("criteria").append(...(row.criteria ?? []).map((each) => criterion(each, state.criterion === each.text)));
+  if (row.criteria?.length) part("criteria").append(...row.criteria.map((each) => criterion(each, state.criterion === each.text)));
+  else part("criteria").remove(); // its line would separate nothing
   const components = Object.entries(row.components ?? {});
   const listed = parts(row, told);
   if (listed) part("parts").replaceWith(listed);
