@@ -1,5 +1,6 @@
 """What the environment says, read and checked once: `webapp.settings` is made of it. Imports no Django."""
 
+import re
 import sys
 from collections.abc import MutableMapping
 from pathlib import Path
@@ -84,9 +85,27 @@ class Environment(BaseSettings):
     metrics_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Networks that read /metrics without a token, such as 127.0.0.1/32; none if absent"
     )
-    backup_folder: Path | None = Field(
+    backup_folder: str | None = Field(
         None,
-        description="Folder for backups, best on another disk; commands then need not name it, and administrators can start one",
+        description="Where backups go: a folder, best on another disk, or a bucket (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
+        "az://ACCOUNT/CONTAINER/FOLDER); commands then need not name it, and administrators can start one",
+    )
+    backup_endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://",
+        description="Address of object storage that is not Amazon's, Google's or Microsoft's own",
+    )
+    backup_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that BACKUP_ENDPOINT may be in, such as 10.1.0.0/16; none if absent"
+    )
+    backup_region: str | None = Field(None, description="Region of the bucket, for S3; us-east-1 if absent")
+    backup_access_key: str | None = Field(
+        None,
+        description="Access key of the bucket, for S3; the provider's own variables and the machine's role if absent",
+    )
+    backup_secret: str | None = Field(
+        None,
+        description="What goes with it: S3's secret access key, Azure's account key, or the JSON key of a Google service account",
     )
     backup_key_file: Path | None = Field(
         None, description="File with the passphrase that encrypts backups; they are not encrypted if absent"
@@ -117,6 +136,7 @@ class Environment(BaseSettings):
         "endpoint_networks",
         "trusted_proxies",
         "metrics_networks",
+        "backup_networks",
         "model_roots",
         "secret_key_fallbacks",
         mode="before",
@@ -124,6 +144,17 @@ class Environment(BaseSettings):
     @classmethod
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
+
+    @field_validator("backup_folder")
+    @classmethod
+    def _is_a_place(cls, value: str | None) -> str | None:
+        if value is None or "://" not in value:
+            return value and str(Path(value).resolve())
+        if not re.fullmatch(r"(s3|gs|az)://[^/@?]+(/[^@?]*)?", value):
+            raise ValueError(
+                "a bucket is named s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER"
+            )
+        return value.rstrip("/")
 
     @field_validator("database_password", "redis_password")
     @classmethod

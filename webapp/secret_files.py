@@ -19,6 +19,7 @@ SECRETS = frozenset(
         "metrics_token",
         "mail_url",
         "oidc_client_secret",
+        "backup_secret",
     }
 )
 

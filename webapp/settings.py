@@ -250,7 +250,7 @@ CELERY_BEAT_SCHEDULE = {
 WEBHOOK_NETWORKS = ENV.webhook_networks
 ENDPOINT_NETWORKS = ENV.endpoint_networks
 MODEL_ROOTS = ENV.model_roots or (VAR / "models",)
-BACKUP_FOLDER = ENV.backup_folder.resolve() if ENV.backup_folder else None
+BACKUP_FOLDER = ENV.backup_folder
 BACKUP_KEY_FILE = ENV.backup_key_file
 CELERY_BEAT_SCHEDULE_FILENAME = str(VAR / "run" / "beat")
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
+from .places import Reader
 from .problems import Damaged, WrongKey
 
 CHUNK = 1 << 20
@@ -94,7 +95,7 @@ class Sealing:
         self._number += 1
 
 
-def unseal(file: BinaryIO, key: Key) -> Iterator[bytes]:
+def unseal(file: Reader, key: Key) -> Iterator[bytes]:
     """What was sealed, chunk by chunk. Raises Damaged at the first chunk that is not what was written, or is missing."""
     head = file.read(len(MAGIC) + SALT)
     if len(head) < len(MAGIC) + SALT or not head.startswith(MAGIC):

@@ -2,7 +2,7 @@
 
 Each line of its stdin is a step, [name, argument] as JSON; each line of its stdout is what came of it, or {"problem": words}:
 `tables` makes the tables as they were after the migrations that the argument names, `upgrade` brings them to this program,
-`look` opens the home page and a page of a dataset and tells {address: status}. The database is that of DATABASE_URL.
+`reseal` seals under the key of the new folder what former keys open and tells how many secrets open under none, `look` opens the home page and a page of a dataset and tells {address: status}. The database is that of DATABASE_URL.
 """
 
 import json
@@ -17,7 +17,7 @@ import django
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
     django.setup()
-    steps: dict[str, Callable[[Any], Any]] = {"tables": tables, "upgrade": upgrade, "look": look}
+    steps: dict[str, Callable[[Any], Any]] = {"tables": tables, "upgrade": upgrade, "reseal": reseal, "look": look}
     for line in sys.stdin:
         name, argument = json.loads(line)
         try:
@@ -43,6 +43,12 @@ def upgrade(_: None) -> None:
     from django.core.management import call_command
 
     call_command("upgrade", verbosity=0, stdout=sys.stderr)
+
+
+def reseal(_: None) -> int:
+    from webapp.core import sealed
+
+    return sum(column.unreadable for column in sealed.reseal())
 
 
 def look(_: None) -> dict[str, int]:

@@ -35,21 +35,18 @@ def prune(store: Store, daily: int, weekly: int) -> list[str]:
 
     Manifests go first: a removal that is killed leaves contents that nobody names, and never a backup without its contents.
     """
-    with store.alone():
+    with store.removing():
         names = store.names()
         staying = kept(names, daily, weekly)
-        needed = {path for name in staying for path in _contents(store, name)}
+        needed = {content for name in staying for content in _contents(store, name)}
         gone = [name for name in names if name not in staying]
-        for name in gone:
-            store.manifest_path(name).unlink()
-        for path in list(store.contents()):
-            if path not in needed:
-                path.unlink()
+        store.forget(gone)
+        store.place.remove([content for content in store.contents() if content not in needed])
     return gone
 
 
-def _contents(store: Store, name: str) -> set[object]:
+def _contents(store: Store, name: str) -> set[str]:
     found = manifest.read(store, name)
-    return {store.path(table.digest, packed=True) for table in found.tables} | {
-        store.path(file.digest, packed=False) for file in found.files
+    return {store.content_name(table.digest, packed=True) for table in found.tables} | {
+        store.content_name(file.digest) for file in found.files
     }

@@ -8,7 +8,6 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
-from shutil import disk_usage
 from typing import Any
 
 from django.conf import settings
@@ -104,6 +103,7 @@ class _Making:
             lost=_lost(named, kept),
             key_mark=mark_of(settings.SECRET_KEY),
             key=settings.SECRET_KEY if self._store.key else None,
+            former=tuple(settings.SECRET_KEY_FALLBACKS) if self._store.key else (),
             added=self._added,
         )
 
@@ -144,10 +144,10 @@ class _Making:
     def _room(self, pinned: list[files.Pinned]) -> None:
         """Says before the copying that it cannot end well. A file that is there under another name may still be counted."""
         new = sum(file.bytes for file in pinned if (file.path, file.bytes, file.modified) not in self._known)
-        free = disk_usage(self._store.folder).free
-        if new > free:
+        free = self._store.place.free()
+        if free is not None and new > free:
             raise BackupProblem(
-                f"The disk of {self._store.folder} has {free / 1e9:.1f} GB free; this backup needs {new / 1e9:.1f} GB. "
+                f"The disk of {self._store.place.title} has {free / 1e9:.1f} GB free; this backup needs {new / 1e9:.1f} GB. "
                 "Free some space, or name another folder; earlier backups are as they were."
             )
 

@@ -1,5 +1,6 @@
 """What a backup holds, as it says itself."""
 
+import re
 from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -7,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from .problems import BackupProblem, Damaged
 from .store import Store
 
-FORMAT = 1
+FORMAT = 2  # 1: without `former`
 
 
 class Record(BaseModel):
@@ -35,7 +36,8 @@ class KeptFile(Record):
 
 
 class Manifest(Record):
-    """`key` is SECRET_KEY, in encrypted backups only; `key_mark` tells whether another key is the same one.
+    """`key` is SECRET_KEY, in encrypted backups only; `key_mark` tells whether another key is the same one. `former`: keys before
+    it, which still open rows of a backup that was made between a change of SECRET_KEY and `manage.py reencrypt`.
 
     `elsewhere`: files that rows name outside of `var`, which the backup does not hold. `lost`: files that rows name and
     that were not there.
@@ -55,6 +57,7 @@ class Manifest(Record):
     lost: tuple[str, ...] = ()
     key_mark: str
     key: str | None = None
+    former: tuple[str, ...] = ()
     added: int
 
     @property
@@ -69,11 +72,11 @@ class Manifest(Record):
 
 def read(store: Store, name: str) -> Manifest:
     """Raises Damaged, or BackupProblem where a newer program wrote it."""
-    content = store.read_manifest(store.manifest_path(name))
+    content = store.read_manifest(name)
     try:
         return Manifest.model_validate_json(content)
     except ValidationError as error:
-        if b'"format":1,' not in content:
+        if not re.match(rb'\{"format":[12],', content):
             raise BackupProblem(
                 "This backup has a form that a newer Touchstone writes: restore it with that."
             ) from error
@@ -84,5 +87,5 @@ def newest(store: Store) -> str:
     """Raises BackupProblem where there is none."""
     names = store.names()
     if not names:
-        raise BackupProblem(f"There is no backup in {store.folder}.")
+        raise BackupProblem(f"There is no backup in {store.place.title}.")
     return names[-1]

@@ -39,13 +39,15 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Restored:
-    """What came back and was compared; `pages` are addresses with their status, where they were opened."""
+    """What came back and was compared. `unreadable`: stored secrets that open under no key; `pages`: addresses with their status,
+    where they were opened."""
 
     rows: int
     tables: int
     files: int
     bytes: int
     seconds: float
+    unreadable: int
     pages: dict[str, int]
 
 
@@ -74,8 +76,9 @@ def restore(
             copied = beside.submit(_files, store, kept, into)
             _keys(kept, into)
             url = database or server.url() if server else str(database)
-            with _Inside(url, into) as inside:
+            with _Inside(url, into, kept.former) as inside:
                 _rows(store, kept, into, url, inside, say)
+                unreadable = inside.do("reseal")
                 copied.result()
                 say(f"{len(kept.files):,} files are there, each with its digest.")
                 pages = inside.do("look") if look else {}
@@ -85,7 +88,8 @@ def restore(
     except BaseException:
         _clear(into, server)
         raise
-    return Restored(kept.rows, len(kept.tables), len(kept.files), kept.size, time.monotonic() - began, pages)
+    seconds = time.monotonic() - began
+    return Restored(kept.rows, len(kept.tables), len(kept.files), kept.size, seconds, unreadable, pages)
 
 
 def fits(kept: Manifest) -> None:
@@ -198,10 +202,11 @@ def _move(connection: rows.Connection, old: Path, new: Path) -> None:
 class _Inside:
     """A process of this program on the new database: see `inside`."""
 
-    def __init__(self, url: str, into: Path) -> None:
-        # the key of the new folder, whatever this program's own environment and settings file say
+    def __init__(self, url: str, into: Path, former: tuple[str, ...]) -> None:
+        # the key of the new folder, whatever this program's own environment and settings file say; former keys of both
         key = (into / "secret_key").read_text().strip()
         ours = {"TOUCHSTONE_VAR": str(into), "DATABASE_URL": url, "SECRET_KEY": key}
+        ours["SECRET_KEY_FALLBACKS"] = ",".join((*former, *settings.SECRET_KEY_FALLBACKS))
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("SECRET_KEY")}
         self._words = (into / RESTORING).open("a+")
         self._process = subprocess.Popen(

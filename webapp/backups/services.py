@@ -26,7 +26,7 @@ QUIET = timedelta(seconds=60)  # nobody has told of a backup for so long: perhap
 BROKE = "Something broke on our side; the server's log says what."
 
 
-def start(folder: Path, origin: Backup.Origin, by: User | None = None, *, queue: bool = False) -> Backup:
+def start(folder: str | Path, origin: Backup.Origin, by: User | None = None, *, queue: bool = False) -> Backup:
     """A backup that waits for `carry_out`; with `queue`, a worker does it. Raises Conflict while one is under way."""
     end_lost(timedelta(0))
     try:
@@ -84,7 +84,7 @@ def _words(error: Exception) -> str:
 
 
 def _make(backup: Backup, key_file: Path | None) -> None:
-    store = open_store(Path(backup.folder), passphrase_of(key_file), create=True)
+    store = open_store(backup.folder, passphrase_of(key_file), create=True)
     backup.encrypted = store.key is not None
     backup.name, made = making.make(store, _Report(backup).at)
     backup.size, backup.added = made.size, made.added
@@ -95,7 +95,7 @@ def _prune_by_plan(backup: Backup, key_file: Path | None) -> None:
     """What cannot be removed is no reason to call the backup failed; it is said beside it."""
     plan = queries.plan()
     try:
-        prune(Path(backup.folder), key_file, plan.keep_daily, plan.keep_weekly)
+        prune(backup.folder, key_file, plan.keep_daily, plan.keep_weekly)
     except (Problem, OSError) as problem:
         backup.problem = f"Older backups could not be removed: {problem}"[:1000]
 
@@ -172,14 +172,14 @@ def is_due(now: datetime) -> bool:
     return last >= plan.changed_at and not made.exists()
 
 
-def prune(folder: Path, key_file: Path | None, daily: int, weekly: int) -> list[str]:
+def prune(folder: str, key_file: Path | None, daily: int, weekly: int) -> list[str]:
     """Removes the backups that the rule does not keep; their names. Raises BackupProblem."""
     gone = keeping.prune(open_store(folder, passphrase_of(key_file)), daily, weekly)
-    Backup.objects.filter(folder=str(folder), name__in=gone).update(removed_at=timezone.now())
+    Backup.objects.filter(folder=folder, name__in=gone).update(removed_at=timezone.now())
     return gone
 
 
-def remarks(folder: Path, key_file: Path | None, name: str) -> list[str]:
+def remarks(folder: str, key_file: Path | None, name: str) -> list[str]:
     """What whoever made a backup must know."""
     kept = manifest.read(open_store(folder, passphrase_of(key_file)), name)
     said = [f"Not in the backup, as it lies elsewhere: {path}" for path in kept.elsewhere]
@@ -188,6 +188,11 @@ def remarks(folder: Path, key_file: Path | None, name: str) -> list[str]:
         said.append(
             f"Not encrypted, so without the secret key: keep {settings.VAR / 'secret_key'} (or SECRET_KEY) elsewhere too."
         )
+        if settings.SECRET_KEY_FALLBACKS:
+            said.append(
+                "Former keys (SECRET_KEY_FALLBACKS) are not in it either, and stored secrets may still need them: run "
+                "manage.py reencrypt and back up once more, or keep them too."
+            )
     return said
 
 

@@ -1,14 +1,12 @@
-"""A folder of backups: contents by their SHA-256, each once, and one manifest for each backup, written last.
+"""A place of backups: contents by their SHA-256, each once, and one manifest for each backup, written last.
 
-A content has its final name only when it is whole and on the disk, and a backup exists only when its manifest does. So a
+A content has its name only when it is whole and on the disk, and a backup exists only when its manifest does. So a
 backup that is killed leaves contents that the next one finds, and never half a backup.
 """
 
-import fcntl
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -16,14 +14,15 @@ from typing import BinaryIO, Protocol, cast
 
 import pyarrow as pa
 
-from . import crypto
+from . import crypto, places
+from .places import PARTIAL, Place
 from .problems import BackupProblem, Damaged, WrongKey, room
 
 BLOCK = 1 << 20
 KEY = "key.json"
 PLAIN = "plain.json"
-PARTIAL = ".partial"
 ENDING = ".manifest"
+OBJECTS = "objects"
 
 
 class Sink(Protocol):
@@ -33,7 +32,7 @@ class Sink(Protocol):
 
 @dataclass(frozen=True)
 class Stored:
-    """A content: its SHA-256 and bytes, and how many bytes it added to the folder (0: it was there already)."""
+    """A content: its SHA-256 and bytes, and how many bytes it added to the place (0: it was there already)."""
 
     digest: str
     size: int
@@ -41,130 +40,103 @@ class Stored:
 
 
 class Store:
-    """`key` None: nothing is encrypted. All backups of a folder are of one kind."""
+    """`key` None: nothing is encrypted. All backups of a place are of one kind."""
 
-    def __init__(self, folder: Path, key: crypto.Key | None) -> None:
-        self.folder, self.key = folder, key
+    def __init__(self, place: Place, key: crypto.Key | None) -> None:
+        self.place, self.key = place, key
+        self.alone, self.reading, self.removing = place.writing, place.reading, place.removing
 
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Holds the folder: one process writes to it or removes from it at a time. Raises BackupProblem.
-
-        The lock ends with the process. What a killed one left unfinished is removed.
-        """
-        with (self.folder / "lock").open("a") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BackupProblem(f"Another backup is being made in {self.folder}.") from None
-            for left in (*self.folder.glob(f"*{PARTIAL}"), *self.folder.glob(f"objects/*/*{PARTIAL}")):
-                left.unlink(missing_ok=True)
-            yield
-
-    @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Keeps others from writing and removing until the block ends. Raises BackupProblem while somebody does."""
-        try:
-            file = (self.folder / "lock").open()
-        except OSError:  # a copy of the folder, or one that cannot be written to: then nobody writes
-            yield
-            return
-        with file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise BackupProblem(f"A backup is being made in {self.folder}; try again when it is over.") from None
-            yield
-
-    def path(self, digest: str, packed: bool) -> Path:
+    def content_name(self, digest: str, packed: bool = False) -> str:
+        """Under which name a content lies."""
         name = self.key.name(digest) if self.key else digest
-        return self.folder / "objects" / name[:2] / (f"{name}.zst" if packed else name)
+        return f"{OBJECTS}/{name[:2]}/{name}{'.zst' if packed else ''}"
 
     def has(self, digest: str, packed: bool = False) -> bool:
-        return self.path(digest, packed).is_file()
+        return self.place.has(self.content_name(digest, packed))
 
-    def add(self, content: Iterator[bytes], packed: bool = False) -> Stored:
-        """Keeps a content once. `packed`: compressed on its way. Raises BackupProblem where the disk is full."""
-        (self.folder / "objects").mkdir(exist_ok=True, mode=0o700)
-        partial = self.folder / f"{os.getpid()}-{id(content)}{PARTIAL}"
+    def add(self, content: Iterable[bytes], packed: bool = False) -> Stored:
+        """Keeps a content once. `packed`: compressed on its way. Raises BackupProblem where there is no room for it."""
         digest, size = sha256(), 0
+
+        def hashed() -> Iterator[bytes]:
+            nonlocal size
+            for block in content:
+                digest.update(block)
+                size += len(block)
+                yield block
+
+        partial = self._written(hashed(), packed)
         try:
-            with room(self.folder), partial.open("wb") as file:
-                sink = self._sink(file, packed)
-                for block in content:
-                    digest.update(block)
-                    size += len(block)
-                    sink.write(block)
-                sink.close()
-                added = self._keep(file, partial, self.path(digest.hexdigest(), packed))
+            name = self.content_name(digest.hexdigest(), packed)
+            added = 0 if self.place.has(name) else partial.stat().st_size
+            if added:
+                self.place.keep(partial, name)
         finally:
             partial.unlink(missing_ok=True)
         return Stored(digest.hexdigest(), size, added)
 
-    def read(self, digest: str, packed: bool = False) -> Iterator[bytes]:
-        """A content, checked against its digest at the end. Raises Damaged."""
+    def read(self, digest: str, packed: bool = False, checked: bool = True) -> Iterator[bytes]:
+        """A content, checked against its digest at the end, unless whoever reads does so. Raises Damaged."""
         found = sha256()
-        for block in self._blocks(self.path(digest, packed), packed):
-            found.update(block)
+        for block in self._blocks(self.content_name(digest, packed), packed):
+            if checked:
+                found.update(block)
             yield block
-        if found.hexdigest() != digest:
+        if checked and found.hexdigest() != digest:
             raise Damaged(f"A file of the backup is not what was written: its digest is not {digest}.")
 
-    def write_manifest(self, name: str, content: bytes) -> Path:
-        """Makes a backup one. Everything it names is on the disk by now."""
-        path = self.folder / f"{name}{ENDING}"
-        partial = path.with_name(path.name + PARTIAL)
+    def write_manifest(self, name: str, content: bytes) -> None:
+        """Makes a backup one. Everything it names is there by now."""
         head = json.dumps({"sha256": sha256(content).hexdigest()}).encode() + b"\n"
-        with room(self.folder), partial.open("wb") as file:
-            sink = self._sink(file, packed=True)
-            sink.write(head + content)
-            sink.close()
-            self._keep(file, partial, path)
-        return path
+        partial = self._written([head + content], packed=True)
+        try:
+            self.place.keep(partial, name + ENDING)
+        finally:
+            partial.unlink(missing_ok=True)
 
-    def read_manifest(self, path: Path) -> bytes:
+    def read_manifest(self, name: str) -> bytes:
         """Raises Damaged."""
-        head, _, content = b"".join(self._blocks(path, packed=True)).partition(b"\n")
+        head, _, content = b"".join(self._blocks(name + ENDING, packed=True)).partition(b"\n")
         try:
             said = json.loads(head)["sha256"]
         except (ValueError, KeyError, TypeError):
-            raise Damaged(f"{path} is not the manifest of a backup.") from None
+            raise Damaged(f"{name} is not the manifest of a backup.") from None
         if sha256(content).hexdigest() != said:
-            raise Damaged(f"{path} is not what was written.")
+            raise Damaged(f"The manifest of {name} is not what was written.")
         return content
 
     def names(self) -> list[str]:
         """The backups that are whole, oldest first."""
-        return sorted(path.name.removesuffix(ENDING) for path in self.folder.glob(f"*{ENDING}"))
+        return sorted(name.removesuffix(ENDING) for name in self.place.names() if name.endswith(ENDING))
 
-    def manifest_path(self, name: str) -> Path:
-        return self.folder / f"{name}{ENDING}"
+    def contents(self) -> Iterator[str]:
+        """The names of all contents."""
+        return self.place.names(OBJECTS)
 
-    def contents(self) -> Iterator[Path]:
-        return self.folder.glob("objects/*/*")
+    def forget(self, names: Iterable[str]) -> None:
+        """These backups are none any more; their contents stay."""
+        self.place.remove([name + ENDING for name in names])
+
+    def _written(self, blocks: Iterable[bytes], packed: bool) -> Path:
+        """A file of the scratch folder with them, as they are kept."""
+        partial = self.place.scratch / f"{os.getpid()}-{id(blocks)}{PARTIAL}"
+        try:
+            with room(partial.parent), partial.open("wb") as file:
+                sink = self._sink(file, packed)
+                for block in blocks:
+                    sink.write(block)
+                sink.close()
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        return partial
 
     def _sink(self, file: BinaryIO, packed: bool) -> Sink:
         sealed: Sink = crypto.Sealing(file, self.key) if self.key else _Open(file)
         return _Packed(sealed) if packed else sealed
 
-    def _keep(self, file: BinaryIO, partial: Path, final: Path) -> int:
-        """Gives a whole file its name; the bytes that it added."""
-        size = file.tell()
-        file.flush()
-        if final.suffix != ENDING and final.is_file():
-            return 0
-        os.fsync(file.fileno())
-        final.parent.mkdir(exist_ok=True, mode=0o700)
-        partial.replace(final)
-        _flush(final.parent)
-        return size
-
-    def _blocks(self, path: Path, packed: bool) -> Iterator[bytes]:
-        try:
-            file = path.open("rb")
-        except FileNotFoundError:
-            raise Damaged(f"A file of the backup is missing: {path}.") from None
-        with file:
+    def _blocks(self, name: str, packed: bool) -> Iterator[bytes]:
+        with self.place.read(name) as file:
             blocks = crypto.unseal(file, self.key) if self.key else iter(lambda: file.read(BLOCK), b"")
             yield from _unpacked(blocks) if packed else blocks
 
@@ -239,46 +211,36 @@ def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
         raise Damaged(f"A file of the backup is not what was written: it cannot be unpacked ({error}).") from error
 
 
-def _flush(folder: Path) -> None:
-    """A new name outlasts a power cut only when its folder was written too."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def open_store(folder: Path, passphrase: bytes | None, *, create: bool = False) -> Store:
-    """The backups in `folder`. Raises WrongKey, or BackupProblem where there is no such folder."""
-    if create:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not (folder / KEY).exists() and not (folder / PLAIN).exists():
-            return Store(folder, _begin(folder, passphrase))
-    if (folder / KEY).is_file():
+def open_store(where: Path | str, passphrase: bytes | None, *, create: bool = False) -> Store:
+    """The backups in a folder or a bucket. Raises WrongKey, or BackupProblem where there are none."""
+    place = places.at(where)
+    encrypted, plain = place.has(KEY), place.has(PLAIN)
+    if create and not encrypted and not plain:
+        _begin(place, passphrase)
+        encrypted, plain = place.has(KEY), place.has(PLAIN)
+    if encrypted:
         if passphrase is None:
-            raise WrongKey(f"The backups in {folder} are encrypted: name the key file they were made with.")
-        return Store(folder, crypto.known(passphrase, (folder / KEY).read_text()))
-    if not (folder / PLAIN).is_file():
-        raise BackupProblem(f"There are no backups in {folder}.")
+            raise WrongKey(f"The backups in {place.title} are encrypted: name the key file they were made with.")
+        with place.read(KEY) as file:
+            return Store(place, crypto.known(passphrase, file.read(BLOCK).decode()))
+    if not plain:
+        raise BackupProblem(f"There are no backups in {place.title}.")
     if passphrase is not None:
-        raise WrongKey(f"The backups in {folder} are not encrypted: leave the key away, or name another folder.")
-    return Store(folder, None)
+        raise WrongKey(f"The backups in {place.title} are not encrypted: leave the key away, or name another folder.")
+    return Store(place, None)
 
 
-def _begin(folder: Path, passphrase: bytes | None) -> crypto.Key | None:
-    """Says once and for all whether the backups of this folder are encrypted."""
-    if others := [path.name for path in folder.iterdir() if path.name != "lock"]:
-        raise BackupProblem(f"{folder} is no folder of backups, and it is not empty: {others[0]} lies in it.")
-    key, kept = crypto.new(passphrase) if passphrase is not None else (None, json.dumps({"encrypted": False}))
-    path = folder / (KEY if key else PLAIN)
-    partial = path.with_name(path.name + PARTIAL)
-    with room(folder), partial.open("w") as file:
-        file.write(kept)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
-    _flush(folder)
-    return key
+def _begin(place: Place, passphrase: bytes | None) -> None:
+    """Says once and for all whether the backups of this place are encrypted."""
+    place.begin()
+    kept = crypto.new(passphrase)[1] if passphrase is not None else json.dumps({"encrypted": False})
+    with place.writing():
+        if place.has(KEY) or place.has(PLAIN):  # another process was faster
+            return
+        partial = place.scratch / f"{os.getpid()}{PARTIAL}"
+        with room(place.scratch):
+            partial.write_text(kept)
+        place.keep(partial, PLAIN if passphrase is None else KEY)
 
 
 def passphrase_of(file: Path | None) -> bytes | None:

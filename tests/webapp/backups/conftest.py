@@ -2,6 +2,7 @@
 
 import shutil
 import tempfile
+from ipaddress import IPv4Network
 from pathlib import Path
 
 import psycopg
@@ -12,8 +13,13 @@ from psycopg import sql
 from tests.upgrade import make
 from webapp.annotation.models import Project
 from webapp.annotation.services import projects, queue
-from webapp.backups import services
+from webapp.backups import bucket, services
 from webapp.backups.models import Backup
+
+from .bucket_server import BucketServer
+
+WHERE = "s3://backups/touch/stone"
+SECRET = "a secret that nobody is shown"
 
 
 @pytest.fixture
@@ -53,6 +59,24 @@ def write_files(var: Path) -> None:
     RegisteredModel.objects.update_or_create(
         workspace=run.experiment.workspace, name="tiny", defaults={"source": "local", "path": str(model)}
     )
+
+
+@pytest.fixture(scope="session")
+def one_server():
+    with BucketServer().running() as server:
+        yield server
+
+
+@pytest.fixture
+def server(one_server, settings, monkeypatch):
+    one_server.empty()
+    env = settings.ENV.model_copy()
+    env.backup_endpoint, env.backup_networks = one_server.url, (IPv4Network("127.0.0.0/8"),)
+    env.backup_access_key, env.backup_secret = "AKID", SECRET
+    settings.ENV = env
+    monkeypatch.setattr(bucket, "PAUSE_S", 0)
+    monkeypatch.setattr(bucket, "RETRY_S", 0.001)
+    return one_server
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import namedtuple
 from datetime import timedelta
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from django.core.management import call_command
 from django.core.management.base import CommandError
 
 from webapp.accounts.models import User
-from webapp.backups import files, making, manifest, services
+from webapp.backups import files, making, manifest, places, services
 from webapp.backups.models import Backup
 from webapp.backups.store import open_store
 from webapp.core.problems import Conflict
@@ -118,7 +117,7 @@ def test_one_under_way_ends_when_somebody_asks(lab, folder, monkeypatch):
 def test_a_disk_without_room_is_told_before_and_while_files_are_copied(lab, folder, backed_up, monkeypatch):
     (first,) = [backed_up().name]
     (lab / "model.safetensors").write_bytes(b"other" * 50_000)
-    monkeypatch.setattr(making, "disk_usage", lambda path: namedtuple("Usage", "free")(1000))
+    monkeypatch.setattr(places.Folder, "free", lambda place: 1000)
     assert "GB free; this backup needs" in backed_up(Backup.State.FAILED).problem
     monkeypatch.undo()
 

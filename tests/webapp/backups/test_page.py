@@ -127,7 +127,7 @@ class TestDrill:
     """What is made of a restoration; `test_restoring` does whole ones."""
 
     def restored(self, pages):
-        return lambda *given, **options: restoring.Restored(9, 3, 2, 100, 1.0, pages)
+        return lambda *given, **options: restoring.Restored(9, 3, 2, 100, 1.0, 0, pages)
 
     def test_one_that_passed_is_noted(self, cast, folder, backed_up, monkeypatch, capsys, settings):
         backup = backed_up()

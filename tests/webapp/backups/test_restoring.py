@@ -13,12 +13,18 @@ from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
 from tests.upgrade import make
+from webapp.accounts.models import Workspace
 from webapp.annotation.models import Project
 from webapp.annotation.services import queue
 from webapp.backups import making, manifest, restoring, rows
+from webapp.backups.models import Backup
 from webapp.backups.problems import Damaged
 from webapp.backups.store import open_store
+from webapp.core import sealed
 from webapp.localstack.postgres import Postgres
+from webapp.webhooks.models import Webhook
+
+from .conftest import WHERE
 
 MOVED = "inference_registeredmodel"  # its rows name files of the installation
 TORN = (
@@ -71,10 +77,25 @@ def annotating(workspace):
             each.join()
 
 
+def sealed_before(settings) -> None:
+    """SECRET_KEY was changed, and a webhook's secret is still sealed as before: nobody has run `reencrypt`."""
+    webhook = Webhook.objects.get_or_create(
+        workspace=Workspace.objects.order_by("id").first(), url="https://x.example/hook", defaults={"events": []}
+    )[0]
+    Webhook.objects.exclude(pk=webhook.pk).delete()
+    Webhook.objects.filter(pk=webhook.pk).update(secret=sealed.seal("of before"))
+    settings.SECRET_KEY, settings.SECRET_KEY_FALLBACKS = (
+        "the key that came after the first one did",
+        [settings.SECRET_KEY],
+    )
+
+
 def test_all_that_an_installation_holds_at_one_moment_comes_back(
-    installation, folder, backed_up, key_file, home, settings, monkeypatch, capsys
+    installation, server, key_file, home, settings, monkeypatch, capsys
 ):
+    """From a bucket; the next one comes from a folder."""
     before, tables = {}, rows.tables
+    sealed_before(settings)
 
     def look(seen):
         """What the snapshot saw, read again by itself."""
@@ -84,8 +105,9 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
 
     monkeypatch.setattr(rows, "tables", look)
     with annotating(installation.workspace):
-        backup = backed_up(key_file=key_file)
-    call_command("restore", str(folder), into=home, key_file=key_file)
+        call_command("backup", WHERE, key_file=key_file)
+    backup = Backup.objects.get()
+    call_command("restore", WHERE, into=home, key_file=key_file)
     assert "Restored and compared" in capsys.readouterr().out
     assert backup.rows == sum(data.count(b"\n") for data in before.values())
     assert (home / "secret_key").read_text() == settings.SECRET_KEY
@@ -96,10 +118,13 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
         with rows.snapshot(server.url()) as seen:
             after = texts(seen)
             torn = [seen.execute(query.encode()).fetchone() for query in TORN]
+            (secret,) = seen.execute("SELECT secret FROM webhooks_webhook").fetchone()
     finally:
         server.stop()
     assert after.keys() == before.keys()
-    assert {name for name in before if before[name] != after[name]} == {MOVED}
+    assert {name for name in before if before[name] != after[name]} == {MOVED, "webhooks_webhook"}
+    settings.SECRET_KEY_FALLBACKS = []
+    assert sealed.unseal(secret) == "of before"  # the former key was in the backup, and nobody needs it any more
     assert before[MOVED].replace(str(settings.VAR).encode(), str(home).encode()) == after[MOVED]
     assert torn == [(0,), (0,), (0,)]
 
@@ -150,7 +175,7 @@ class TestRefusals:
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "notes.txt").write_text("mine")
         with pytest.raises(CommandError, match=r"mine is not empty: notes\.txt lies in it"):
-            call_command("restore", str(small.folder), into=tmp_path / "mine")
+            call_command("restore", small.place.title, into=tmp_path / "mine")
         assert (tmp_path / "mine" / "notes.txt").read_text() == "mine"
 
     def test_a_backup_of_a_newer_release(self, small, tmp_path):
@@ -163,13 +188,13 @@ class TestRefusals:
         assert not (tmp_path / "new").exists()
 
     def test_a_form_of_a_newer_release(self, small):
-        small.write_manifest("2999-01-01T000000Z", b'{"format":2,"all":"new"}')
+        small.write_manifest("2999-01-01T000000Z", b'{"format":3,"all":"new"}')
         with pytest.raises(CommandError, match="a form that a newer Touchstone writes"):
-            call_command("restore", str(small.folder), into="/nowhere")
+            call_command("restore", small.place.title, into="/nowhere")
 
     def test_a_wrong_or_missing_key(self, small, key_file):
         with pytest.raises(CommandError, match="are not encrypted"):
-            call_command("restore", str(small.folder), into="/nowhere", key_file=key_file)
+            call_command("restore", small.place.title, into="/nowhere", key_file=key_file)
 
     def test_no_backup_at_all(self, tmp_path):
         with pytest.raises(CommandError, match="There are no backups in"):

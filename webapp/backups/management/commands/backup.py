@@ -8,15 +8,16 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import services
 from webapp.backups.models import Backup
+from webapp.backups.places import where
 from webapp.core.problems import Problem
 
 
 class Command(BaseCommand):
-    help = "Copy the database and all files that it names, as they are at one moment, into a folder of backups"
+    help = "Copy the database and all files that it names, as they are at one moment, into a folder or a bucket"
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder", type=Path, nargs="?", default=settings.BACKUP_FOLDER, help="BACKUP_FOLDER if absent"
+            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; BACKUP_FOLDER if absent"
         )
         parser.add_argument(
             "--key-file", type=Path, default=settings.BACKUP_KEY_FILE, help="a passphrase to encrypt with, in a file"
@@ -25,11 +26,11 @@ class Command(BaseCommand):
         parser.add_argument("--keep-daily", type=int, help="then remove all but the last of so many days (and weeks)")
         parser.add_argument("--keep-weekly", type=int, default=0, help="beside --keep-daily: the last of so many weeks")
 
-    def handle(self, *args: Any, folder: Path | None, key_file: Path | None, **options: Any) -> None:
+    def handle(self, *args: Any, folder: str | None, key_file: Path | None, **options: Any) -> None:
         if folder is None:
             raise CommandError("Name a folder, or set BACKUP_FOLDER.")
         try:
-            backup = services.start(folder.resolve(), Backup.Origin.COMMAND)
+            backup = services.start(folder, Backup.Origin.COMMAND)
             services.carry_out(backup.pk, key_file)
         except Problem as problem:
             raise CommandError(str(problem)) from problem
@@ -41,7 +42,7 @@ class Command(BaseCommand):
             f"of which {backup.added or 0:,} are new in {folder}; {backup.seconds or 0:.1f} s."
         )
         if options["keep_daily"]:
-            gone = services.prune(folder.resolve(), key_file, options["keep_daily"], options["keep_weekly"])
+            gone = services.prune(folder, key_file, options["keep_daily"], options["keep_weekly"])
             self.stdout.write(f"Removed: {', '.join(gone) or 'nothing'}")
-        for line in services.remarks(folder.resolve(), key_file, backup.name):
+        for line in services.remarks(folder, key_file, backup.name):
             self.stdout.write(line)

@@ -7,6 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import drill
+from webapp.backups.places import where
 from webapp.backups.store import open_store, passphrase_of
 from webapp.core.problems import Problem
 
@@ -18,15 +19,15 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument(
-            "folder", type=Path, nargs="?", default=settings.BACKUP_FOLDER, help="BACKUP_FOLDER if absent"
+            "folder", type=where, nargs="?", default=settings.BACKUP_FOLDER, help="or a bucket; BACKUP_FOLDER if absent"
         )
         parser.add_argument("--key-file", type=Path, default=settings.BACKUP_KEY_FILE)
 
-    def handle(self, *args: Any, folder: Path | None, key_file: Path | None, **options: Any) -> None:
+    def handle(self, *args: Any, folder: str | None, key_file: Path | None, **options: Any) -> None:
         if folder is None:
             raise CommandError("Name a folder, or set BACKUP_FOLDER.")
         try:
-            done = drill.run(open_store(folder.resolve(), passphrase_of(key_file)), self.stdout.write)
+            done = drill.run(open_store(folder, passphrase_of(key_file)), self.stdout.write)
         except Problem as problem:
             raise CommandError(str(problem)) from problem
         if not done.passed:

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import manifest, restoring
 from webapp.backups.making import mark_of
+from webapp.backups.places import where
 from webapp.backups.store import ENDING, open_store, passphrase_of
 from webapp.core.problems import Problem
 
@@ -17,18 +18,20 @@ class Command(BaseCommand):
     requires_system_checks = []  # there need not be a database yet
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("backup", type=Path, help=f"a folder of backups (its newest), or a file *{ENDING} in one")
+        parser.add_argument(
+            "backup", type=where, help=f"a folder or bucket of backups (the newest), or one in it: NAME{ENDING}"
+        )
         parser.add_argument("--into", type=Path, required=True, help="the new TOUCHSTONE_VAR: an empty folder")
         parser.add_argument("--database", help="the address of an empty database; an embedded Postgres if absent")
         parser.add_argument("--key-file", type=Path, default=settings.BACKUP_KEY_FILE)
 
-    def handle(self, *args: Any, backup: Path, into: Path, **options: Any) -> None:
-        folder = backup if backup.is_dir() else backup.parent
+    def handle(self, *args: Any, backup: str, into: Path, **options: Any) -> None:
+        folder, _, one = backup.rpartition("/") if backup.endswith(ENDING) else (backup, "", "")
         if options["database"] and not options["database"].startswith(("postgresql://", "postgres://")):
             raise CommandError("--database names a server as postgresql://USER:PASSWORD@HOST:PORT/NAME.")
         try:
-            store = open_store(folder.resolve(), passphrase_of(options["key_file"]))
-            name = manifest.newest(store) if backup.is_dir() else backup.name.removesuffix(ENDING)
+            store = open_store(folder, passphrase_of(options["key_file"]))
+            name = one.removesuffix(ENDING) or manifest.newest(store)
             kept = manifest.read(store, name)
             self.stdout.write(
                 f"{name}: {kept.rows:,} rows, {len(kept.files):,} files, made by Touchstone {kept.version}."
@@ -37,7 +40,7 @@ class Command(BaseCommand):
                 done = restoring.restore(store, kept, into, database=options["database"], say=self.stdout.write)
         except Problem as problem:
             raise CommandError(str(problem)) from problem
-        for line in remarks(kept, into.resolve()):
+        for line in remarks(kept, into.resolve(), done.unreadable):
             self.stdout.write(line)
         start = f"TOUCHSTONE_VAR={into.resolve()} "
         if options["database"]:
@@ -45,7 +48,7 @@ class Command(BaseCommand):
         self.stdout.write(f"Restored and compared in {done.seconds:.1f} s. Start it: {start}manage.py up --no-demo")
 
 
-def remarks(kept: manifest.Manifest, into: Path) -> list[str]:
+def remarks(kept: manifest.Manifest, into: Path, unreadable: int) -> list[str]:
     """What whoever restores must know."""
     said = [f"Not in the backup, as it lies elsewhere: {path}" for path in kept.elsewhere]
     said += [f"Not in the backup, as it was gone: {path}" for path in kept.lost]
@@ -53,5 +56,10 @@ def remarks(kept: manifest.Manifest, into: Path) -> list[str]:
         said.append(
             "secret_key is another one than before: everybody signs in again, and keys of endpoints and secrets of webhooks "
             "must be entered again. If you kept the old one, put it there before you start."
+        )
+    elif unreadable:
+        said.append(
+            f"{unreadable:,} stored secrets (keys of endpoints, secrets of webhooks, second factors) open under no key that is "
+            "known: name the key of before in SECRET_KEY_FALLBACKS and run manage.py reencrypt, or enter them again."
         )
     return said

@@ -1,0 +1,350 @@
+"""Backups in object storage: Amazon S3 and what speaks its language, Google Cloud Storage, Azure.
+
+An object is there when its upload is complete, or not at all, so a name never has half a content. A content is gathered in a
+file of `var` first: its name is known at its end, and an upload that breaks off can be begun again. What reads goes on where
+the connection broke.
+"""
+
+import json
+import logging
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from socket import gethostname
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import obstore
+import psutil
+from django.conf import settings
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    PermissionDeniedError,
+    PreconditionError,
+    UnauthenticatedError,
+)
+from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
+
+from webapp.core import destinations
+from webapp.core.destinations import Fence
+
+from .places import LOCKS, Reader, no_backups_here
+from .problems import BackupProblem, Damaged, room
+
+logger = logging.getLogger(__name__)
+SCRATCH = "uploading"
+LOCK = "lock"
+PART = 16 << 20  # bytes; 10,000 parts are the most that S3 takes, so an object has at most 160 GB
+AT_ONCE = 4  # parts under way
+BLOCK = 8 << 20
+TRIES = 4  # of a whole upload, and of a download that makes no way; each request is tried again by the library besides
+PAUSE_S = 1.0  # then twice as long each time
+RETRY_S = 60.0  # how long the library tries one request again
+REFRESH_S = 60.0
+STALE = timedelta(minutes=15)  # a lock that nobody has refreshed for so long is a dead process's
+ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gs": ("GOOGLE_BASE_URL",),
+    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+T = TypeVar("T")
+
+
+class Bucket:
+    """`address`: scheme://BUCKET/FOLDER. Raises BackupProblem where it is none, and Refused where its endpoint is closed."""
+
+    def __init__(self, address: str) -> None:
+        self.title = address.rstrip("/")
+        self.scratch = settings.VAR / SCRATCH
+        self._store = _store(self.title)
+        self._there: set[str] | None = None  # names, known while we alone write
+        self._lost = False
+
+    def names(self, under: str = "") -> Iterator[str]:
+        if not under:
+            with self._words():
+                listed = obstore.list_with_delimiter(self._store)["objects"]
+            yield from (each["path"] for each in listed if each["path"] not in LOCKS)
+            return
+        with self._words():
+            for listed in obstore.list(self._store, f"{under}/", chunk_size=1000):
+                yield from (each["path"] for each in listed)
+
+    def has(self, name: str) -> bool:
+        if self._there is not None and name.startswith("objects/"):
+            return name in self._there
+        return self._size(name) is not None
+
+    def keep(self, partial: Path, name: str) -> None:
+        self._ours()
+        size = partial.stat().st_size
+
+        def upload() -> None:
+            obstore.put(self._store, name, partial, chunk_size=PART, max_concurrency=AT_ONCE)
+            if (found := obstore.head(self._store, name)["size"]) != size:
+                obstore.delete(self._store, name)
+                raise Damaged(f"{self.title} has kept {found:,} bytes of {name}, which has {size:,}.")
+
+        try:
+            self._again(upload)
+        except FileNotFoundError:
+            raise self._no_such() from None
+        partial.unlink()
+        if self._there is not None:
+            self._there.add(name)
+
+    @contextmanager
+    def read(self, name: str) -> Iterator[Reader]:
+        if (size := self._size(name)) is None:
+            raise Damaged(f"A file of the backup is missing: {self.title}/{name}.")
+        yield _Download(self, name, size)
+
+    def _size(self, name: str) -> int | None:
+        with self._words():
+            try:
+                return int(obstore.head(self._store, name)["size"])
+            except FileNotFoundError:
+                return None
+
+    def block(self, name: str, start: int, end: int) -> bytes:
+        """The bytes from `start` up to `end`. Raises BackupProblem, and Damaged where it has gone."""
+        try:
+            return self._again(lambda: bytes(obstore.get_range(self._store, name, start=start, end=end)))
+        except FileNotFoundError:
+            raise Damaged(f"A file of the backup has been removed while it was read: {self.title}/{name}.") from None
+
+    def remove(self, names: Iterable[str]) -> None:
+        if listed := list(names):
+            self._ours()
+            with self._words():
+                obstore.delete(self._store, listed)
+            if self._there is not None:
+                self._there.difference_update(listed)
+
+    def free(self) -> int | None:
+        return None
+
+    def begin(self) -> None:
+        with self._words():
+            for listed in obstore.list(self._store):
+                for each in listed:
+                    if each["path"] not in LOCKS:
+                        raise no_backups_here(self.title, each["path"])
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        self.scratch.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with self._claimed():
+            for left in self.scratch.iterdir():
+                left.unlink(missing_ok=True)
+            self._there = set(self.names("objects"))
+            try:
+                yield
+            finally:
+                self._there = None
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Nobody is kept from removing: who reads may have no right to write. What goes meanwhile is told as missing."""
+        yield
+
+    def removing(self) -> AbstractContextManager[None]:
+        return self.writing()
+
+    @contextmanager
+    def _claimed(self) -> Iterator[None]:
+        """Holds the object `lock`, which only one process can make, and says every minute that it lives."""
+        claim, over = self._claim(), threading.Event()
+        self._lost = False
+        refreshing = threading.Thread(target=self._refresh, args=[claim, over], daemon=True)
+        refreshing.start()
+        try:
+            yield
+        finally:
+            over.set()
+            refreshing.join()
+            if not self._lost:
+                with suppress(BackupProblem, FileNotFoundError), self._words():
+                    obstore.delete(self._store, LOCK)
+
+    def _claim(self) -> dict[str, Any]:
+        said = json.dumps({"host": gethostname(), "pid": os.getpid(), "began": _began(os.getpid())}).encode()
+        with self._words():
+            try:
+                return {**obstore.put(self._store, LOCK, said, mode="create")}
+            except (AlreadyExistsError, PreconditionError):
+                pass
+            try:
+                found = obstore.get(self._store, LOCK)
+                held = found.meta
+                self._dead(json.loads(bytes(found.bytes())), held["last_modified"])
+                return {**obstore.put(self._store, LOCK, said, mode=_version(held))}
+            except (PreconditionError, AlreadyExistsError, FileNotFoundError):  # somebody was faster, or has just ended
+                raise BackupProblem(f"Another backup is being made in {self.title}.") from None
+
+    def _dead(self, holder: dict[str, Any], seen: datetime) -> None:
+        """Raises BackupProblem unless who holds the lock is dead: no such process here, or no word for a quarter of an hour."""
+        if holder["host"] == gethostname() and _began(holder["pid"]) != holder["began"]:
+            return
+        if datetime.now(UTC) - seen < STALE:
+            raise BackupProblem(
+                f"Another backup is being made in {self.title}, by {holder['host']}. If that process is dead, "
+                f"try again after {seen + STALE:%H:%M} UTC."
+            )
+
+    def _refresh(self, claim: dict[str, Any], over: threading.Event) -> None:
+        while not over.wait(REFRESH_S):
+            try:
+                found = bytes(obstore.get(self._store, LOCK).bytes())
+                claim = {**obstore.put(self._store, LOCK, found, mode=_version(claim))}
+            except (PreconditionError, AlreadyExistsError, FileNotFoundError):
+                self._lost = True
+                return
+            except BaseError as error:  # away for now; the lock is ours as long as nobody else takes it
+                logger.warning("the lock of %s is not refreshed: %s", self.title, type(error).__name__)
+
+    def _ours(self) -> None:
+        if self._lost:
+            raise BackupProblem(f"Somebody else writes to {self.title} by now: this process was taken for dead.")
+
+    def _again(self, work: Callable[[], T]) -> T:
+        """Does it again after a pause where the store does not answer as it should."""
+        for turn in range(TRIES):
+            try:
+                with room(self.scratch):
+                    return work()
+            except (PermissionDeniedError, UnauthenticatedError) as error:
+                raise self._said(error) from None
+            except (BaseError, Damaged) as error:
+                if turn + 1 == TRIES:
+                    raise error if isinstance(error, Damaged) else self._said(error) from None
+                time.sleep(PAUSE_S * 2**turn)
+        raise AssertionError
+
+    @contextmanager
+    def _words(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseError as error:
+            raise self._said(error) from None
+        except FileNotFoundError:
+            raise self._no_such() from None
+
+    def _no_such(self) -> BackupProblem:
+        return BackupProblem(
+            f"There is no bucket {self.title}: make it first, or look at its address and BACKUP_ENDPOINT."
+        )
+
+    def _said(self, error: BaseError) -> BackupProblem:
+        """In our words: those of the library hold addresses, and addresses may hold signatures."""
+        status = re.search(r"status code: (\d{3})", str(error))
+        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
+            return BackupProblem(f"{self.title} refuses us: look at the credentials, and at what they may do.")
+        if status and status[1] == "404":
+            return self._no_such()
+        if status:
+            return BackupProblem(f"{self.title} answers {status[1]}; nothing is lost, and it can be tried again.")
+        return BackupProblem(
+            f"{self.title} does not answer, or not as a bucket does ({type(error).__name__}): look at its address, "
+            "BACKUP_ENDPOINT and the credentials."
+        )
+
+
+class _Download:
+    """An object, block by block: a connection that breaks costs a block."""
+
+    def __init__(self, bucket: Bucket, name: str, size: int) -> None:
+        self._bucket, self._name, self._size = bucket, name, size
+        self._at, self._left = 0, b""
+
+    def read(self, size: int, /) -> bytes:
+        parts, wanted = [self._left[:size]], size - len(self._left)
+        self._left = self._left[size:]
+        while wanted > 0 and self._at < self._size:
+            block = self._bucket.block(self._name, self._at, min(self._size, self._at + BLOCK))
+            self._at += len(block)
+            parts.append(block[:wanted])
+            self._left, wanted = block[wanted:], wanted - len(block)
+        return b"".join(parts)
+
+
+def _began(pid: int) -> float | None:
+    """When a process of this machine was started; None: there is none."""
+    try:
+        return float(psutil.Process(pid).create_time())
+    except psutil.Error:
+        return None
+
+
+def _version(claim: Any) -> Any:
+    return {name: claim[name] for name in ("e_tag", "version") if claim.get(name)}
+
+
+def _store(address: str) -> ObjectStore:
+    """By scheme. Credentials are the settings' or, where there are none, what the library finds: its own variables, a machine's role."""
+    parts = urlsplit(address)
+    if parts.username or parts.password or parts.query:
+        raise BackupProblem(
+            "The address of a bucket holds no credentials: BACKUP_ACCESS_KEY and BACKUP_SECRET are for them."
+        )
+    make = {"s3": _s3, "gs": _gcs, "az": _azure}.get(parts.scheme)
+    if make is None or not parts.netloc:
+        raise BackupProblem(
+            f"{address} is no place for backups: name a folder, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER."
+        )
+    endpoint = settings.ENV.backup_endpoint or _of_the_library(parts.scheme)
+    common: dict[str, Any] = {
+        "retry_config": {"max_retries": 6, "retry_timeout": timedelta(seconds=RETRY_S)},
+        "client_options": {"timeout": "300s", "connect_timeout": "10s", "allow_http": _may_be_reached(endpoint)},
+    }
+    try:
+        return make(parts.netloc, parts.path.strip("/"), endpoint, common)
+    except (BaseError, ValueError, OSError) as error:
+        logger.warning("no client for %s: %s", address, type(error).__name__)
+        raise BackupProblem(f"{address} cannot be used: look at its address and the credentials.") from None
+
+
+def _of_the_library(scheme: str) -> str | None:
+    """An endpoint that its own variables name: that is to be looked at as well."""
+    return next((value for name in ENDPOINTS[scheme] if (value := os.environ.get(name))), None)
+
+
+def _may_be_reached(endpoint: str | None) -> bool:
+    """Whether it speaks plain HTTP. Raises Refused where its network is not open."""
+    if endpoint is None:
+        return False
+    url = destinations.parse(endpoint, instead_of_password="BACKUP_ACCESS_KEY and BACKUP_SECRET are for that")  # noqa: S106
+    Fence(settings.ENV.backup_networks, "BACKUP_NETWORKS").addresses(url.host, destinations.port(url), url.scheme)
+    return url.scheme == "http"
+
+
+def _given(**options: str | None) -> Any:  # each kind of store has a type of its own for it
+    return {name: value for name, value in options.items() if value}
+
+
+def _s3(bucket: str, folder: str, endpoint: str | None, common: dict[str, Any]) -> ObjectStore:
+    env = settings.ENV
+    given = _given(
+        access_key_id=env.backup_access_key,
+        secret_access_key=env.backup_secret,
+        region=env.backup_region,
+        endpoint=endpoint,
+    )
+    return S3Store(bucket, prefix=folder or None, config=given, **common)
+
+
+def _gcs(bucket: str, folder: str, endpoint: str | None, common: dict[str, Any]) -> ObjectStore:
+    given = _given(service_account_key=settings.ENV.backup_secret, base_url=endpoint)
+    return GCSStore(bucket, prefix=folder or None, config=given, **common)
+
+
+def _azure(account: str, path: str, endpoint: str | None, common: dict[str, Any]) -> ObjectStore:
+    container, _, folder = path.partition("/")
+    given = _given(account_name=account, account_key=settings.ENV.backup_secret, endpoint=endpoint)
+    return AzureStore(container, prefix=folder or None, config=given, **common)

@@ -1,0 +1,166 @@
+"""Where backups lie: names with contents, each of which is there only when all of it is. A folder, or a bucket (`bucket`)."""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Protocol
+
+from webapp.core.destinations import Refused
+
+from .problems import BackupProblem, Damaged, room
+
+PARTIAL = ".partial"
+LOCKS = frozenset({"lock", "reading"})
+
+
+class Reader(Protocol):
+    def read(self, size: int, /) -> bytes:
+        """As many bytes; fewer only at the end."""
+
+
+class Place(Protocol):
+    """`title`: what people call it. `scratch`: where a content is gathered until it gets its name."""
+
+    title: str
+    scratch: Path
+
+    def names(self, under: str = "") -> Iterator[str]:
+        """The names in the folder `under`, without those in folders of it, but for `objects`: those two levels down."""
+
+    def has(self, name: str) -> bool: ...
+
+    def keep(self, partial: Path, name: str) -> None:
+        """Gives the content of the file `partial`, which goes, its name. Raises BackupProblem; then it is not there."""
+
+    def read(self, name: str) -> AbstractContextManager[Reader]:
+        """Raises Damaged where it is not there, and BackupProblem where it cannot be read."""
+
+    def remove(self, names: Iterable[str]) -> None: ...
+
+    def free(self) -> int | None:
+        """Bytes; None where nobody can tell."""
+
+    def begin(self) -> None:
+        """Makes it ready for its first backup. Raises BackupProblem where something else lies there."""
+
+    def writing(self) -> AbstractContextManager[None]:
+        """One process writes at a time. Raises BackupProblem. What a killed one has left half goes."""
+
+    def reading(self) -> AbstractContextManager[None]:
+        """Keeps others from removing until the block ends. Raises BackupProblem while somebody does."""
+
+    def removing(self) -> AbstractContextManager[None]:
+        """Neither writes nor reads anybody else meanwhile. Raises BackupProblem."""
+
+
+def where(text: str | Path) -> str:
+    """The same place, from whatever folder one looks."""
+    return text.rstrip("/") if isinstance(text, str) and "://" in text else str(Path(text).resolve())
+
+
+def at(where: str | Path) -> Place:
+    """A folder, or a bucket by its address: s3://BUCKET/FOLDER, gs://..., az://ACCOUNT/CONTAINER/FOLDER. Raises BackupProblem."""
+    if isinstance(where, str) and "://" in where:
+        from .bucket import Bucket  # its library is loaded by whoever uses one
+
+        try:
+            return Bucket(where)
+        except Refused as refused:
+            raise BackupProblem(f"The endpoint of {where} {refused}.") from refused
+    return Folder(Path(where).resolve())
+
+
+def no_backups_here(title: str, other: str) -> BackupProblem:
+    return BackupProblem(f"{title} is no folder of backups, and it is not empty: {other} lies in it.")
+
+
+class Folder:
+    """On a disk. A content is written and flushed under another name first."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.title, self.scratch = path, str(path), path
+
+    def names(self, under: str = "") -> Iterator[str]:
+        pattern = "objects/*/*" if under == "objects" else f"{under}/*" if under else "*"
+        for path in self.path.glob(pattern):
+            if path.is_file() and path.name not in LOCKS:
+                yield path.relative_to(self.path).as_posix()
+
+    def has(self, name: str) -> bool:
+        return (self.path / name).is_file()
+
+    def keep(self, partial: Path, name: str) -> None:
+        final = self.path / name
+        with room(self.path):
+            _flush(partial)
+            final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            partial.replace(final)
+            _flush(final.parent)
+
+    @contextmanager
+    def read(self, name: str) -> Iterator[Reader]:
+        try:
+            file = (self.path / name).open("rb")
+        except FileNotFoundError:
+            raise Damaged(f"A file of the backup is missing: {self.path / name}.") from None
+        with file:
+            yield file
+
+    def remove(self, names: Iterable[str]) -> None:
+        for name in names:
+            (self.path / name).unlink(missing_ok=True)
+
+    def free(self) -> int | None:
+        return shutil.disk_usage(self.path).free
+
+    def begin(self) -> None:
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        there = (path.name for path in self.path.iterdir())
+        if other := next((name for name in there if name not in LOCKS and not name.endswith(PARTIAL)), None):
+            raise no_backups_here(self.title, other)
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._locked("lock", fcntl.LOCK_EX, f"Another backup is being made in {self.path}."):
+            for left in (*self.path.glob(f"*{PARTIAL}"), *self.path.glob(f"objects/*/*{PARTIAL}")):
+                left.unlink(missing_ok=True)
+            yield
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        busy = f"Old backups are being removed from {self.path}; try again when that is over."
+        try:
+            (self.path / "reading").open("a").close()
+        except OSError:  # a copy of the folder, or one that cannot be written to: then nobody removes
+            yield
+            return
+        with self._locked("reading", fcntl.LOCK_SH, busy):
+            yield
+
+    @contextmanager
+    def removing(self) -> Iterator[None]:
+        busy = f"A backup in {self.path} is being read; older ones are removed the next time."
+        with self.writing(), self._locked("reading", fcntl.LOCK_EX, busy):
+            yield
+
+    @contextmanager
+    def _locked(self, name: str, how: int, busy: str) -> Iterator[None]:
+        """The lock ends with the process."""
+        with (self.path / name).open("a") as file:
+            try:
+                fcntl.flock(file, how | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise BackupProblem(busy) from None
+            yield
+
+
+def _flush(path: Path) -> None:
+    """To the disk. A new name outlasts a power cut only when its folder was written too."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
