@@ -81,6 +81,12 @@ class ModelIn(Schema):
     source: Literal["local", "hub"] = "local"
     path: str = Field(min_length=1, max_length=500, description="Absolute directory on the server, or hub id")
     description: str = Field("", max_length=20_000)
+    base: int | None = Field(
+        None, ge=1, le=2**63 - 1, description="Of a directory with an adapter: the model that it was trained on"
+    )
+    head: Literal["", "lm", "scalar"] = Field(
+        "", description="Of a hub id: lm (writes text, the default) or scalar (scores text). A directory says it itself"
+    )
 
 
 class GenerateMessage(Schema):

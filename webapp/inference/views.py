@@ -42,15 +42,16 @@ def models(request: HttpRequest) -> HttpResponseBase:
 @member(Role.RESEARCHER)
 @require_http_methods(["GET", "POST"])
 def model_new(request: HttpRequest) -> HttpResponseBase:
-    form = ModelForm(request.POST or None)
+    membership = require(request)
+    form = ModelForm(request.POST or None, workspace_id=membership.workspace_id)
     if request.method == "POST" and form.is_valid():
         try:
-            model = services.register(require(request), **form.cleaned_data)
+            model = services.register(membership, **form.fields_given())
         except Invalid as problem:
             for field, reason in problem.fields.items():
                 form.add_error(field, reason)
         else:
-            messages.success(request, f"{model.name} is registered; runs can start from it.")
+            messages.success(request, f"{model.name} is registered; its page lists what it can be used as.")
             return redirect("model", model.pk)
     return render(request, "models/model_new.html", {"form": form}, status=422 if form.is_bound else 200)
 

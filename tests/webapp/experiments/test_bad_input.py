@@ -213,4 +213,8 @@ def test_an_adapter_without_its_base(api, folder):
     (folder / "config.json").rename(folder / "adapter_config.json")
     answer = api.post("/models", {"name": "half", "source": "local", "path": str(folder)})
     (field,) = answer.json()["error"]["fields"]
-    assert field["path"] == "path" and "holds an adapter, which is nothing without its base model" in field["message"]
+    assert field["path"] == "path" and "holds an adapter of type None; only LORA can be used" in field["message"]
+    (folder / "adapter_config.json").write_text(json.dumps({"peft_type": "LORA"}))
+    (folder / "model.safetensors").rename(folder / "adapter_model.safetensors")
+    (field,) = api.post("/models", {"name": "half", "source": "local", "path": str(folder)}).json()["error"]["fields"]
+    assert field["path"] == "base" and "choose the model that it was trained on" in field["message"]

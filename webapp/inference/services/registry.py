@@ -1,6 +1,5 @@
 """Writes of the model registry."""
 
-import json
 import re
 from collections.abc import Iterator
 from contextlib import suppress
@@ -20,37 +19,67 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.inference import tokenizers
 from webapp.inference.models import RegisteredModel
 
+from . import folders
+
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
-MAX_JSON_BYTES = 20_000_000
 MAX_NAME = 120
-_OF_ARCHITECTURE = ("model_type", "hidden_size", "num_hidden_layers", "vocab_size", "max_position_embeddings")
 
 
-def register(membership: Membership, *, name: str, source: str, path: str, description: str = "") -> RegisteredModel:
-    """Adds a local directory or a hub id under a name. Raises Invalid at `name`, `source` or `path`.
+def register(
+    membership: Membership,
+    *,
+    name: str,
+    source: str,
+    path: str,
+    description: str = "",
+    head: str = "",
+    base: int | None = None,
+) -> RegisteredModel:
+    """Adds a local directory or a hub id under a name. Raises Invalid at `name`, `source`, `path`, `head` or `base`.
 
-    A local directory must hold what training needs: config.json, safetensors weights and a tokenizer with a chat
-    template. A hub id is only checked for its form: the machine that trains fetches it, and it may not be this one.
+    A local directory holds a whole model (config.json, safetensors weights, a tokenizer with a chat template) or an
+    adapter, which needs `base`, the id of the model that it was trained on; it says itself whether it scores texts or
+    writes them. A hub id is only checked for its form, since the machine that trains fetches it: `head` says what it gives.
     """
     name = named(name, "model")
     if source == RegisteredModel.Source.LOCAL:
-        path, facts = _found(membership, path)
+        path, found = _found(membership, path, _base(membership, base))
+        if head and head != found["head"]:
+            raise Invalid("The directory cannot be used.", {"head": folders.UNLIKE[found["head"]]})
     elif source == RegisteredModel.Source.HUB:
-        if not HUB_ID.fullmatch(path):
-            raise Invalid("This is not a hub id.", {"path": "must look like owner/name"})
-        facts = {}
+        found = _of_hub(path, head, base)
     else:
         raise Invalid("The source is not known.", {"source": "must be local or hub"})
-    return _add(membership, name=name, source=source, path=path, description=description, facts=facts)
+    return _add(membership, name=name, source=source, path=path, description=description, **found)
 
 
-def _found(membership: Membership, path: str) -> tuple[str, dict[str, Any]]:
-    """The directory with `~` written out and links followed, and what it says of itself. Raises Invalid at `path`."""
+def _of_hub(path: str, head: str, base: int | None) -> dict[str, Any]:
+    if not HUB_ID.fullmatch(path):
+        raise Invalid("This is not a hub id.", {"path": "must look like owner/name"})
+    if head not in ("", *RegisteredModel.Head.values):
+        raise Invalid("The head is not known.", {"head": "must be lm or scalar"})
+    if base is not None:
+        reason = "leave it empty: an adapter is registered from a directory, so fetch it first"
+        raise Invalid("Only a directory can hold an adapter.", {"base": reason})
+    return {"head": head or RegisteredModel.Head.LM}
+
+
+def _base(membership: Membership, base: int | None) -> RegisteredModel | None:
+    if base is None:
+        return None
+    found = RegisteredModel.objects.filter(workspace=membership.workspace, pk=base).first()
+    if found is None:
+        raise Invalid("There is no such base.", {"base": "this workspace has no such model"})
+    return found
+
+
+def _found(membership: Membership, path: str, base: RegisteredModel | None) -> tuple[str, dict[str, Any]]:
+    """The directory with `~` written out and links followed, and what it says of itself. Raises Invalid at `path` or `base`."""
     try:
         folder = Path(path).expanduser()
         if not membership.user.is_administrator:  # whoever runs the server may read it all anyway
             folder = _within_roots(folder)
-        return str(folder), inspect(folder)
+        return str(folder), folders.inspect(folder, base)
     except (OSError, RuntimeError) as error:  # closed to us, a name too long for any disk, nobody of that name
         reason = getattr(error, "strerror", None) or str(error)
         raise Invalid("The directory cannot be used.", {"path": f"cannot be read: {reason}"}) from error
@@ -89,58 +118,6 @@ def _add(membership: Membership, **fields: Any) -> RegisteredModel:
     return model
 
 
-def inspect(folder: Path) -> dict[str, Any]:
-    """What the directory says of itself. Raises Invalid at `path` with the first thing that is missing."""
-    if not folder.is_absolute():
-        raise Invalid("The directory cannot be used.", {"path": "must be an absolute path"})
-    if not folder.is_dir():
-        raise Invalid("The directory cannot be used.", {"path": f"{folder} is not a directory the server can read"})
-    if (folder / "adapter_config.json").is_file() and not (folder / "config.json").is_file():
-        reason = "holds an adapter, which is nothing without its base model; give the directory of a whole model (peft merges)"
-        raise Invalid("The directory cannot be used.", {"path": reason})
-    config = _json(folder, "config.json")
-    weights = sorted(folder.glob("*.safetensors"))
-    if not weights:
-        raise Invalid("The directory cannot be used.", {"path": "holds no *.safetensors weights"})
-    if not any((folder / name).is_file() for name in ("tokenizer.json", "tokenizer.model", "vocab.json")):
-        raise Invalid("The directory cannot be used.", {"path": "holds no tokenizer (tokenizer.json)"})
-    if not (folder / "chat_template.jinja").is_file() and not _json(folder, "tokenizer_config.json").get(
-        "chat_template"
-    ):
-        reason = "its tokenizer has no chat template (chat_template.jinja, or chat_template in tokenizer_config.json)"
-        raise Invalid("The directory cannot be used.", {"path": reason})
-    if why := _misfit(folder, config):
-        raise Invalid("The directory cannot be used.", {"path": why})
-    facts = {key: config[key] for key in _OF_ARCHITECTURE if isinstance(config.get(key), int | str)}
-    architectures = config.get("architectures")
-    if isinstance(architectures, list) and architectures:
-        facts["architecture"] = str(architectures[0])
-    known = {tokenizers.FACT: tokenizers.digest(folder)}  # so that another one is noticed
-    return {**facts, **known, "weight_bytes": sum(file.stat().st_size for file in weights)}
-
-
-def _misfit(folder: Path, config: dict[str, Any]) -> str:
-    try:
-        return tokenizers.problem(folder, config.get("vocab_size"))
-    except ValueError as error:
-        return f"its tokenizer.json cannot be read: {error}"
-
-
-def _json(folder: Path, name: str) -> dict[str, Any]:
-    path = folder / name
-    try:
-        if path.stat().st_size > MAX_JSON_BYTES:
-            raise ValueError("too large")
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if not isinstance(found, dict):
-            raise ValueError("not an object")
-    except FileNotFoundError as error:
-        raise Invalid("The directory cannot be used.", {"path": f"holds no {name}"}) from error
-    except (OSError, ValueError) as error:
-        raise Invalid("The directory cannot be used.", {"path": f"its {name} cannot be read: {error}"}) from error
-    return found
-
-
 def add_output(
     workspace: Workspace, stem: str, ending: str, *, path: str, facts: ModelFacts, digest: str, base: RegisteredModel
 ) -> RegisteredModel:
@@ -164,7 +141,7 @@ def renew_output(model: RegisteredModel, *, facts: ModelFacts, digest: str) -> N
 
 def _told(facts: ModelFacts, digest: str, base: RegisteredModel | None) -> dict[str, Any]:
     weights = sum(file.bytes for file in facts.files if file.path.endswith(".safetensors"))
-    inherited = {key: value for key, value in (base.facts if base else {}).items() if key in _OF_ARCHITECTURE}
+    inherited = {key: value for key, value in (base.facts if base else {}).items() if key in folders.OF_ARCHITECTURE}
     if tokenizer := tokenizers.digest_of(facts.files):
         inherited[tokenizers.FACT] = tokenizer
     told = {**inherited, "weight_bytes": weights, "bytes": sum(file.bytes for file in facts.files)}
