@@ -1,5 +1,5 @@
-"""From people's comparisons to a policy, and from there to a second round on its own answers: real training processes on the
-tiny model, against the real server."""
+"""From people's comparisons to a policy, and from there to a second round on its own answers: the pages between real training
+processes on the tiny model."""
 
 import json
 import os
@@ -10,28 +10,46 @@ import time
 from ipaddress import ip_network
 
 import pytest
+from playwright.sync_api import Browser, Page, expect
 
+from benchmarks.chatserver import ChatServer
+from tests.e2e.test_demo import change, enter
+from tests.e2e.workbench import delivered
 from tests.stack import ROOT
 from tests.trainer.chat_beside import chat_server
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
-from tests.webapp.annotation.answers import annotators, answer, make_project, preference
-from webapp.annotation.services import publish
-from webapp.experiments import asking, services, tokens
-from webapp.experiments.checks import DatasetChoice
+from trainer.contracts import Example, Message, Response
+from webapp.annotation.models import Answer, Project
+from webapp.annotation.services import tasks
+from webapp.datasets import services as datasets
+from webapp.datasets.models import Dataset
+from webapp.experiments import asking, tokens
 from webapp.experiments.models import Rollout, Run, RunQuestion
 from webapp.inference import services as registry
 from webapp.inference.models import RegisteredModel
 from webapp.judging.services import create_judge
 
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+PAIRS = 4
 _ANSWERS = re.compile(r"<response>\n(.*?)\n</response>", re.DOTALL)
-SMALL = {"batch_size": 2, "evaluation": {"every": 0, "max_examples": 0}, "checkpoint": {"every": 9, "keep": 1}}
+SMALL = {"steps": 2, "batch_size": 2, "evaluation-every": 0, "evaluation-max_examples": 0}
+ROUND = {
+    "round_steps": 1,
+    "rollout-prompts_per_round": 4,
+    "rollout-max_new_tokens": 12,
+}
 
 
-def prefers_more_vowels(body) -> str:
+def letters(text: str) -> int:
+    return sum(each.isascii() and each.isalpha() for each in text)
+
+
+def prefers_more_letters(body) -> str:
     """By what is written, never by its place."""
-    first, second = (sum(text.count(v) for v in "aeiou") for text in _ANSWERS.findall(body["messages"][-1]["content"]))
+    first, second = map(letters, _ANSWERS.findall(body["messages"][-1]["content"]))
     verdict = "tie" if first == second else "A" if first > second else "B"
-    return json.dumps({"reasons": ["it has more vowels"], "verdict": verdict})
+    return json.dumps({"reasons": ["it has more letters"], "verdict": verdict})
 
 
 def trained(run: Run, url: str) -> Run:
@@ -62,56 +80,113 @@ def answer_questions(run: Run) -> None:
 
 
 @pytest.fixture
-def judged(cast, settings):
+def judge(cast, settings):
     """A judge that compares, over an endpoint that needs no key."""
     settings.ENDPOINT_NETWORKS = (ip_network("127.0.0.0/8"),)
-    with chat_server(answer=prefers_more_vowels) as chat:
+    with chat_server(answer=prefers_more_letters) as chat:
         endpoint = registry.create_endpoint(cast.researcher, "chat", name="judge", url=chat.url, model="m", retries=0)
-        version = create_judge(cast.owner, name="Comparer", spec={"kind": "pairwise"}, endpoint=endpoint)
-        yield version, chat
+        create_judge(cast.owner, name="Comparer", spec={"kind": "pairwise"}, endpoint=endpoint)
+        yield chat
+
+
+@pytest.fixture
+def ready(server, cast, tiny_dir, settings, tmp_path):  # noqa: F811
+    """Prompts with two answers each, which nobody has compared, and a model to begin with."""
+    settings.VAR = tmp_path
+    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
+    examples = [
+        Example(
+            key=f"e{i}",
+            prompt=(Message(role="user", content=f"Name a fruit, number {i}."),),
+            responses=(Response(id="a", text=f"An apple, {i}."), Response(id="b", text=f"What a question, {i}!")),
+            split="train",
+        )
+        for i in range(PAIRS)
+    ]
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Fruit")
+    datasets.freeze(cast.owner, datasets.new_version(cast.owner, dataset, examples, None, {}, as_given=True))
+
+
+def set_up(page: Page) -> str:
+    """A project of pairs, as a person sets it up; the link for whoever compares them."""
+    page.goto("/projects/new")
+    page.locator(".kind", has_text="Pairwise preference").click()
+    page.get_by_label("Name", exact=True).fill("Which is better?")
+    page.get_by_label("People per task").fill("1")
+    page.get_by_role("button", name="Create and open").click()
+    page.wait_for_url(re.compile(r"/projects/\d+$"))
+    tasks.make(Project.objects.get().pk)  # as a worker does
+    page.get_by_role("link", name="People", exact=True).click()
+    page.get_by_role("button", name="Make a link").click()
+    return page.locator(".copyable .code").inner_text()
+
+
+def compare(chromium: Browser, url: str, link: str) -> None:
+    """Joins, and prefers the apple in every pair, by keyboard alone."""
+    context = chromium.new_context(base_url=url, viewport={"width": 1280, "height": 800})
+    page = context.new_page()
+    page.goto("/join/" + link.rsplit("/", 1)[1])  # tests have another address than the settings
+    page.get_by_label("Your name").fill("Nora")
+    page.get_by_label("Email").fill("nora@example.com")
+    page.get_by_label("Password").fill("twelve letters")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Which is better?").click()
+    for number in range(PAIRS):
+        page.get_by_text(f"Name a fruit, number {number}.").wait_for()
+        first = page.locator(".work-card").first.inner_text()
+        page.keyboard.press("1" if "apple" in first else "7")
+        page.keyboard.press("Control+Enter")
+    page.get_by_text("Nothing waits for you").wait_for()
+    delivered(page)
+    context.close()
+
+
+def launched(page: Page, **fields: int) -> Run:
+    for path, value in fields.items():
+        change(page, f"f-{path}", lambda field, value=value: enter(field, str(value)))
+    assert page.locator("#run-form .error").all_inner_texts() == []
+    page.locator(".launch").click()
+    page.wait_for_url(re.compile(r"/runs/\d+$"))
+    return Run.objects.get(pk=int(page.url.rsplit("/", 1)[1]))
 
 
 def test_what_people_preferred_becomes_a_policy_that_learns_on_from_its_own_answers(
-    server,
-    cast,
-    judged,
-    tiny_dir,  # noqa: F811
-    settings,
-    tmp_path,
+    open_page, chromium: Browser, as_researcher, ready, judge: ChatServer, server
 ):
-    settings.VAR = tmp_path
-    judge, chat = judged
-    RegisteredModel.objects.create(workspace=cast.workspace, name="tiny", source="local", path=str(tiny_dir))
-    project = make_project(cast, n=6, overlap=1)
-    (one,) = annotators(cast, project, 1)
-    for task in project.tasks.order_by("rank"):
-        answer(task, one, preference(2))
-    made = publish.start(cast.researcher, project, publish.Choice(what="answers", rest=False))
-    assert made is not None
-    data = DatasetChoice(id=made.version.dataset_id, version=made.version.number)
+    page = open_page(as_researcher)
+    compare(chromium, server.url, set_up(page))
+    assert Answer.objects.count() == PAIRS
+    page.get_by_role("link", name="Answers", exact=True).click()
+    page.get_by_label("Each answer by itself").check()
+    page.get_by_role("button", name="Publish a frozen version").click()
+    expect(page.locator("h2", has_text="Published as version 2 of Fruit")).to_be_visible()
+    page.locator("summary", has_text="Train on it").click()
+    offered = page.locator(".train-item", has_text="Direct preference optimisation")
+    expect(offered).to_contain_text(f"{PAIRS} pairs with a preferred answer")
+    offered.click()
+    change(page, "f-model-name", lambda field: field.select_option("tiny"))
+    first = trained(launched(page, **SMALL), server.url)
 
-    config = {**SMALL, "steps": 2, "model": {"name": "tiny"}, "data": {"max_tokens": 2048}}
-    first = trained(services.launch(cast.researcher, recipe="dpo", config=config, dataset=data), server.url)
+    page.goto(f"/runs/{first.pk}")
     policy = RegisteredModel.objects.get(artifact__run=first)
     assert policy.base.name == "tiny"
+    page.goto(f"/models/{policy.pk}")
+    page.locator("li", has_text="Iterative preference optimisation").get_by_role("link", name="Base").click()
+    expect(page.locator("#f-model-name")).to_have_value(policy.name)
+    version = page.locator("#f-dataset option", has_text="Fruit · v2").get_attribute("value")
+    change(page, "f-dataset", lambda field: field.select_option(version))
+    for field, value in {"kind": "judge", "protocol": "pairwise", "judge": "Comparer v1", "against": "sample"}.items():
+        change(page, f"f-rewards-0-{field}", lambda found, value=value: found.select_option(value))
+    second = trained(launched(page, **SMALL, **ROUND), server.url)
 
-    rewards = [{"kind": "judge", "judge": str(judge), "protocol": "pairwise", "against": "sample"}]
-    config = {
-        **SMALL,
-        "steps": 2,
-        "round_steps": 1,
-        "model": {"name": policy.name},
-        "rollout": {"prompts_per_round": 4, "samples": 2, "max_new_tokens": 12},
-        "rewards": rewards,
-    }
-    second = trained(services.launch(cast.researcher, recipe="iterative_dpo", config=config, dataset=data), server.url)
-
-    assert chat.requests > 0 and second.model == policy
+    assert judge.requests > 0 and second.model == policy
     assert set(second.slots.values_list("role", flat=True)) == {"base", "judge"}
     points = dict(second.points.filter(key="label/first_share").values_list("step", "value"))
     assert set(points.values()) == {0.5}, "this judge has no order bias, in either round"
     pairs = list(Rollout.objects.filter(run=second, phase="train").order_by("step", "group", "index"))
     assert pairs and [row.index for row in pairs[:2]] == [0, 1]
-    better, worse = (sum(row.content["response"].count(v) for v in "aeiou") for row in pairs[:2])
+    better, worse = (letters(row.content["response"]) for row in pairs[:2])
     assert better > worse
     assert RegisteredModel.objects.get(artifact__run=second).base == policy
+    page.goto(f"/runs/{second.pk}/rollouts")
+    expect(page.locator(".pair").first).to_be_visible()
