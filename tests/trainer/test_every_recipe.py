@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.trainer.killed import killed
 from tests.trainer.loops.conftest import events_of, metrics_of
 from tests.trainer.running import run
 from trainer import checkpoints
@@ -81,18 +82,7 @@ def test_an_example_says_what_is_declared_and_all_of_it(name: str, data: Path, t
 def test_a_killed_example_resumes_to_the_same_numbers(name: str, data: Path, tiny_dir: Path, tmp_path: Path) -> None:
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert run(example(name), data, tiny_dir, whole)
-
-    class Killed(BaseException):
-        pass
-
-    class Killing(RunMonitor):
-        def metrics(self, step: int, *values: Any) -> None:
-            if step == 2:
-                raise Killed
-            super().metrics(step, *values)
-
-    with pytest.raises(Killed):
-        run(example(name), data, tiny_dir, broken, monitor=Killing(Spool(broken / "events.jsonl")))
+    killed("trainer.monitors:RunMonitor.metrics", example(name), data, tiny_dir, broken, step=2)
     assert checkpoints.steps(broken / "checkpoints") == [1]
     assert run(example(name), data, tiny_dir, broken, resume=True)
 

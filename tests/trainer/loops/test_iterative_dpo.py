@@ -22,6 +22,7 @@ from trainer.rewards.access import Access, JudgeAccess
 from trainer.rollouts import scoring
 
 from ..chat_beside import chat_server
+from ..killed import killed
 from ..running import run
 from .conftest import events_of, metrics_of
 
@@ -126,10 +127,6 @@ def test_a_judge_that_always_names_the_first_teaches_nothing_in_both_orders(
     assert any("none of 4 pairs was kept" in message for message in warned)
 
 
-class Killed(BaseException):
-    """As sudden as SIGKILL for whoever trains."""
-
-
 @pytest.mark.parametrize("step", [1, 3])
 def test_a_killed_run_asks_no_judge_twice_and_goes_on_the_same(
     step: int,
@@ -137,7 +134,6 @@ def test_a_killed_run_asks_no_judge_twice_and_goes_on_the_same(
     examples_file: Path,
     tiny_dir: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The judge never answers the same twice: only what was written down can repeat it."""
     asked: list[str] = []
@@ -151,22 +147,11 @@ def test_a_killed_run_asks_no_judge_twice_and_goes_on_the_same(
         configured(pairs={"labels": "one_order"}, evaluation={"every": 0, "max_examples": 0}),
         tmp_path / "run",
     )
-
-    def killed(self: Any, number: int, *more: Any) -> Any:
-        if number == step:
-            raise Killed
-        return original(self, number, *more)
-
-    from trainer.loops.fitting import Fitter
-
-    original = Fitter.step
-    with monkeypatch.context() as patch:
-        patch.setattr(Fitter, "step", killed)
-        with pytest.raises(Killed):
-            run(config, examples_file, tiny_dir, out, access=access(server))
+    given = config, examples_file, tiny_dir, out
+    killed("trainer.loops.fitting:Fitter.step", *given, step=step, access=access(server))
     before = len(asked)
     told = {place: value for place, value in learned(out).items() if place[1].startswith("label/")}
-    assert run(config, examples_file, tiny_dir, out, resume=True, access=access(server))
+    assert run(*given, resume=True, access=access(server))
     again = learned(out)
     assert {place: again[place] for place in told} == told
     assert len(asked) == before + (8 if step == 1 else 0), "only the round that had not begun is asked for"

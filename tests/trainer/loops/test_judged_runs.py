@@ -19,6 +19,7 @@ from trainer.rewards.access import Access, JudgeAccess
 from trainer.rollouts import scoring
 
 from ..chat_beside import chat_server
+from ..killed import killed
 from ..running import run
 from .conftest import events_of, metrics_of, small_config
 
@@ -147,25 +148,14 @@ def test_a_judge_that_is_away_leaves_responses_out_where_the_part_says_so(
     assert {row.reward for row in rollouts(tmp_path / "run")} == {None}
 
 
-class Killed(BaseException):
-    """As sudden as SIGKILL for whoever trains: nothing is saved, nothing is told."""
-
-
 def test_a_run_that_is_killed_goes_on_with_the_same_rewards_and_asks_nothing_twice(
-    start: Start, server: ChatServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    start: Start, server: ChatServer, data: Path, tiny_dir: Path, tmp_path: Path
 ) -> None:
     """The judge draws its answers anew each time: only what was written down can repeat them."""
     counter = iter(range(10_000))
     server.answer = lambda body: json.dumps({"explanation": f"draw {next(counter)}", "met": next(counter) % 3 == 0})
     config, out = small_config(**BRIEF | {"checkpoint": {"every": 2}}, rewards=[JUDGED]), tmp_path / "run"
-
-    def killed(*_: Any) -> None:
-        raise Killed
-
-    with monkeypatch.context() as patch:
-        patch.setattr("trainer.loops.policy.PolicyStage._update", killed)
-        with pytest.raises(Killed):
-            start(config, out)
+    killed("trainer.loops.policy:PolicyStage._update", config, data, tiny_dir, out, call=1, access=access(server))
     before = [json.loads(line)[2]["verdicts"] for line in (out / "rewards.jsonl").read_text().split("\n") if line]
     drawn = sorted(verdict["note"] for verdicts in before for verdict in verdicts if verdict["source"] == "judge")
     assert len(drawn) == 9, "eight responses of the step and one of the evaluation before it"

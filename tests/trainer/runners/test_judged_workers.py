@@ -3,13 +3,13 @@
 import json
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.trainer.chat_beside import chat_server
+from tests.trainer.killed import killed
 from tests.trainer.loops.conftest import events_of
-from tests.trainer.loops.test_judged_runs import Killed, access
+from tests.trainer.loops.test_judged_runs import access
 from tests.trainer.running import run
 from trainer.contracts import Criterion, Example, Rubric
 from trainer.rewards import Item
@@ -44,6 +44,12 @@ def notes(out: Path, steps: tuple[int, ...]) -> dict[tuple[int, int, int], str]:
     }
 
 
+def with_workers_inside() -> None:
+    from trainer.runners import ray_fleet
+
+    ray_fleet.RayFleet = FakeFleet  # type: ignore[assignment,misc]
+
+
 @pytest.mark.parametrize("update", [1, 4])
 def test_an_asynchronous_run_that_is_killed_goes_on_with_the_same_rewards_and_asks_nothing_twice(
     update: int, data: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -51,23 +57,13 @@ def test_an_asynchronous_run_that_is_killed_goes_on_with_the_same_rewards_and_as
     """The judge draws its answers anew each time: only what was written down can repeat them."""
     draws = count()
     config = async_config({"ahead": 3, "max_staleness": 2}, rewards=[JUDGED], checkpoint={"every": 2, "keep": 9})
-    out, updates = tmp_path / "run", count(1)
+    out = tmp_path / "run"
     monkeypatch.setattr("trainer.runners.ray_fleet.RayFleet", FakeFleet)
     with chat_server() as server:
         server.answer = lambda body: json.dumps({"explanation": f"draw {next(draws)}", "met": next(draws) % 3 == 0})
 
-        def killed(*_: Any) -> None:
-            if next(updates) == update:
-                raise Killed
-            return plain(*_)
-
-        from trainer.loops.policy import PolicyStage
-
-        plain = PolicyStage._update
-        with monkeypatch.context() as patch:
-            patch.setattr(PolicyStage, "_update", killed)
-            with pytest.raises(Killed):
-                run(config, data, tiny_dir, out, access=access(server))
+        where = "trainer.loops.policy:PolicyStage._update"
+        killed(where, config, data, tiny_dir, out, call=update, prepare=with_workers_inside, access=access(server))
         journal = Journal(out / "rewards.jsonl")
         drawn = {entry.place: entry.part.verdicts[0].note for entry in journal._known.values()}
         journal.close()

@@ -1,10 +1,11 @@
 """Rewards of every kind that asks somebody, drawn anew each time: a run that is killed goes on with those that it was told."""
 
 import json
+import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from itertools import count
 from pathlib import Path
@@ -12,17 +13,15 @@ from typing import Any
 
 import pytest
 
+from tests.trainer.killed import killed
 from tests.trainer.loops.conftest import events_of
-from tests.trainer.loops.test_judged_runs import Killed
 from tests.trainer.running import run
 from trainer.contracts import Criterion, Example, Rubric
 from trainer.judges.chat import Target
 from trainer.judges.local import LocalTarget
 from trainer.judges.spec import digest, resolve
-from trainer.loops.policy import PolicyStage
 from trainer.rewards.access import Access, JudgeAccess
 from trainer.rewards.journal import Journal
-from trainer.runners.conductor import Conductor
 
 from .conftest import async_config
 from .fake import FakeFleet
@@ -62,7 +61,7 @@ Drawn = dict[tuple[str, str], Any]
 
 @pytest.fixture
 def asked() -> Counter[str]:
-    """Responses that the service and the reward model were asked about."""
+    """Responses that the service was asked about."""
     return Counter()
 
 
@@ -102,25 +101,42 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TOUCHSTONE_REWARD_FUNCTIONS", "drawn")
     monkeypatch.setenv("DRAWS", str(tmp_path / "draws"))
     monkeypatch.setenv("VERDICTS", str(tmp_path / "verdicts"))
+    monkeypatch.setenv("SCORES", str(tmp_path / "scores"))
     return tmp_path / "draws"
 
 
+def drawing(score: Any) -> Any:
+    """The scores of a reward model, moved with every response that any process has had read."""
+
+    async def moved(model: Any, conversations: Any, max_tokens: int) -> list[float | str]:
+        found = await score(model, conversations, max_tokens)
+        with open(os.environ["SCORES"], "a+") as log:
+            log.seek(0)
+            before = len(log.readlines())
+            log.write("read\n" * len(found))
+        return [value if isinstance(value, str) else value + before / 1000 for value in found]
+
+    return moved
+
+
+def prepare() -> None:
+    """What the process that is killed has otherwise, too."""
+    from trainer.inference.reward_models import RewardModel
+    from trainer.runners import ray_fleet
+
+    RewardModel.score = drawing(RewardModel.score)  # type: ignore[method-assign]
+    ray_fleet.RayFleet = FakeFleet  # type: ignore[assignment,misc]
+
+
 @pytest.fixture
-def scalar(tiny_dir: Path, tmp_path: Path, asked: Counter[str], monkeypatch: pytest.MonkeyPatch) -> Path:
+def scalar(tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A reward model whose scores move with every response that it reads."""
     from trainer.inference.models import load_scalar, load_tokenizer
     from trainer.inference.reward_models import RewardModel
 
     load_scalar(tiny_dir, seed=3).save_pretrained(tmp_path / "scalar")
     load_tokenizer(tiny_dir).save_pretrained(tmp_path / "scalar")
-    score = RewardModel.score
-
-    async def moved(model: Any, conversations: Any, max_tokens: int) -> list[float | str]:
-        found = await score(model, conversations, max_tokens)
-        asked["reward_model"] += len(found)
-        return [value if isinstance(value, str) else value + asked["reward_model"] / 1000 for value in found]
-
-    monkeypatch.setattr(RewardModel, "score", moved)
+    monkeypatch.setattr(RewardModel, "score", drawing(RewardModel.score))
     return tmp_path / "scalar"
 
 
@@ -130,18 +146,6 @@ def data(examples: list[Example], tmp_path: Path) -> Path:
     rows = [row.model_copy(update={"rubric": rubric}) for row in examples]
     (tmp_path / "judged.jsonl").write_text("".join(row.canonical() + "\n" for row in rows))
     return tmp_path / "judged.jsonl"
-
-
-def at(number: int, call: Callable[..., Any]) -> Callable[..., Any]:
-    """`call`, but what calls it for the `number`-th time is killed."""
-    calls = count(1)
-
-    def killed(*given: Any) -> Any:
-        if next(calls) == number:
-            raise Killed
-        return call(*given)
-
-    return killed
 
 
 def written(out: Path) -> Drawn:
@@ -174,12 +178,12 @@ def learned(events: list[Any], step: int) -> dict[str, float]:
 
 
 @pytest.mark.parametrize(
-    ("where", "name", "number"),
-    [(PolicyStage, "_update", 4), (Conductor, "_scored", 3)],
+    ("where", "number"),
+    [("trainer.loops.policy:PolicyStage._update", 4), ("trainer.runners.conductor:Conductor._scored", 3)],
     ids=["in its fourth update", "when its third group was told"],
 )
 def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_same(
-    where: type, name: str, number: int, *, data: Path, service: str, package: Path, scalar: Path,
+    where: str, number: int, *, data: Path, service: str, package: Path, scalar: Path,
     asked: Counter[str], tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     spec = resolve({"kind": "criterion"})
@@ -189,10 +193,7 @@ def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_sam
     config = async_config({"ahead": 2}, rewards=REWARDS, **once)
     monkeypatch.setattr("trainer.runners.ray_fleet.RayFleet", FakeFleet)
     out, given = tmp_path / "run", {"access": access, "reward_model": scalar}
-    with monkeypatch.context() as patch:
-        patch.setattr(where, name, at(number, getattr(where, name)))
-        with pytest.raises(Killed):
-            run(config, data, tiny_dir, out, **given)
+    killed(where, config, data, tiny_dir, out, call=number, prepare=prepare, **given)
     before, first, had = written(out), events_of(out), len(package.read_text().split())
     verdicts = len((tmp_path / "verdicts").read_text().split())
     assert {part for part, _ in before} == {"http", "python", "reward_model", "rubric"}
@@ -202,7 +203,8 @@ def test_an_asynchronous_run_that_is_killed_asks_nobody_twice_and_learns_the_sam
     places = package.read_text().split()
     assert len(places) == len(set(places)) == 4 * 8 + 2 * 1
     assert {key.removeprefix("http ") for key in asked if key.startswith("http ")} == set(places)
-    assert asked.total() == 2 * len(places), "nor was the service or the reward model asked about any a second time"
+    assert asked.total() == len(places), "nor was the service asked about any a second time"
+    assert len((tmp_path / "scores").read_text().split()) == len(places), "nor the reward model"
     assert len((tmp_path / "verdicts").read_text().split()) - verdicts <= len(places) - had
     if number == 4:  # its third step came after the last checkpoint
         again = learned(events_of(out)[len(first) :], 3)
