@@ -1,7 +1,7 @@
 """The form that launches a run: what is chosen beside the config, the config itself, and what follows from both."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -129,6 +129,16 @@ class RunForm:
             return self.problems
         shown = _paths(self.group) | {"dataset", "name", "experiment", "json"}
         return {path: message for path, message in self.problems.items() if path not in shown}
+
+    @property
+    def to_fix(self) -> list[tuple[str, str]]:
+        """Where the problems are, in the order of the page: the id of each place and what is written over it."""
+        if self.as_json:
+            return []
+        whats = [
+            (f"f-{name}", name.capitalize()) for name in ("dataset", "experiment", "name") if name in self.problems
+        ]
+        return whats + [*_places(self.group, "")]
 
     @cached_property
     def dataset_choices(self) -> list[tuple[str, str]]:
@@ -283,6 +293,17 @@ def _paths(group: Group) -> set[str]:
     for child in [*group.groups, *group.items]:
         found |= _paths(child)
     return found
+
+
+def _places(group: Group, title: str) -> Iterator[tuple[str, str]]:
+    """The id and the label of everything in a group that has an error; `title` stands before the labels."""
+    if group.error:
+        yield group.id, title or group.title
+    yield from ((each.id, f"{title}: {each.label}" if title else each.label) for each in group.inputs if each.error)
+    for child in group.groups:
+        yield from _places(child, child.title)
+    for number, item in enumerate(group.items, 1):
+        yield from _places(item, f"{group.title} {number}")
 
 
 def _version_label(row: DatasetVersion) -> str:

@@ -45,7 +45,7 @@ function show() {
   write("steps", String(progress.steps_total));
   write("percent", `${Math.floor(progress.fraction * 100)}%`);
   write("phase", phase(progress));
-  bind("started").forEach((element) => run.started_at && !element.querySelector("time") && element.replaceChildren(moment(run.started_at)));
+  bind("started").forEach((element) => run.started_at && !element.querySelector("time") && element.replaceChildren("started ", moment(run.started_at)));
   write("left", !isOver() && progress.eta_s !== null ? `${duration(progress.eta_s)} left` : "");
   bind("reason").forEach((element) => {
     element.textContent = run.state_reason;

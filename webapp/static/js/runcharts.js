@@ -6,7 +6,7 @@ import { csv } from "./csv.js";
 import { annotate, drawn } from "./chartnotes.js";
 import { Histograms } from "./histogram.js";
 import { Store, align } from "./series.js";
-import { api, declared, onBack, onMessage, run, runId } from "./run.js";
+import { api, declared, isOver, onBack, onMessage, run, runId } from "./run.js";
 import { controls } from "./chartcontrols.js";
 import { download, make } from "./format.js";
 import { json } from "./http.js";
@@ -47,6 +47,7 @@ function add(group, spec) {
   }
   const chart = new Chart(board, {
     ...spec,
+    wait: isOver() ? "The run is over and left no value here." : undefined,
     file: `run-${runId}-${spec.id}`,
     lines: () => drawn(every(chart)),
     below: (place) => annotate(place, every(chart), spec.percent),

@@ -21,7 +21,25 @@ document.getElementById("run-form").addEventListener("input", (event) => {
   rest = setTimeout(() => field.dispatchEvent(new Event("change", { bubbles: true })), 500);
 });
 
-// What is wrong must be seen, even in what was folded away.
+// What is wrong must be seen, even in what was folded away; who pressed "Launch run" is brought to the first of it.
+let launching = false;
+document.body.addEventListener("htmx:beforeRequest", ({ detail }) => {
+  launching = detail.requestConfig.triggeringEvent?.submitter?.matches(".launch") ?? false;
+});
 document.body.addEventListener("htmx:afterSettle", () => {
   for (const fold of document.querySelectorAll("#run-form details:has(.error)")) fold.open = true;
+  if (launching) goTo(document.querySelector(".to-fix")?.hash);
+  launching = false;
 });
+document.getElementById("run-form").addEventListener("click", (event) => {
+  if (!event.target.matches(".to-fix")) return;
+  event.preventDefault();
+  goTo(event.target.hash);
+});
+
+function goTo(hash) {
+  const field = hash && document.querySelector(hash);
+  if (!field) return;
+  field.focus({ preventScroll: true });
+  field.scrollIntoView({ block: "center" });
+}
