@@ -20,6 +20,7 @@ from webapp.accounts import quotas, services
 from webapp.accounts.access import administrators
 from webapp.accounts.forms import LimitsForm
 from webapp.accounts.models import Membership, User, Workspace
+from webapp.backups import queries as backups
 from webapp.core import health, schema
 from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
@@ -61,6 +62,7 @@ def overview(request: HttpRequest) -> HttpResponse:
     found = _page(request, Workspace.objects.all())
     context = {
         "services": _services(),
+        "backups": backups.outcomes(),
         "storage": _storage(),
         "versions": _versions(),
         "uses": uses(found.items),

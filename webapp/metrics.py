@@ -21,6 +21,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from webapp.annotation.models import Job
+from webapp.backups import queries
 from webapp.core import health, telemetry
 from webapp.core.health import DATABASE_AWAY
 from webapp.datasets.models import CurationJob, ImportJob
@@ -125,6 +126,7 @@ def _of_redis() -> Iterator[Metric]:
 def _of_database() -> Iterator[Metric]:
     try:
         runs, jobs, waiting = _runs(), list(_jobs()), _waiting_deliveries()
+        backups = queries.outcomes()
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_database_size(current_database())")
             size = cursor.fetchone()[0]
@@ -136,6 +138,12 @@ def _of_database() -> Iterator[Metric]:
         family.add_metric([kind, state], number)
     yield family
     yield _gauge("touchstone_webhook_deliveries", "Deliveries that are not over.", "state", waiting)
+    good = {what: found.good_at.timestamp() for what, found in backups.items() if found.good_at}
+    failed = {what: int(found.failed) for what, found in backups.items()}
+    yield _gauge(
+        "touchstone_backup_good_timestamp_seconds", "When a backup, or a drill of one, last went well.", "what", good
+    )
+    yield _gauge("touchstone_backup_failed", "Whether the last one that is over failed.", "what", failed)
     yield GaugeMetricFamily("touchstone_database_bytes", "Tables and indexes.", value=size)
 
 

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from datetime import UTC, datetime
 
 import pytest
 from asgiref.testing import ApplicationCommunicator
@@ -11,6 +12,7 @@ from django.conf import settings as django_settings
 from django.test import Client, override_settings
 from prometheus_client.parser import text_string_to_metric_families
 
+from webapp.backups.models import Backup, BackupDrill
 from webapp.core import health, telemetry
 from webapp.core.handler import ThreadedHandler
 from webapp.core.health import Seen, Watch
@@ -73,6 +75,19 @@ def test_runs_jobs_and_room_are_told_with_zeros_where_there_are_none(scrape, mon
     assert now["touchstone_runs", "running"] == 0 == now["touchstone_webhook_deliveries", "waiting"]
     assert now["touchstone_disk_free_bytes", "data"] > 0 and now["touchstone_database_bytes",] > 0
     assert (now["touchstone_up", "ray"], now["touchstone_up", "database"]) == (0, 1)
+    assert not [name for name in now if name[0].startswith("touchstone_backup")]  # there has been none
+
+
+@pytest.mark.django_db
+def test_a_failed_drill_and_the_last_good_backup_are_told(scrape, monkeypatch):
+    up(monkeypatch, redis="away")
+    at = datetime(2026, 11, 22, 2, tzinfo=UTC)
+    Backup.objects.create(origin="command", folder="/b", state="finished", open=None, finished_at=at)
+    BackupDrill.objects.create(passed=False, finished_at=at)
+    now = scrape()
+    assert now["touchstone_backup_good_timestamp_seconds", "backup"] == at.timestamp()
+    assert ("touchstone_backup_good_timestamp_seconds", "drill") not in now
+    assert (now["touchstone_backup_failed", "backup"], now["touchstone_backup_failed", "drill"]) == (0, 1)
 
 
 def test_what_cannot_be_asked_is_absent_and_not_zero(scrape, monkeypatch):
@@ -89,7 +104,7 @@ def test_more_jobs_cost_no_more_queries(scrape, monkeypatch, django_assert_num_q
     up(monkeypatch, redis="away")
     job = {"workspace": cast.workspace, "dataset_name": "a", "file_name": "b", "file_path": "c", "format": "native"}
     ImportJob.objects.bulk_create(ImportJob(**job) for _ in range(3))
-    with django_assert_num_queries(11):  # one for each kind of job, runs, deliveries and the size
+    with django_assert_num_queries(15):  # one for each kind of job, runs, deliveries and the size; four about backups
         assert scrape()["touchstone_jobs", "import", "queued"] == 3
 
 

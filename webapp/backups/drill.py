@@ -1,67 +1,207 @@
 """A drill: the newest backup becomes an installation beside this one, with a database of its own, and is looked at.
 
-A backup that nobody has restored is a hope. All that `restore` compares is compared, and pages are opened.
+A backup that nobody has restored is a hope. All that `restore` compares is compared, and pages are opened. All writes about
+drills are here: one under way at a time, told of as it goes, ended when somebody asks.
 """
 
+import logging
 import shutil
 import tempfile
-import time
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
+from django.db import DatabaseError, IntegrityError, connection, transaction
+from django.utils import timezone
 
+from webapp.accounts.models import User
 from webapp.core import locks
 from webapp.core.problems import Conflict, Problem
+from webapp.core.tasks import enqueue
 from webapp.localstack.postgres import Postgres
 
-from . import manifest, restoring
-from .models import BackupDrill
-from .problems import BackupProblem
-from .store import Store
+from . import alarm, manifest, queries, restoring
+from .models import BackupDrill, Origin
+from .problems import BackupProblem, Cancelled
+from .store import Store, open_store, passphrase_of
 
+logger = logging.getLogger(__name__)
 PREFIX = "drill-"
+TELL_EVERY_S = 1.0
+QUIET = timedelta(seconds=60)
+BROKE = "Something broke on our side; the server's log says what."
 
 
-def run(store: Store, say: restoring.Say = lambda words: None) -> BackupDrill:
-    """Restores the newest backup of the store, notes what came of it and removes it again. Raises Conflict during another."""
-    began, name, done, problem = time.monotonic(), "", None, ""
+def start(folder: str | Path | None, origin: Origin, by: User | None = None, *, queue: bool = False) -> BackupDrill:
+    """A drill that waits for `carry_out`; with `queue`, a worker does it. Raises Conflict during another, BackupProblem without a place."""
+    if folder is None:
+        raise BackupProblem("BACKUP_FOLDER is not set, so there is no backup to try.")
+    end_lost(timedelta(0))
+    try:
+        with transaction.atomic():
+            drill = BackupDrill.objects.create(folder=str(folder), origin=origin, created_by=by, open=True)
+            if queue:
+                enqueue("workers.backups.drill", drill.pk)
+    except IntegrityError:
+        raise Conflict("A drill is under way already.", code="under_way") from None
+    return drill
+
+
+def carry_out(pk: int, key_file: Path | None, say: restoring.Say = lambda words: None) -> None:
+    """Restores the newest backup, notes what came of it and removes it again. One that fails is told to administrators."""
     with locks.alone(locks.Work.BACKUP, 1) as ours:
-        if not ours:
-            raise Conflict("Another drill is under way.", code="under_way")
+        drill = BackupDrill.objects.filter(pk=pk, open=True).first() if ours else None
+        if drill is None:
+            return
+        drill.started_at = timezone.now()
+        _save(drill, "started_at")
         _remove_leftovers()
         try:
-            with store.reading():
-                name = manifest.newest(store)
-                done = _try(store, name, say)
-        except Problem as error:
-            problem = str(error)
+            with _Telling(drill, say) as telling:
+                _restore(drill, key_file, telling)
+            drill.passed = True
+        except Cancelled:
+            drill.problem = "Somebody asked for its end."
+        except Problem as problem:
+            drill.passed, drill.problem = False, str(problem)[:1000]
+        except Exception:
+            logger.exception("%s failed", drill)
+            drill.passed, drill.problem = False, BROKE
         finally:
             _remove_leftovers()
-    return BackupDrill.objects.create(
-        name=name,
-        passed=not problem,
-        problem=problem[:1000],
-        rows=done.rows if done else None,
-        files=done.files if done else None,
-        seconds=round(time.monotonic() - began, 1),
-    )
+            drill.open, drill.finished_at = None, timezone.now()
+            drill.seconds = round((drill.finished_at - drill.started_at).total_seconds(), 1)
+            _save(drill, "passed", "problem", "open", "finished_at", "seconds", "name", "rows", "files")
+    if drill.passed is False:
+        alarm.ring("A drill of the backup has failed", f"{drill.folder}, {drill.name or 'no backup'}: {drill.problem}")
 
 
-def _try(store: Store, name: str, say: restoring.Say) -> restoring.Restored:
+def _restore(drill: BackupDrill, key_file: Path | None, telling: "_Telling") -> None:
+    store = open_store(drill.folder, passphrase_of(key_file))
+    with store.reading():
+        drill.name = manifest.newest(store)
+        _save(drill, "name")
+        done = _try(store, drill.name, telling)
+    drill.rows, drill.files = done.rows, done.files
+
+
+def _try(store: Store, name: str, telling: "_Telling") -> restoring.Restored:
     settings.VAR.mkdir(parents=True, exist_ok=True)
     into = Path(tempfile.mkdtemp(prefix=PREFIX, dir=settings.VAR))
-    done = restoring.restore(store, manifest.read(store, name), into, say=say, look=True)
+    kept = manifest.read(store, name)
+    done = restoring.restore(store, kept, into, say=telling.say, report=telling.at, look=True)
     for address, status in done.pages.items():
-        say(f"{address} answers {status}.")
+        telling.say(f"{address} answers {status}.")
     if bad := [f"{address} answers {status}" for address, status in done.pages.items() if status != 200]:
         raise BackupProblem(f"The restored installation has pages that do not open: {', '.join(bad)}.")
     return done
 
 
+class _Telling:
+    """How far a drill is, written to its row once a second by a thread of its own, which hears whether somebody wants the end."""
+
+    def __init__(self, drill: BackupDrill, say: restoring.Say) -> None:
+        self._drill, self._say = drill, say
+        self._over, self._unwanted = threading.Event(), threading.Event()
+        self._step, self._done, self._total = "", 0, 0
+        self._thread = threading.Thread(target=self._tell, daemon=True)
+
+    def __enter__(self) -> "_Telling":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def say(self, words: str) -> None:
+        self._step = words
+        self._say(words)
+
+    def at(self, done: int, total: int) -> None:
+        """Raises Cancelled."""
+        self._done, self._total = done, total
+        if self._unwanted.is_set():
+            raise Cancelled("Somebody asked for the end of this drill.")
+
+    def _tell(self) -> None:
+        row = BackupDrill.objects.filter(pk=self._drill.pk)
+        try:
+            while not self._over.wait(TELL_EVERY_S):
+                with suppress(DatabaseError):  # away for a moment; the drill itself does not need it
+                    now = timezone.now()
+                    row.update(done=self._done, total=self._total, step=self._step[:200], seen_at=now)
+                    if row.filter(stopping=True).exists():
+                        self._unwanted.set()
+        finally:
+            connection.close()  # of this thread
+
+
 def _remove_leftovers() -> None:
     """Also of a drill that was killed. A database that its user could not reach below `var` lies elsewhere."""
     for folder in settings.VAR.glob(f"{PREFIX}*"):
-        root = Postgres(folder).root
-        if root != folder:
-            shutil.rmtree(root, ignore_errors=True)
+        with suppress(Exception):  # without the programs of a Postgres there is no database of one either
+            if (root := Postgres(folder).root) != folder:
+                shutil.rmtree(root, ignore_errors=True)
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def stop(drill: BackupDrill) -> None:
+    """One that waits is over at once; one under way ends within seconds. Raises Conflict when it is over."""
+    waiting = BackupDrill.objects.filter(pk=drill.pk, open=True, started_at=None)
+    if waiting.update(open=None, finished_at=timezone.now(), problem="Somebody asked for its end."):
+        return
+    if not BackupDrill.objects.filter(pk=drill.pk, open=True).update(stopping=True):
+        raise Conflict("This drill is over.", code="no_such_move")
+
+
+def end_lost(quiet: timedelta = QUIET) -> int:
+    """Ends what a dead process left as if it were under way; returns how many. It has shown nothing about the backup."""
+    with locks.alone(locks.Work.BACKUP, 1) as ours:
+        if not ours:
+            return 0
+        now = timezone.now()
+        lost = BackupDrill.objects.filter(open=True, started_at__isnull=False, seen_at__lte=now - quiet)
+        return lost.update(open=None, finished_at=now, problem="Its process ended without a word.")
+
+
+def look() -> None:
+    """What beat has done every minute: ends what was lost, queues what waits, starts what is due."""
+    end_lost()
+    now = timezone.now()
+    waiting = BackupDrill.objects.filter(open=True, started_at=None, seen_at__lt=now - QUIET)
+    for pk in waiting.values_list("pk", flat=True):
+        BackupDrill.objects.filter(pk=pk).update(seen_at=now)
+        enqueue("workers.backups.drill", pk)
+    if settings.BACKUP_FOLDER is not None and is_due(now):
+        with suppress(Conflict):  # another was faster
+            start(settings.BACKUP_FOLDER, Origin.SCHEDULE, queue=True)
+
+
+def is_due(now: datetime) -> bool:
+    """Whether the plan's hour has passed, and no drill by plan was begun on this day and the `drill_days` - 1 before it."""
+    plan = queries.plan()
+    if plan.drill_days is None:
+        return False
+    hour = now.replace(hour=plan.drill_hour, minute=0, second=0, microsecond=0)
+    last = hour if hour <= now else hour - timedelta(days=1)
+    since = last - timedelta(days=plan.drill_days - 1)
+    begun = BackupDrill.objects.filter(origin=Origin.SCHEDULE, created_at__gte=since)
+    return last >= plan.changed_at and not begun.exists()
+
+
+@contextmanager
+def none_under_way() -> Iterator[None]:
+    """Old backups stay while one is tried. Raises BackupProblem during a drill."""
+    with locks.alone(locks.Work.BACKUP, 1) as ours:
+        if not ours:
+            raise BackupProblem("a drill reads a backup; they are removed the next time.")
+        yield
+
+
+def _save(drill: BackupDrill, *fields: str) -> None:
+    drill.seen_at = timezone.now()
+    drill.save(update_fields=[*fields, "seen_at"])

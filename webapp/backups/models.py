@@ -2,6 +2,13 @@
 
 from django.conf import settings
 from django.db import models
+from django.utils import timezone
+
+
+class Origin(models.TextChoices):
+    COMMAND = "command", "Command"
+    PAGE = "page", "Page"
+    SCHEDULE = "schedule", "Schedule"
 
 
 class Backup(models.Model):
@@ -16,11 +23,6 @@ class Backup(models.Model):
         FINISHED = "finished", "Finished"
         FAILED = "failed", "Failed"
         CANCELLED = "cancelled", "Cancelled"
-
-    class Origin(models.TextChoices):
-        COMMAND = "command", "Command"
-        PAGE = "page", "Page"
-        SCHEDULE = "schedule", "Schedule"
 
     state = models.CharField(max_length=10, choices=State.choices, default=State.QUEUED)
     origin = models.CharField(max_length=8, choices=Origin.choices)
@@ -55,9 +57,15 @@ class Backup(models.Model):
 
 
 class BackupPlan(models.Model):
-    """The one row says when backups are made by themselves, and how many are kept; none: never, and all."""
+    """The one row says when backups are made and tried by themselves, and how many are kept; none: never, and all.
 
-    hour = models.PositiveSmallIntegerField(null=True)  # of the day in UTC; null: nothing by itself
+    A backup is made at `hour`, or every so many `minutes`, or not at all where both are null.
+    """
+
+    hour = models.PositiveSmallIntegerField(null=True)  # of the day in UTC
+    minutes = models.PositiveSmallIntegerField(null=True)
+    drill_days = models.PositiveSmallIntegerField(null=True)  # from one drill to the next; null: none by itself
+    drill_hour = models.PositiveSmallIntegerField(default=4)
     keep_daily = models.PositiveSmallIntegerField(default=7)
     keep_weekly = models.PositiveSmallIntegerField(default=4)
     changed_at = models.DateTimeField(auto_now=True)
@@ -70,18 +78,33 @@ class BackupPlan(models.Model):
 
 
 class BackupDrill(models.Model):
-    """A backup that was restored beside the installation to see whether it is worth something."""
+    """A backup that is restored beside the installation to see whether it is worth something.
 
-    name = models.CharField(max_length=40)  # of the backup
-    passed = models.BooleanField()
+    `passed` is null until it is known, and where somebody asked for the end. `open` as that of a backup.
+    """
+
+    origin = models.CharField(max_length=8, choices=Origin.choices, default=Origin.COMMAND)
+    open = models.BooleanField(null=True, default=None, unique=True)
+    folder = models.CharField(max_length=500, default="")
+    name = models.CharField(max_length=40, blank=True)  # of the backup
+    passed = models.BooleanField(null=True)
     problem = models.CharField(max_length=1000, blank=True)
+    step = models.CharField(max_length=200, default="", blank=True)  # what was done last, in words
+    done = models.BigIntegerField(default=0)  # bytes
+    total = models.BigIntegerField(null=True)
     rows = models.BigIntegerField(null=True)
     files = models.BigIntegerField(null=True)
-    seconds = models.FloatField()
-    finished_at = models.DateTimeField(auto_now_add=True)
+    seconds = models.FloatField(null=True)
+    stopping = models.BooleanField(default=False)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(default=timezone.now)
+    started_at = models.DateTimeField(null=True)
+    seen_at = models.DateTimeField(default=timezone.now)  # the last sign of life
+    finished_at = models.DateTimeField(null=True)
 
     class Meta:
         ordering = ["-id"]
 
     def __str__(self) -> str:
-        return f"{self.name} {'passed' if self.passed else 'failed'}"
+        told = {True: "passed", False: "failed", None: "under way" if self.open else "cancelled"}
+        return f"drill of {self.name or 'the newest backup'} {told[self.passed]}"

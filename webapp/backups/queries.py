@@ -1,6 +1,7 @@
 """What the administrator's page shows."""
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from .models import Backup, BackupDrill, BackupPlan
 
@@ -9,11 +10,12 @@ SHOWN = 50
 
 @dataclass(frozen=True)
 class Overview:
-    """`good`: the newest backup that is whole and still there."""
+    """`good`: the newest backup that is whole and still there; `drill`: the last one that showed something."""
 
     under_way: Backup | None
     good: Backup | None
     listed: list[Backup]
+    trying: BackupDrill | None
     drill: BackupDrill | None
     passed: BackupDrill | None
     plan: BackupPlan
@@ -22,11 +24,12 @@ class Overview:
 def overview() -> Overview:
     listed = list(Backup.objects.select_related("created_by")[:SHOWN])
     whole = Backup.objects.filter(state=Backup.State.FINISHED, removed_at=None)
-    drills = BackupDrill.objects.all()
+    drills = BackupDrill.objects.filter(passed__isnull=False)
     return Overview(
         next((each for each in listed if each.open), None),
         whole.first(),
         [each for each in listed if not each.open],
+        BackupDrill.objects.filter(open=True).first(),
         drills.first(),
         drills.filter(passed=True).first(),
         plan(),
@@ -36,3 +39,26 @@ def overview() -> Overview:
 def plan() -> BackupPlan:
     """What is set, or what holds until somebody sets something."""
     return BackupPlan.objects.filter(pk=1).first() or BackupPlan(pk=1)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """When it last went well (None: never), and whether the last one that is over failed."""
+
+    good_at: datetime | None
+    failed: bool
+
+
+def outcomes() -> dict[str, Outcome]:
+    """Of backups and of drills, where there has been one."""
+    whole = Backup.objects.filter(state=Backup.State.FINISHED).values_list("finished_at", flat=True).first()
+    ended = Backup.objects.filter(state__in=(Backup.State.FINISHED, Backup.State.FAILED))
+    last = ended.values_list("state", flat=True).first()
+    passed = BackupDrill.objects.filter(passed=True).values_list("finished_at", flat=True).first()
+    drilled = BackupDrill.objects.filter(passed__isnull=False).values_list("passed", flat=True).first()
+    found = {}
+    if last is not None:
+        found["backup"] = Outcome(whole, last == Backup.State.FAILED)
+    if drilled is not None:
+        found["drill"] = Outcome(passed, not drilled)
+    return found

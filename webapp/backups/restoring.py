@@ -10,12 +10,12 @@ import secrets
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,16 @@ from webapp.localstack.places import RESTORING, close_to_others
 from webapp.localstack.postgres import CannotRun, Postgres
 from webapp.version import VERSION
 
-from . import rows
-from .manifest import Manifest, TableRows
+from . import loading, rows
+from .loading import At
+from .manifest import KeptFile, Manifest
 from .problems import BackupProblem, Damaged, room
 from .store import Store
 
 # Where an installation keeps absolute paths of its own files: table, column, key
 PATHS = (("inference_registeredmodel", "path"), ("datasets_importjob", "file_path"))
 Say = Callable[[str], None]
+Report = Callable[[int, int], None]  # bytes done, bytes in all; raises Cancelled where the end is wanted
 
 
 @dataclass(frozen=True)
@@ -58,26 +60,29 @@ def restore(
     *,
     database: str | None = None,
     say: Say = lambda words: None,
+    report: Report = lambda done, total: None,
     look: bool = False,
 ) -> Restored:
     """Restores into the folder `into`, which must be empty, and into `database`, else into a Postgres of its own there.
 
-    `look`: opens pages as well. Raises BackupProblem; then nothing of it is left, neither in the folder nor in the database.
+    `report` hears of bytes done and in all, from several threads. `look`: opens pages as well. Raises BackupProblem; then nothing of
+    it is left, neither in the folder nor in the database.
     """
     began = time.monotonic()
     into = into.resolve()
     fits(kept)
-    server = None if database else Postgres(into, durable=False)
+    at = _Progress(kept, report).at
+    server = None if database else _server(into)
     _empty(into, server)
     close_to_others(into)
     (into / RESTORING).write_text("This folder is being restored, or was when the restoration was killed: remove it.\n")
     try:
         with room(into), _running(server), ThreadPoolExecutor(1) as beside:
-            copied = beside.submit(_files, store, kept, into)
+            copied = beside.submit(_files, store, kept, into, at)
             _keys(kept, into)
             url = database or server.url() if server else str(database)
             with _Inside(url, into, kept.former) as inside:
-                _rows(store, kept, into, url, inside, say)
+                _rows(store, kept, into, url, inside, say, at)
                 unreadable = inside.do("reseal")
                 copied.result()
                 say(f"{len(kept.files):,} files are there, each with its digest.")
@@ -90,6 +95,27 @@ def restore(
         raise
     seconds = time.monotonic() - began
     return Restored(kept.rows, len(kept.tables), len(kept.files), kept.size, seconds, unreadable, pages)
+
+
+class _Progress:
+    """Bytes: of files once, of rows twice, for they are loaded and read again."""
+
+    def __init__(self, kept: Manifest, report: Report) -> None:
+        self._report, self._lock, self._done = report, threading.Lock(), 0
+        self._total = kept.size + sum(table.bytes for table in kept.tables)
+
+    def at(self, more: int) -> None:
+        with self._lock:
+            self._done += more
+            done = self._done
+        self._report(done, self._total)
+
+
+def _server(into: Path) -> Postgres:
+    try:
+        return Postgres(into, durable=False)
+    except CannotRun as error:
+        raise BackupProblem(str(error)) from error
 
 
 def fits(kept: Manifest) -> None:
@@ -140,15 +166,14 @@ def _keys(kept: Manifest, into: Path) -> None:
             file.write(key)
 
 
-def _rows(store: Store, kept: Manifest, into: Path, url: str, inside: "_Inside", say: Say) -> None:
+def _rows(store: Store, kept: Manifest, into: Path, url: str, inside: "_Inside", say: Say, at: At) -> None:
     try:
         with rows.connected(url) as connection:
             if there := rows.tables(connection):
                 raise BackupProblem(f"The database is not empty: it has a table {there[0].name}. Name an empty one.")
             try:
                 inside.do("tables", kept.migrations)
-                rows.load(connection, kept.tables, kept.sequences, lambda table: store.read(table.digest, packed=True))
-                _compare(connection, kept)
+                loading.load(url, kept.tables, kept.sequences, _content(store), at)
                 say(f"{kept.rows:,} rows in {len(kept.tables)} tables are there, and are what was backed up.")
                 inside.do("upgrade")
                 _move(connection, Path(kept.var), into)
@@ -161,35 +186,28 @@ def _rows(store: Store, kept: Manifest, into: Path, url: str, inside: "_Inside",
         raise BackupProblem(f"The database refused what the backup holds: {str(error).strip()}") from error
 
 
-def _compare(connection: rows.Connection, kept: Manifest) -> None:
-    """Reads every table again. Raises Damaged at the first that is not what was backed up."""
-    for table in kept.tables:
-        found, count = sha256(), list[int]()
-        for block in rows.copy_out(connection, rows.Table(table.name, table.columns), count.append):
-            found.update(block)
-        if count != [table.rows] or found.hexdigest() != table.digest:
-            raise Damaged(_difference(table, count[0]))
+def _content(store: Store) -> loading.Content:
+    return lambda table, checked: store.read(table.digest, packed=True, checked=checked)
 
 
-def _difference(table: TableRows, count: int) -> str:
-    if count != table.rows:
-        return f"The table {table.name} came back with {count:,} rows; the backup says {table.rows:,}."
-    return f"The table {table.name} came back with other contents than the backup says."
+def _files(store: Store, kept: Manifest, into: Path, at: At) -> None:
+    """Several at a time, each compared while it is written. Raises Damaged where a content is not what its digest says."""
+    ordered = sorted(kept.files, key=lambda file: file.bytes, reverse=True)
+    loading.all_of(lambda file, at: _file(store, file, into, at), ordered, at)
 
 
-def _files(store: Store, kept: Manifest, into: Path) -> None:
-    """Raises Damaged where a content is not what its digest says."""
-    for file in kept.files:
-        path = (into / file.path).resolve()
-        if not path.is_relative_to(into):
-            raise Damaged(f"The backup names a file outside of its folder: {file.path}.")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with room(into), path.open("wb") as target:
-            for block in store.read(file.digest):
-                target.write(block)
-            target.flush()
-            os.fsync(target.fileno())
-        os.utime(path, ns=(file.modified, file.modified))
+def _file(store: Store, file: KeptFile, into: Path, at: At) -> None:
+    path = (into / file.path).resolve()
+    if not path.is_relative_to(into):
+        raise Damaged(f"The backup names a file outside of its folder: {file.path}.")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with room(into), path.open("wb") as target:
+        for block in store.read(file.digest):
+            target.write(block)
+            at(len(block))
+        target.flush()
+        os.fsync(target.fileno())
+    os.utime(path, ns=(file.modified, file.modified))
 
 
 def _move(connection: rows.Connection, old: Path, new: Path) -> None:

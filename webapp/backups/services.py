@@ -15,8 +15,8 @@ from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Problem
 from webapp.core.tasks import enqueue
 
-from . import keeping, making, manifest, queries
-from .models import Backup, BackupPlan
+from . import alarm, drill, keeping, making, manifest, queries
+from .models import Backup, BackupPlan, Origin
 from .problems import BackupProblem, Cancelled
 from .store import open_store, passphrase_of
 
@@ -26,7 +26,7 @@ QUIET = timedelta(seconds=60)  # nobody has told of a backup for so long: perhap
 BROKE = "Something broke on our side; the server's log says what."
 
 
-def start(folder: str | Path, origin: Backup.Origin, by: User | None = None, *, queue: bool = False) -> Backup:
+def start(folder: str | Path, origin: Origin, by: User | None = None, *, queue: bool = False) -> Backup:
     """A backup that waits for `carry_out`; with `queue`, a worker does it. Raises Conflict while one is under way."""
     end_lost(timedelta(0))
     try:
@@ -39,7 +39,7 @@ def start(folder: str | Path, origin: Backup.Origin, by: User | None = None, *, 
     return backup
 
 
-def start_here(origin: Backup.Origin, by: User | None = None) -> Backup:
+def start_here(origin: Origin, by: User | None = None) -> Backup:
     """One into BACKUP_FOLDER, by a worker. Raises Conflict, or BackupProblem where there is no such setting."""
     if settings.BACKUP_FOLDER is None:
         raise BackupProblem("BACKUP_FOLDER is not set, so there is nowhere to put a backup.")
@@ -57,7 +57,7 @@ def carry_out(pk: int, key_file: Path | None) -> None:
         try:
             _make(backup, key_file)
             backup.state = Backup.State.FINISHED
-            if backup.origin == Backup.Origin.SCHEDULE:
+            if backup.origin == Origin.SCHEDULE:
                 _prune_by_plan(backup, key_file)
         except Cancelled:
             backup.state = Backup.State.CANCELLED
@@ -71,6 +71,8 @@ def carry_out(pk: int, key_file: Path | None) -> None:
                 backup.state = Backup.State.CANCELLED
             backup.open, backup.finished_at = None, timezone.now()
             _save(backup, "state", "problem", "open", "finished_at", "name", "encrypted", "done", *RESULT)
+    if backup.state == Backup.State.FAILED and backup.origin == Origin.SCHEDULE:
+        alarm.ring("A backup by plan has failed", f"{backup.folder}: {backup.problem}")
 
 
 RESULT = ("total", "size", "added", "rows", "files")
@@ -140,9 +142,8 @@ def end_lost(quiet: timedelta = QUIET) -> int:
         )
 
 
-def change_plan(by: User, hour: int | None, keep_daily: int, keep_weekly: int) -> None:
-    """Sets when backups are made by themselves and how many are kept; stands in the audit log of the person's workspaces."""
-    told = {"hour": hour, "keep_daily": keep_daily, "keep_weekly": keep_weekly}
+def change_plan(by: User, **told: int | None) -> None:
+    """Sets fields of the plan; stands in the audit log of the person's workspaces."""
     with transaction.atomic():
         plan, _ = BackupPlan.objects.update_or_create(pk=1, defaults=told)
         for membership in Membership.objects.filter(user=by).select_related("workspace"):
@@ -150,7 +151,8 @@ def change_plan(by: User, hour: int | None, keep_daily: int, keep_weekly: int) -
 
 
 def look() -> None:
-    """What beat has done every minute: ends what was lost, queues what waits, starts what is due."""
+    """What beat has done every minute: ends what was lost, queues what waits, starts what is due; of drills as well."""
+    drill.look()
     end_lost()
     waiting = Backup.objects.filter(state=Backup.State.QUEUED, seen_at__lt=timezone.now() - QUIET)
     for pk in waiting.values_list("pk", flat=True):
@@ -158,23 +160,27 @@ def look() -> None:
         enqueue("workers.backups.make", pk)
     if settings.BACKUP_FOLDER is not None and is_due(timezone.now()):
         with suppress(Conflict):  # another was faster
-            start_here(Backup.Origin.SCHEDULE)
+            start_here(Origin.SCHEDULE)
 
 
 def is_due(now: datetime) -> bool:
-    """Whether the plan's hour has passed without a backup by plan since. One that fails is not tried again until the next day."""
+    """Whether the plan's hour, or so many minutes, have passed without a backup by plan. One that fails is not tried again until then."""
     plan = queries.plan()
+    if plan.minutes is not None:
+        since = now - timedelta(minutes=plan.minutes)
+        return not Backup.objects.filter(origin=Origin.SCHEDULE, created_at__gt=since).exists()
     if plan.hour is None:
         return False
     hour = now.replace(hour=plan.hour, minute=0, second=0, microsecond=0)
     last = hour if hour <= now else hour - timedelta(days=1)
-    made = Backup.objects.filter(origin=Backup.Origin.SCHEDULE, created_at__gte=last)
+    made = Backup.objects.filter(origin=Origin.SCHEDULE, created_at__gte=last)
     return last >= plan.changed_at and not made.exists()
 
 
 def prune(folder: str, key_file: Path | None, daily: int, weekly: int) -> list[str]:
     """Removes the backups that the rule does not keep; their names. Raises BackupProblem."""
-    gone = keeping.prune(open_store(folder, passphrase_of(key_file)), daily, weekly)
+    with drill.none_under_way():
+        gone = keeping.prune(open_store(folder, passphrase_of(key_file)), daily, weekly)
     Backup.objects.filter(folder=folder, name__in=gone).update(removed_at=timezone.now())
     return gone
 

@@ -13,9 +13,9 @@ from webapp.accounts.access import administrators
 from webapp.accounts.models import User
 from webapp.core.problems import Problem
 
-from . import queries, services
+from . import drill, queries, services
 from .forms import PlanForm
-from .models import Backup
+from .models import Backup, BackupDrill, Origin
 
 
 @administrators
@@ -26,7 +26,7 @@ def backups(request: HttpRequest) -> HttpResponse:
     found = queries.overview()
     form = PlanForm(request.POST) if request.method == "POST" else PlanForm.showing(found.plan)
     if request.method == "POST" and form.is_valid():
-        services.change_plan(cast(User, request.user), **form.cleaned_data)
+        services.change_plan(cast(User, request.user), **form.plan())
         messages.success(request, "The plan is changed.")
         return redirect("installation_backups")
     context = {
@@ -44,7 +44,7 @@ def backups(request: HttpRequest) -> HttpResponse:
 def start(request: HttpRequest) -> HttpResponse:
     """Has a worker make a backup now."""
     try:
-        services.start_here(Backup.Origin.PAGE, cast(User, request.user))
+        services.start_here(Origin.PAGE, cast(User, request.user))
     except Problem as problem:
         messages.error(request, problem.message)
     return redirect("installation_backups")
@@ -57,6 +57,29 @@ def cancel(request: HttpRequest, backup_id: int) -> HttpResponse:
     try:
         services.stop(get_object_or_404(Backup, pk=backup_id))
         messages.success(request, "The backup ends in a moment.")
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("installation_backups")
+
+
+@administrators
+@require_POST
+def start_drill(request: HttpRequest) -> HttpResponse:
+    """Has a worker try the newest backup now."""
+    try:
+        drill.start(settings.BACKUP_FOLDER, Origin.PAGE, cast(User, request.user), queue=True)
+    except Problem as problem:
+        messages.error(request, problem.message)
+    return redirect("installation_backups")
+
+
+@administrators
+@require_POST
+def cancel_drill(request: HttpRequest, drill_id: int) -> HttpResponse:
+    """Asks the one under way to end."""
+    try:
+        drill.stop(get_object_or_404(BackupDrill, pk=drill_id))
+        messages.success(request, "The drill ends in a moment.")
     except Problem as problem:
         messages.error(request, problem.message)
     return redirect("installation_backups")

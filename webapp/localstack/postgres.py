@@ -176,6 +176,10 @@ class Postgres:
         settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir)}
         if not self.durable:
             settings |= {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+            settings |= {
+                "wal_level": "minimal",
+                "max_wal_senders": "0",
+            }  # rows that are loaded into a new table are in no log
         return Command(
             [str(self.install / "bin" / "postgres"), "-D", str(self.data)]
             + [f"--{name}={value}" for name, value in settings.items()],

@@ -14,7 +14,7 @@ from tests.upgrade import make
 from webapp.annotation.models import Project
 from webapp.annotation.services import projects, queue
 from webapp.backups import bucket, services
-from webapp.backups.models import Backup
+from webapp.backups.models import Backup, Origin
 
 from .bucket_server import BucketServer
 
@@ -89,7 +89,7 @@ def backed_up(folder):
     """`backed_up()`: one more backup, which has to work unless `state` says otherwise."""
 
     def run(state=Backup.State.FINISHED, key_file=None) -> Backup:
-        backup = services.start(folder, Backup.Origin.COMMAND)
+        backup = services.start(folder, Origin.COMMAND)
         services.carry_out(backup.pk, key_file)
         backup.refresh_from_db()
         assert backup.state == state, backup.problem

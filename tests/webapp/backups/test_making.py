@@ -16,7 +16,7 @@ from django.core.management.base import CommandError
 
 from webapp.accounts.models import User
 from webapp.backups import files, making, manifest, places, services
-from webapp.backups.models import Backup
+from webapp.backups.models import Backup, Origin
 from webapp.backups.store import open_store
 from webapp.core.problems import Conflict
 from webapp.inference.models import RegisteredModel
@@ -92,9 +92,9 @@ def test_nothing_pinned_stays(lab, backed_up, settings):
 
 
 def test_one_at_a_time_and_a_dead_one_makes_room(lab, folder, backed_up):
-    waiting = services.start(folder, Backup.Origin.PAGE)
+    waiting = services.start(folder, Origin.PAGE)
     with pytest.raises(Conflict, match="under way already"):
-        services.start(folder, Backup.Origin.COMMAND)
+        services.start(folder, Origin.COMMAND)
     Backup.objects.filter(pk=waiting.pk).update(state=Backup.State.RUNNING)  # and then its process died
     assert backed_up().state == Backup.State.FINISHED
     waiting.refresh_from_db()
@@ -103,7 +103,7 @@ def test_one_at_a_time_and_a_dead_one_makes_room(lab, folder, backed_up):
 
 def test_one_under_way_ends_when_somebody_asks(lab, folder, monkeypatch):
     monkeypatch.setattr(services, "TELL_EVERY_S", 0)
-    backup = services.start(folder, Backup.Origin.PAGE)
+    backup = services.start(folder, Origin.PAGE)
     tables = making.rows.tables
     monkeypatch.setattr(making.rows, "tables", lambda seen: services.stop(backup) or tables(seen))
     services.carry_out(backup.pk, None)

@@ -1,16 +1,19 @@
 """The administrators' page: what it shows, what its buttons do, and when beat starts a backup by itself."""
 
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
-from webapp.backups import drill, restoring, services
-from webapp.backups.models import Backup, BackupDrill, BackupPlan
+from tests.patience import SECONDS
+from webapp.backups import drill, queries, restoring, services
+from webapp.backups.models import Backup, BackupDrill, BackupPlan, Origin
 from webapp.backups.problems import Damaged
 from webapp.backups.store import open_store
 from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict
 
 PAGE = "/installation/backups"
 NOW = datetime(2026, 11, 23, 12, 30, tzinfo=UTC)
@@ -29,7 +32,9 @@ class TestPage:
             assert each.get(PAGE).status_code == 403
             assert each.post(f"{PAGE}/start").status_code == 403
             assert each.post(f"{PAGE}/1/cancel").status_code == 403
-        assert not Backup.objects.exists()
+            assert each.post(f"{PAGE}/drills/start").status_code == 403
+            assert each.post(f"{PAGE}/drills/1/cancel").status_code == 403
+        assert not Backup.objects.exists() and not BackupDrill.objects.exists()
 
     def test_without_a_folder_it_says_how_to_set_one(self, as_owner):
         text = as_owner.get(PAGE).content.decode()
@@ -55,8 +60,10 @@ class TestPage:
             **told, state="finished", name="2026-11-22T020000Z", size=5 << 20, added=1 << 20, rows=7, files=2
         )
         Backup.objects.create(**told, state="failed", problem="The disk of /b is full.")
-        BackupDrill.objects.create(name="2026-11-22T020000Z", passed=True, seconds=12)
-        BackupDrill.objects.create(name="2026-11-22T020000Z", passed=False, problem="A page broke.", seconds=3)
+        over = {"name": "2026-11-22T020000Z", "finished_at": NOW}
+        BackupDrill.objects.create(**over, passed=True, seconds=12, rows=7, files=2)
+        BackupDrill.objects.create(**over, passed=False, problem="A page broke.", seconds=3)
+        BackupDrill.objects.create(**over, passed=None, problem="Somebody asked for its end.", seconds=1)
         text = as_owner.get(PAGE).content.decode().replace("\xa0", " ")
         for each in (
             "5.0 MB",
@@ -68,27 +75,35 @@ class TestPage:
             "A page broke.",
         ):
             assert each in text
-        assert "came back in 12" in text
+        assert "came back in 12" in text and "The last drill failed" in text and "asked for its end" not in text
+        assert "The last drill failed" in as_owner.get("/installation").content.decode()
 
     def test_the_plan_is_changed_and_audited_and_a_wrong_one_is_told_at_its_field(self, as_owner):
-        wrong = as_owner.post(PAGE, {"hour": "25", "keep_daily": "0", "keep_weekly": "4"})
-        assert wrong.status_code == 422 and wrong.content.count(b'class="error"') == 2
-        as_owner.post(PAGE, {"hour": "3", "keep_daily": "10", "keep_weekly": "0"})
-        kept = BackupPlan.objects.get()
-        assert (kept.hour, kept.keep_daily, kept.keep_weekly) == (3, 10, 0)
-        assert AuditEntry.objects.get(action="backup_plan.changed").detail["hour"] == 3
-        as_owner.post(PAGE, {"hour": "", "keep_daily": "10", "keep_weekly": "0"})
-        assert BackupPlan.objects.get().hour is None
+        wrong = as_owner.post(
+            PAGE, {"when": "25", "keep_daily": "0", "keep_weekly": "4", "drill_days": "2", "drill_hour": "4"}
+        )
+        assert wrong.status_code == 422 and wrong.content.count(b'class="error"') == 3
+        rest = {"keep_daily": "10", "keep_weekly": "0", "drill_days": "7", "drill_hour": "5"}
+        told = {}
+        for when in ("3", "every-15", ""):
+            as_owner.post(PAGE, {"when": when, **rest})
+            kept = BackupPlan.objects.get()
+            told[when] = (kept.hour, kept.minutes, kept.keep_daily, kept.keep_weekly, kept.drill_days, kept.drill_hour)
+            shown = as_owner.get(PAGE).content.decode()
+            assert f'<option value="{when}" selected>' in shown and '<option value="7" selected>' in shown
+        assert told == {"3": (3, None, 10, 0, 7, 5), "every-15": (None, 15, 10, 0, 7, 5), "": (None, None, 10, 0, 7, 5)}
+        first = AuditEntry.objects.filter(action="backup_plan.changed").order_by("id").first()
+        assert (first.detail["hour"], first.detail["drill_days"]) == (3, 7)
 
 
 class TestPlan:
     def test_it_is_due_once_a_day_behind_its_hour(self, plan):
         assert services.is_due(NOW)
-        made = Backup.objects.create(origin=Backup.Origin.SCHEDULE, folder="/b", open=None)
+        made = Backup.objects.create(origin=Origin.SCHEDULE, folder="/b", open=None)
         for moment, due in ((NOW.replace(hour=2), False), (NOW, False), (NOW.replace(hour=1), True)):
             Backup.objects.filter(pk=made.pk).update(created_at=moment)
             assert services.is_due(NOW) is due
-        Backup.objects.update(origin=Backup.Origin.PAGE, created_at=NOW)
+        Backup.objects.update(origin=Origin.PAGE, created_at=NOW)
         assert services.is_due(NOW)  # what somebody starts by hand is not the plan's
 
     def test_a_plan_does_not_begin_with_the_hour_that_has_passed(self, plan):
@@ -97,6 +112,26 @@ class TestPlan:
 
     def test_no_hour_no_backup(self, db):
         assert not services.is_due(NOW)
+
+    def test_every_so_many_minutes(self, plan):
+        BackupPlan.objects.update(hour=None, minutes=15)
+        assert services.is_due(NOW)
+        Backup.objects.create(origin=Origin.SCHEDULE, folder="/b", open=None)
+        for minutes, due in ((16, True), (15, True), (14, False)):
+            Backup.objects.update(created_at=NOW - timedelta(minutes=minutes))
+            assert services.is_due(NOW) is due
+
+    def test_a_drill_is_due_once_in_so_many_days_behind_its_hour(self, plan):
+        assert not drill.is_due(NOW)
+        BackupPlan.objects.update(drill_days=7, drill_hour=4)
+        assert drill.is_due(NOW)
+        begun = BackupDrill.objects.create(origin=Origin.SCHEDULE)
+        week_ago = NOW.replace(hour=4, minute=1) - timedelta(days=7)
+        for moment, due in ((week_ago, True), (week_ago + timedelta(days=1), False), (NOW, False)):
+            BackupDrill.objects.filter(pk=begun.pk).update(created_at=moment)
+            assert drill.is_due(NOW) is due
+        BackupDrill.objects.update(origin=Origin.PAGE, created_at=NOW)
+        assert drill.is_due(NOW)
 
     @pytest.mark.django_db(transaction=True)
     def test_a_round_makes_what_is_due_and_removes_what_is_old(self, cast, plan, settings, tmp_path, eager):
@@ -113,7 +148,7 @@ class TestPlan:
     def test_what_no_worker_took_is_queued_again(self, db, monkeypatch):
         sent = []
         monkeypatch.setattr(services, "enqueue", lambda *told: sent.append(told))
-        waiting = Backup.objects.create(origin=Backup.Origin.PAGE, folder="/b")
+        waiting = Backup.objects.create(origin=Origin.PAGE, folder="/b")
         services.look()
         assert sent == []
         Backup.objects.update(seen_at=datetime.now(UTC) - timedelta(minutes=5))
@@ -129,21 +164,84 @@ class TestDrill:
     def restored(self, pages):
         return lambda *given, **options: restoring.Restored(9, 3, 2, 100, 1.0, 0, pages)
 
-    def test_one_that_passed_is_noted(self, cast, folder, backed_up, monkeypatch, capsys, settings):
-        backup = backed_up()
+    def test_one_is_started_by_the_button_and_noted(
+        self, cast, as_owner, folder, backed_up, monkeypatch, settings, eager
+    ):
+        backup, settings.BACKUP_FOLDER, settings.BACKUP_KEY_FILE = backed_up(), folder, None
+        assert "Try the newest backup" in as_owner.get(PAGE).content.decode()
         monkeypatch.setattr(restoring, "restore", self.restored({"/": 200, "/datasets/1": 200}))
-        call_command("backup_drill", str(folder))
+        as_owner.post(f"{PAGE}/drills/start")
         found = BackupDrill.objects.get()
-        assert (found.name, found.passed, found.rows, found.files) == (backup.name, True, 9, 2)
-        assert "is good: 9 rows and 2 files" in capsys.readouterr().out
+        assert (found.name, found.passed, found.rows, found.files, found.open) == (backup.name, True, 9, 2, None)
+        assert found.created_by == cast.owner.user and found.seconds is not None
+        assert "9 rows and 2 files came back" in as_owner.get(PAGE).content.decode()
         assert not list(settings.VAR.glob("drill-*"))
 
-    def test_a_page_that_does_not_open_fails_it(self, cast, folder, backed_up, monkeypatch):
+    def test_the_command_says_it(self, cast, folder, backed_up, monkeypatch, capsys):
+        backed_up()
+        monkeypatch.setattr(restoring, "restore", self.restored({"/": 200}))
+        call_command("backup_drill", str(folder))
+        assert "is good: 9 rows and 2 files" in capsys.readouterr().out
+
+    def test_its_progress_is_told_and_it_ends_when_somebody_asks(self, cast, as_owner, folder, backed_up, monkeypatch):
+        backed_up()
+        monkeypatch.setattr(drill, "TELL_EVERY_S", 0.01)
+        seen = []
+
+        def restore(*given, say, report, **options):
+            say("9 rows are there.")
+            deadline = time.monotonic() + SECONDS
+            while time.monotonic() < deadline:
+                report(30, 100)
+                row = BackupDrill.objects.get()
+                if row.done and not seen:
+                    seen.append(as_owner.get(PAGE).content.decode().replace("\xa0", " "))
+                    as_owner.post(f"{PAGE}/drills/{row.pk}/cancel")
+                time.sleep(0.01)
+
+        monkeypatch.setattr(restoring, "restore", restore)
+        drill.carry_out(drill.start(folder, Origin.PAGE).pk, None)
+        found = BackupDrill.objects.get()
+        assert (found.passed, found.open, found.problem) == (None, None, "Somebody asked for its end.")
+        for words in ("A drill is under way", "30 bytes of 100 bytes", "9 rows are there."):
+            assert words in seen[0]
+        assert "Try the newest backup</button>" not in seen[0]
+
+    def test_one_whose_process_died_makes_room(self, cast, folder):
+        lost = drill.start(folder, Origin.PAGE)
+        with pytest.raises(Conflict, match="under way already"):
+            drill.start(folder, Origin.PAGE)
+        BackupDrill.objects.update(started_at=NOW)
+        assert drill.start(folder, Origin.PAGE).pk != lost.pk
+        lost.refresh_from_db()
+        assert (lost.passed, lost.open) == (None, None) and "without a word" in lost.problem
+
+    def test_old_backups_stay_while_one_is_tried(self, cast, folder, backed_up, monkeypatch):
+        backed_up()
+
+        def restore(*given, **options):
+            services.prune(str(folder), None, 1, 0)  # the lock is this connection's, but the folder is being read
+            return self.restored({})()
+
+        monkeypatch.setattr(restoring, "restore", restore)
+        drill.carry_out(drill.start(folder, Origin.PAGE).pk, None)
+        assert "is being read; older ones are removed the next time" in BackupDrill.objects.get().problem
+
+    def test_one_that_fails_is_loud(self, cast, folder, backed_up, monkeypatch, settings, mailoutbox):
+        settings.MAIL_URL = "smtp://mail.example.org"
         backed_up()
         monkeypatch.setattr(restoring, "restore", self.restored({"/": 200, "/datasets/1": 500}))
         with pytest.raises(CommandError, match="/datasets/1 answers 500"):
             call_command("backup_drill", str(folder))
         assert not BackupDrill.objects.get().passed
+        (told,) = mailoutbox
+        assert (
+            told.to == [cast.owner.user.email]
+            and "/datasets/1 answers 500" in told.body
+            and "has failed" in told.subject
+        )
+        assert queries.outcomes()["drill"] == queries.Outcome(None, True)
+        assert queries.outcomes()["backup"].failed is False
 
     def test_a_damaged_backup_fails_it(self, cast, folder, backed_up, monkeypatch):
         backed_up()

@@ -16,7 +16,7 @@ from tests.upgrade import make
 from webapp.accounts.models import Workspace
 from webapp.annotation.models import Project
 from webapp.annotation.services import queue
-from webapp.backups import making, manifest, restoring, rows
+from webapp.backups import loading, making, manifest, restoring, rows
 from webapp.backups.models import Backup
 from webapp.backups.problems import Damaged
 from webapp.backups.store import open_store
@@ -131,17 +131,18 @@ def test_all_that_an_installation_holds_at_one_moment_comes_back(
 
 @pytest.fixture
 def older(cast, folder):
-    """A backup that the release before the last migration could have made, of a database with a column of before."""
-    (last,) = [
-        ("backups", name) for app, name in MigrationRecorder(connection).applied_migrations() if app == "backups"
-    ]
+    """A backup that a release before the migrations of backups could have made, of a database with a column of before."""
+    recorder = MigrationRecorder(connection)
+    ours = [each for each in recorder.applied_migrations() if each[0] == "backups"]
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE webhooks_webhook ADD COLUMN of_before varchar(20)")
-        MigrationRecorder(connection).record_unapplied(*last)
+        for each in ours:
+            recorder.record_unapplied(*each)
         try:
             made = making.make(open_store(folder, None, create=True), lambda done, total: None)[1]
         finally:
-            MigrationRecorder(connection).record_applied(*last)
+            for each in ours:
+                recorder.record_applied(*each)
             cursor.execute("ALTER TABLE webhooks_webhook DROP COLUMN of_before")
     return made.model_copy(update={"tables": tuple(t for t in made.tables if not t.name.startswith("backups_"))})
 
@@ -156,7 +157,7 @@ def test_a_backup_of_an_older_release_is_upgraded_in_a_database_of_ones_own(olde
         assert server.execute("SELECT count(*), count(of_before) FROM webhooks_webhook").fetchone() == (0, 0)
         assert server.execute("SELECT count(*) FROM backups_backup").fetchone() == (0,)  # the upgrade made it
     assert (people, applied) == ((5,), (MigrationRecorder.Migration.objects.count(),))
-    assert applied == (len(older.migrations) + 1,)
+    assert applied[0] > len(older.migrations)
     with pytest.raises(restoring.BackupProblem, match="The database is not empty: it has a table"):
         restoring.restore(store, older, home.parent / "again", database=new)
     assert [path.name for path in (home.parent / "again").iterdir()] == ["secret_key"]
@@ -206,14 +207,14 @@ class TestRefusals:
         odd = users.model_copy(update={"digest": "0" * 64})
         few = users.model_copy(update={"rows": users.rows + 1})
         with rows.snapshot(making.address()) as seen:
-            restoring._compare(seen, kept.model_copy(update={"tables": (users,)}))
+            loading.compare(seen, users, lambda more: None)
             with pytest.raises(Damaged, match="accounts_user came back with other contents"):
-                restoring._compare(seen, kept.model_copy(update={"tables": (odd,)}))
+                loading.compare(seen, odd, lambda more: None)
             with pytest.raises(Damaged, match="accounts_user came back with 5 rows; the backup says 6"):
-                restoring._compare(seen, kept.model_copy(update={"tables": (few,)}))
+                loading.compare(seen, few, lambda more: None)
 
     def test_a_file_outside_of_the_folder(self, small, tmp_path):
         kept = manifest.read(small, manifest.newest(small))
         evil = manifest.KeptFile(path="../evil", bytes=1, modified=1, digest="0" * 64)
         with pytest.raises(Damaged, match="outside of its folder"):
-            restoring._files(small, kept.model_copy(update={"files": (evil,)}), tmp_path / "new")
+            restoring._files(small, kept.model_copy(update={"files": (evil,)}), tmp_path / "new", lambda more: None)

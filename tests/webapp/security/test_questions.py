@@ -34,7 +34,7 @@ KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # is given again by the s
 # resume, gold and ordinary, a right taken and given (an administrator's asks), a view forgotten whose filters stay set
 KEEPS = {
     "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "openid_connect_login",
-    "backup_cancel", "backup_start", "curation_start", "dataset_freeze", "dataset_housekeeping", "dataset_tag", "endpoint_act",
+    "backup_cancel", "backup_start", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_housekeeping", "dataset_tag", "endpoint_act",
     "endpoint_recorded", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",
     "evaluation_tasks", "import_cancel", "judge_act", "judge_edit", "model_act", "objective_calculate", "participant_add",
     "project", "project_publish", "project_state", "project_task", "recording_new", "review_majority", "review_match",

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import services
-from webapp.backups.models import Backup
+from webapp.backups.models import Backup, Origin
 from webapp.backups.places import where
 from webapp.core.problems import Problem
 
@@ -30,7 +30,7 @@ class Command(BaseCommand):
         if folder is None:
             raise CommandError("Name a folder, or set BACKUP_FOLDER.")
         try:
-            backup = services.start(folder, Backup.Origin.COMMAND)
+            backup = services.start(folder, Origin.COMMAND)
             services.carry_out(backup.pk, key_file)
         except Problem as problem:
             raise CommandError(str(problem)) from problem
@@ -42,7 +42,10 @@ class Command(BaseCommand):
             f"of which {backup.added or 0:,} are new in {folder}; {backup.seconds or 0:.1f} s."
         )
         if options["keep_daily"]:
-            gone = services.prune(folder, key_file, options["keep_daily"], options["keep_weekly"])
+            try:
+                gone = services.prune(folder, key_file, options["keep_daily"], options["keep_weekly"])
+            except Problem as problem:
+                raise CommandError(f"Older backups could not be removed: {problem}") from problem
             self.stdout.write(f"Removed: {', '.join(gone) or 'nothing'}")
         for line in services.remarks(folder, key_file, backup.name):
             self.stdout.write(line)

@@ -7,8 +7,8 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from webapp.backups import drill
+from webapp.backups.models import Origin
 from webapp.backups.places import where
-from webapp.backups.store import open_store, passphrase_of
 from webapp.core.problems import Problem
 
 
@@ -27,11 +27,13 @@ class Command(BaseCommand):
         if folder is None:
             raise CommandError("Name a folder, or set BACKUP_FOLDER.")
         try:
-            done = drill.run(open_store(folder, passphrase_of(key_file)), self.stdout.write)
+            done = drill.start(folder, Origin.COMMAND)
         except Problem as problem:
             raise CommandError(str(problem)) from problem
+        drill.carry_out(done.pk, key_file, self.stdout.write)
+        done.refresh_from_db()
         if not done.passed:
-            raise CommandError(f"The drill failed after {done.seconds:.1f} s: {done.problem}")
+            raise CommandError(f"The drill failed after {done.seconds or 0:.1f} s: {done.problem}")
         self.stdout.write(
-            f"{done.name} is good: {done.rows or 0:,} rows and {done.files or 0:,} files came back; {done.seconds:.1f} s."
+            f"{done.name} is good: {done.rows or 0:,} rows and {done.files or 0:,} files came back; {done.seconds or 0:.1f} s."
         )

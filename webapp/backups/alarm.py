@@ -1,0 +1,20 @@
+"""Tells administrators by mail that a backup or a drill has failed. The page and `/metrics` say so as well, without any mail server."""
+
+import logging
+
+from webapp.accounts.models import User
+from webapp.core import mail
+
+logger = logging.getLogger(__name__)
+
+
+def ring(subject: str, text: str) -> None:
+    """To every administrator, where there is a mail server; in the log in any case. A mail that is not sent changes nothing."""
+    logger.error("%s: %s", subject, text)
+    if not mail.configured():
+        return
+    for address in User.objects.filter(is_administrator=True, is_active=True).values_list("email", flat=True):
+        try:
+            mail.send(address, f"Touchstone: {subject}", f"{text}\n\nSettings, Installation, Backups has more.")
+        except mail.NotSent as error:
+            logger.error("an administrator was not told: %s", error)
