@@ -1,10 +1,12 @@
 """The first page: what runs now, what it has come to, and what to do next."""
 
 from dataclasses import dataclass
+from datetime import timedelta
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
@@ -19,10 +21,12 @@ from webapp.datasets import queries as datasets
 from webapp.experiments import answers_to_model, listing
 from webapp.experiments.models import Run
 from webapp.inference.models import RegisteredModel
+from webapp.localstack.demo import EMAIL as DEMO_EMAIL
 
 RECENT = 6
 MOST_STEPS = 4
 PROJECTS, LAST_ANSWERS = 4, 8
+DEMO_TAKES = timedelta(minutes=10)  # on a busy machine
 
 
 @dataclass(frozen=True)
@@ -63,8 +67,19 @@ def home(request: HttpRequest) -> HttpResponse:
         "steps": [*_work(waiting), *_learn(membership), *next_steps(membership, runs, bool(found), bool(asked))][
             :MOST_STEPS
         ],
+        "demo_comes": bool(found) and not runs and _demo_comes(membership),
     }
     return render(request, "home.html", context)
+
+
+def _demo_comes(membership: Membership) -> bool:
+    """Whether `manage.py up` is still preparing the demo's model, after which it starts the demo's run."""
+    young = timezone.now() - membership.workspace.created_at < DEMO_TAKES
+    return young and membership.user.email == DEMO_EMAIL and not _has_model(membership)
+
+
+def _has_model(membership: Membership) -> bool:
+    return RegisteredModel.objects.filter(workspace=membership.workspace).exists()
 
 
 def _work(waiting: list[Waiting]) -> list[NextStep]:
@@ -133,8 +148,8 @@ def _to_the_first_run(membership: Membership, runs: list[Run], any_dataset: bool
     if not any_dataset:
         text = "Prompts with rubrics teach a model; preferences compare its answers. JSONL, CSV or Parquet."
         steps.append(NextStep(icon="upload", title="Import a dataset", text=text, href=_at("import_new")))
-    if not runs:
-        if not RegisteredModel.objects.filter(workspace=membership.workspace).exists():
+    if not runs and not _demo_comes(membership):
+        if not _has_model(membership):
             text = "A folder on the server or a name on the Hugging Face hub: what your runs start from."
             steps.append(NextStep(icon="box", title="Register a model", text=text, href=_at("model_new")))
         if any_dataset:

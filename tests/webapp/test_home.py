@@ -1,8 +1,11 @@
 """The first page: who sees what on it, what it proposes, and that its cost does not grow."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from tests.webapp.experiments.conftest import launch, make_version, model, version  # noqa: F401 - fixtures
 from webapp.accounts import services as accounts
@@ -18,6 +21,16 @@ def steps(client) -> list[str]:
 
 def test_an_empty_workspace_leads_to_its_first_dataset_and_model(as_researcher):
     assert steps(as_researcher)[:2] == ["Import a dataset", "Register a model"]
+
+
+def test_who_comes_before_the_demo_is_there_is_told_that_it_comes(cast, as_owner, version):  # noqa: F811
+    comes = "The demo’s run comes by itself"
+    assert comes not in as_owner.get("/").content.decode(), "nobody prepares anything for other people"
+    type(cast.owner.user).objects.filter(pk=cast.owner.user_id).update(email="demo@localhost")
+    page = as_owner.get("/").content.decode()
+    assert comes in page and "No runs yet" not in page and "Register a model" not in steps(as_owner)
+    type(cast.workspace).objects.filter(pk=cast.workspace.pk).update(created_at=timezone.now() - timedelta(minutes=11))
+    assert "No runs yet" in as_owner.get("/").content.decode(), "it did not come"
 
 
 def test_with_data_and_a_model_the_first_run_comes_first(as_researcher, version, model):  # noqa: F811

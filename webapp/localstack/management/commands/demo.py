@@ -10,9 +10,8 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership
 from webapp.core.addresses import public_url
-from webapp.localstack.demo import MODEL_DIR, MODEL_NAME
+from webapp.localstack.demo import EMAIL, MODEL_DIR, MODEL_NAME
 
-EMAIL = "demo@localhost"
 WORKSPACE = "Demo"
 ENDPOINT = "SmolLM2 on this machine"
 GOLD = 6  # tasks of a demo project whose known answer is served now and then

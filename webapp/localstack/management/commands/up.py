@@ -11,11 +11,11 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from webapp.core.addresses import public_url
 from webapp.localstack import lock, stack
 from webapp.localstack.board import Board
+from webapp.localstack.demo import EMAIL
 from webapp.localstack.places import RESTORING, close_to_others
 from webapp.localstack.processes import adopt_orphans
 from webapp.localstack.supervisor import Supervisor
 
-DEMO_EMAIL = "demo@localhost"
 LINK_TIMEOUT_S = 120.0
 
 
@@ -68,7 +68,7 @@ class Welcome:
         self.board.note(f"\nTouchstone is at {public_url()}")
         # made while the supervisor waits, so before the services that are still to come take the processors
         if self.demo and (link := _sign_in_link()):
-            self.board.note(f"Sign in once as {DEMO_EMAIL}:\n{link}")  # alone on its line: the board cuts long ones
+            self.board.note(f"Sign in once as {EMAIL}:\n{link}")  # alone on its line: the board cuts long ones
         self.board.note("Ctrl-C stops everything; the data stays.\n")
 
 
