@@ -56,9 +56,9 @@ def fill(folder: Path) -> None:
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
     settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
     settings.VAR = folder / "var"
-    from webapp.core import tasks
+    from webapp.celery import app
 
-    tasks.current_app.send_task = lambda *args, **kwargs: None  # no broker: nothing is queued
+    app.send_task = lambda *args, **kwargs: None  # no broker: nothing is queued
     owner, annotator = people()
     data(owner, folder)
     work(owner, annotator)
