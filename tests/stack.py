@@ -29,7 +29,8 @@ class Stack:
         ours = {"DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "RAY_TOKEN_FILE", "PUBLIC_URL", "INTERNAL_URL"}
         self.env = {name: value for name, value in os.environ.items() if name not in ours}
         self.env |= {"TOUCHSTONE_VAR": str(self.var), "OMP_NUM_THREADS": "1", "MAX_RUNNING_RUNS": "4"}
-        self.env |= {"ENDPOINT_NETWORKS": "127.0.0.0/8"}  # judges of tests answer on this machine
+        # judges and receivers of tests answer on this machine
+        self.env |= {"ENDPOINT_NETWORKS": "127.0.0.0/8", "WEBHOOK_NETWORKS": "127.0.0.0/8"}
         self.env |= {name: value for name, value in (env or {}).items() if value is not None}
         for name in (name for name, value in (env or {}).items() if value is None):
             self.env.pop(name, None)

@@ -1,0 +1,83 @@
+"""The judge: a chat endpoint in a process of its own, which is killed as well and started again on the same port.
+
+`python -m benchmarks.chaos.judge --port P --ledger FILE` writes down each question before it answers. What it says follows from
+the question alone, so that a judge who is asked again says the same.
+"""
+
+import argparse
+import asyncio
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.chatserver import ChatServer
+
+from .ledger import Ledger
+
+COMPARES = "compares"  # the beginning of the names of models that compare two responses; others decide about criteria
+
+
+def question(body: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(body["messages"], sort_keys=True).encode()).hexdigest()
+
+
+def said(body: dict[str, Any]) -> str:
+    even = int(question(body)[:8], 16) % 2 == 0
+    if str(body["model"]).startswith(COMPARES):
+        return json.dumps({"reasons": ["So it reads."], "verdict": "A" if even else "B"})
+    return json.dumps({"explanation": "So it reads.", "met": even})
+
+
+class JudgeProcess:
+    """Keeps one running: whoever it is that kills it, `keep` starts the next."""
+
+    def __init__(self, port: int, ledger: Path, latency_s: float) -> None:
+        self.port, self._ledger, self._latency_s = port, ledger, latency_s
+        self._process = self._start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    @property
+    def pid(self) -> int | None:
+        return self._process.pid if self._process.poll() is None else None
+
+    def keep(self) -> None:
+        if self._process.poll() is not None:
+            self._process = self._start()
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        given = ["--port", str(self.port), "--ledger", str(self._ledger), "--latency-s", str(self._latency_s)]
+        return subprocess.Popen([sys.executable, "-m", "benchmarks.chaos.judge", *given])
+
+
+async def _serve(port: int, path: Path, latency_s: float) -> None:
+    ledger = Ledger(path)
+
+    def answer(body: dict[str, Any]) -> str:
+        ledger.write("asked", model=body["model"], question=question(body))
+        return said(body)
+
+    async with ChatServer(port=port, answer=answer, latency_s=latency_s):
+        await asyncio.Event().wait()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.chaos.judge", description=__doc__)
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--ledger", type=Path, required=True)
+    parser.add_argument("--latency-s", type=float, default=0.05)
+    options = parser.parse_args()
+    asyncio.run(_serve(options.port, options.ledger, options.latency_s))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""Runs that are undisturbed and runs that are killed: the same config, data and model, so the same to the last bit."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from .installation import JUDGED, MODEL, PROMPTS, Site
+from .patience import GivenUp, patiently, until
+
+OVER = ("finished", "failed", "stopped")
+COMMON: dict[str, Any] = {
+    "seed": 7,
+    "data": {"max_prompt_tokens": 64},
+    "rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 16},
+    "optim": {"lr": 1e-3},
+    "evaluation": {"every": 4, "max_examples": 4},
+    "checkpoint": {"every": 2},
+}
+KINDS = ("synchronous", "asynchronous")
+ASYNC = {"kind": "async", "policy": "urb", "workers": 1, "reward_workers": 1, "ahead": 2, "retries": 50}
+
+
+@dataclass(frozen=True)
+class Launched:
+    id: int
+    kind: str
+    disturbed: bool
+
+
+class Runs:
+    """A synchronous run whose rewards a judge decides, and an asynchronous one under U-RB. Whoever ends without having meant to
+    is resumed, as a person would do it; `resumed` counts the reasons."""
+
+    def __init__(self, site: Site, steps: int, judge_url: str) -> None:
+        self.site, self.steps, self.judge_url = site, steps, judge_url
+        self.launched: list[Launched] = []
+        self.resumed: Counter[str] = Counter()
+        self._seen: dict[int, dict[str, Any]] = {}
+
+    def launch(self, kind: str, disturbed: bool) -> Launched:
+        number = sum(each.kind == kind for each in self.launched)
+        name = f"{kind} {number}{'' if disturbed else ' undisturbed'}"
+        config = {**COMMON, "steps": self.steps}
+        if kind == "synchronous":
+            config["rewards"] = [{"kind": "rubric", "judge": f"{self.judge(name)} v1"}]
+        else:
+            config |= {"runner": ASYNC, "scaffold": None}
+        dataset = JUDGED if kind == "synchronous" else PROMPTS
+        body = {"recipe": "policy", "config": config, "dataset": dataset, "model": MODEL, "name": name}
+        run = Launched(int(self.site.once("runs", name, **body)["id"]), kind, disturbed)
+        self.launched.append(run)
+        self.site.ledger.write("launched", run=run.id, runner=kind, disturbed=disturbed)
+        return run
+
+    def judge(self, name: str, kind: str = "criterion") -> str:
+        """A judge of its own, so that no run finds what another has asked; its model has its name."""
+        endpoint = {"kind": "chat", "name": name, "url": self.judge_url, "model": name, "retries": 3}
+        found = [row for row in self.site.get("endpoints")["items"] if row["name"] == name]
+        made = found[0] if found else self.site.post("endpoints", **endpoint)
+        if not [row for row in self.site.get("judges")["items"] if row["name"] == name]:
+            self.site.post("judges", name=name, spec={"kind": kind}, endpoint=made["id"])
+        return name
+
+    def undisturbed(self) -> float:
+        """One of each kind, side by side; the seconds they took."""
+        began = time.monotonic()
+        for run in [self.launch(kind, disturbed=False) for kind in KINDS]:
+            over = until(lambda run=run: self._read(run), lambda row: row["state"] in OVER, f"run {run.id}", 900)  # type: ignore[misc]
+            if over["state"] != "finished":
+                raise GivenUp(f"run {run.id}, which nobody disturbed, {over['state']}: {over['state_reason']}")
+        return time.monotonic() - began
+
+    def look(self, again: bool) -> None:
+        """Resumes what has failed; `again`: where a disturbed run has finished, the next one of its kind begins."""
+        for kind in KINDS:
+            mine = [each for each in self.launched if each.kind == kind and each.disturbed]
+            if not mine:
+                self.launch(kind, disturbed=True)
+                continue
+            row = self._read(mine[-1])
+            if row["state"] in ("failed", "stopped"):
+                self._resume(mine[-1], row)
+            elif row["state"] == "finished" and again:
+                self.launch(kind, disturbed=True)
+
+    def _resume(self, run: Launched, row: dict[str, Any]) -> None:
+        reason = row["state_reason"]
+        self.resumed[f"{run.kind}: {reason.partition(' (')[0][:140]}"] += 1
+        self.site.ledger.write("resumed", run=run.id, reason=reason, attempt=row["attempt"])
+        patiently(self.site.api, "POST", f"runs/{run.id}/resume")  # 409: the answer to the first one got lost
+
+    def _read(self, run: Launched) -> dict[str, Any]:
+        self._seen[run.id] = self.site.get(f"runs/{run.id}")
+        return self._seen[run.id]
+
+    @property
+    def all_over(self) -> bool:
+        return all(self._seen.get(run.id, {}).get("state") == "finished" for run in self.launched)
+
+    @property
+    def steps_made(self) -> int:
+        """By all disturbed runs together."""
+        return sum(self._seen[run.id]["progress"]["step"] for run in self.launched if run.id in self._seen)
+
+
+class Watching(threading.Thread):
+    """Looks at the runs every second, whatever happens to the server that it asks."""
+
+    def __init__(self, runs: Runs) -> None:
+        super().__init__(daemon=True)
+        self.runs, self.again = runs, True
+        self.broken: list[str] = []
+        self._stop_asked = threading.Event()
+
+    def run(self) -> None:
+        while not self._stop_asked.wait(1.0):
+            try:
+                self.runs.look(self.again)
+            except Exception as error:  # told at the end, and tried again
+                self.broken.append(f"{type(error).__name__}: {error}"[:500])
+
+    def stop(self) -> None:
+        self._stop_asked.set()
+        self.join()
