@@ -20,6 +20,8 @@ from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
 from trainer.rewards.access import AccessInvalid, granted, relayed
 
+from . import folder
+
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
 _CHUNK = 1 << 16
@@ -45,8 +47,11 @@ def job(arguments: list[str]) -> int:
         url, token = _address(), _variable("TOUCHSTONE_RUN_TOKEN")
         with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False) as client:
             assignment = RunAssignment.model_validate_json(_patiently(client, url))
-            return _carry_out(client, url, token, assignment)
-    except JobError as error:
+            with folder.alone(Path(assignment.run_dir), _PATIENCE_S):
+                # how far the server is, now that no earlier attempt tells it anything more
+                assignment = RunAssignment.model_validate_json(_patiently(client, url))
+                return _carry_out(client, url, token, assignment)
+    except (JobError, folder.Taken) as error:
         print(error, file=sys.stderr)
         return 3
 

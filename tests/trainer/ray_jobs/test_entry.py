@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ import pytest
 
 from tests.trainer.loops.conftest import SMALL
 from trainer.contracts import EventBatch, Example, RunEvent
+from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
 
 
@@ -142,3 +145,41 @@ def test_a_missing_variable_is_named(
     monkeypatch.delenv("TOUCHSTONE_RUN_ID")
     assert job([]) == 3
     assert "TOUCHSTONE_RUN_ID is not set" in capsys.readouterr().err
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from trainer.ray_jobs import folder
+with folder.alone(Path(sys.argv[1]), 1.0):
+    print("in", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_job_waits_for_the_process_of_an_earlier_attempt_and_writes_nothing_meanwhile(
+    server: Ingest, tmp_path: Path
+) -> None:
+    run_dir = tmp_path / "runs" / "7"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(run_dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as earlier:
+        assert earlier.stdout and earlier.stdout.readline() == b"in\n"
+        codes: list[int] = []
+        thread = threading.Thread(target=lambda: codes.append(job([])))
+        thread.start()
+        time.sleep(1.0)
+        assert not codes and not (run_dir / "events.jsonl").exists()
+        earlier.kill()
+        thread.join()
+    assert codes == [0] and server.states()[-1][0] == "finished"
+
+
+def test_a_folder_that_stays_taken_is_left_alone(
+    server: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(entry, "_PATIENCE_S", 0.3)
+    with folder.alone(tmp_path / "runs" / "7", 1.0):
+        assert job([]) == 3
+    assert "another process has been writing to" in capsys.readouterr().err
+    assert not server.events

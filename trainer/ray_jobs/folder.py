@@ -1,0 +1,44 @@
+"""A run's folder belongs to one process at a time."""
+
+import errno
+import fcntl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_LOOK_S = 0.2
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP}
+
+
+class Taken(Exception):
+    """Another process writes there, and went on doing so."""
+
+
+@contextmanager
+def alone(folder: Path, patience_s: float) -> Iterator[None]:
+    """Waits until no other process is in the folder, and keeps others out of it.
+
+    An earlier attempt may outlive what started it: Ray was killed, and the process has not noticed yet. It would go on writing
+    checkpoints and events between those of its successor. The kernel lets go when a process ends, however it ends. Raises Taken
+    after `patience_s`. A file system without locks keeps nobody out.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a") as file:
+        deadline = time.monotonic() + patience_s
+        while not _locked(file.fileno()):
+            if time.monotonic() > deadline:
+                raise Taken(f"another process has been writing to {folder} for {patience_s:.0f} s")
+            time.sleep(_LOOK_S)
+        yield
+
+
+def _locked(file: int) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+    return True
