@@ -28,6 +28,9 @@ _START_S = (
 _FAILED_STARTS = 5
 _ASK_AGAIN_S = 10.0
 _OBJECT_STORE_BYTES = 300_000_000
+_CONNECTS, _CONNECT_PAUSE_S = 4, 5.0
+# what Ray says where a node of its own took longer than the 30 s that it allows, which is what a busy machine does
+_BUSY = ("timed out during startup", "GCS has become overloaded")
 
 
 @ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"pulse": 1})
@@ -317,8 +320,19 @@ class RayFleet:
 
 def connect() -> None:
     """To the cluster that `RAY_ADDRESS` names, or to one of this machine's own."""
-    if ray.is_initialized():
-        return
+    for left in reversed(range(_CONNECTS)):
+        if ray.is_initialized():
+            return
+        try:
+            return _init()
+        except Exception as error:  # Ray raises it as nothing more telling than that
+            if not left or not any(sign in str(error) for sign in _BUSY):
+                raise
+            ray.shutdown()
+            time.sleep(_CONNECT_PAUSE_S)
+
+
+def _init() -> None:
     quiet = {"log_to_driver": False, "configure_logging": False}
     if os.environ.get("RAY_ADDRESS"):
         ray.init(**quiet)
