@@ -185,9 +185,14 @@ class RunEvent(Record):
 
 
 class EventBatch(Record):
-    """POST body of the ingest endpoint. An empty batch is a heartbeat."""
+    """POST body of the ingest endpoint. An empty batch is a heartbeat.
+
+    `begins`: the number of the first event of this attempt's own; those before it were written by earlier ones, which nobody
+    heard. Clocks cannot tell them apart, for they jump. 0: not said, as by programs before it.
+    """
 
     attempt: int = Field(ge=1)
+    begins: int = Field(default=0, ge=0)
     events: tuple[RunEvent, ...] = Field(default=(), max_length=MAX_EVENTS_PER_POST)
 
 

@@ -37,7 +37,7 @@ class HttpSink:
     """
 
     def __init__(self, spool: Spool, url: str, token: str, attempt: int, acked: int = 0) -> None:
-        self._spool, self._url, self._attempt = spool, url, attempt
+        self._spool, self._url, self._attempt, self._begins = spool, url, attempt, spool.last_seq + 1
         self._acked_file = spool.path.with_name("acked")
         self._reader = _Reader(spool, max(acked, _read_acked(self._acked_file)))
         # Proxies from the environment have no business between a run and its own server.
@@ -86,7 +86,7 @@ class HttpSink:
                 self._closing.wait(_LINGER_S)
 
     def _post(self, lines: list[str]) -> bool:
-        body = f'{{"attempt":{self._attempt},"events":[{",".join(lines)}]}}'
+        body = f'{{"attempt":{self._attempt},"begins":{self._begins},"events":[{",".join(lines)}]}}'
         try:
             response = self._client.post(self._url, content=body.encode(), headers={"Content-Type": "application/json"})
         except httpx.HTTPError as error:

@@ -7,7 +7,6 @@ whatever the number of deliveries and however many of them arrive at the same mo
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -42,7 +41,7 @@ class Gathered:
     rollouts: dict[tuple[int, str, int, int], bulk.RolloutRow] = field(default_factory=dict)
     lines: list[LogLine] = field(default_factory=list)
     artifacts: dict[str, bulk.ArtifactRow] = field(default_factory=dict)
-    states: list[tuple[datetime, StateData]] = field(default_factory=list)
+    states: list[tuple[RunEvent, StateData]] = field(default_factory=list)
     counts: Counter[tuple[int, str]] = field(default_factory=Counter)
 
 
@@ -60,7 +59,7 @@ def apply(run_id: int, token: str, batch: EventBatch) -> IngestReply:
         was_over = run.is_over
         fresh = following(run.last_seq, batch.events)
         if fresh:
-            _store(run, fresh)
+            _store(run, fresh, batch.begins)
         else:
             Run.objects.filter(id=run.id).update(heartbeat_at=timezone.now())
         return IngestReply(acked=run.last_seq, command=_command(run, was_over, bool(fresh) or not batch.events))
@@ -86,7 +85,7 @@ def _command(run: Run, was_over: bool, news: bool) -> Any:
     return "abandon" if was_over and news else "continue"
 
 
-def _store(run: Run, fresh: list[RunEvent]) -> None:
+def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     gathered = Gathered()
     fields: dict[str, Any] = {"heartbeat_at": timezone.now(), "last_seq": fresh[-1].seq}
     for event in fresh:
@@ -104,7 +103,7 @@ def _store(run: Run, fresh: list[RunEvent]) -> None:
     broadcasts.rollouts(run.id, gathered.counts)
     broadcasts.log(run.id, gathered.lines)
     moved = [
-        _follow(run, time, data) for time, data in gathered.states
+        _follow(run, event, data, begins) for event, data in gathered.states
     ]  # every one in turn: a batch may hold a whole life
     if not any(moved) and fields.keys() - {"heartbeat_at", "last_seq"}:
         broadcasts.run_changed(run)
@@ -131,7 +130,7 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
     elif isinstance(data, ArtifactData):
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
     else:
-        gathered.states.append((event.time, data))
+        gathered.states.append((event, data))
         if data.summary:
             fields["summary"] = {**fields.get("summary", run.summary), **data.summary}
 
@@ -160,10 +159,16 @@ def _summary(run: Run, summary: dict[str, float], values: dict[str, float]) -> d
     return {**firsts, **summary, **news}
 
 
-def _follow(run: Run, time: datetime, data: StateData) -> bool:
+def _follow(run: Run, event: RunEvent, data: StateData, begins: int) -> bool:
     """The state the trainer reports, if the run may go there: a run that was asked to stop does not run again."""
-    if data.state in OVER and run.attempt > 1 and time < run.attempt_at:
-        return False  # how an earlier attempt ended, spooled while nobody heard it; this attempt only delivers it
+    if data.state in OVER and run.attempt > 1 and _of_an_earlier_attempt(run, event, begins):
+        return False  # how that one ended, spooled while nobody heard it; this attempt only delivers it
     if data.state == State.RUNNING.value and run.started_at is None:
         return move(run, State.RUNNING, started_at=timezone.now())
     return move(run, data.state, reason=data.reason)
+
+
+def _of_an_earlier_attempt(run: Run, event: RunEvent, begins: int) -> bool:
+    """By its number. By the clock only where the program does not say with which number its own begin: one that went back would
+    have this attempt's own end ignored, and the run would never be over."""
+    return event.seq < begins if begins else event.time < run.attempt_at

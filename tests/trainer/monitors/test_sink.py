@@ -213,3 +213,16 @@ def test_a_server_restored_from_a_backup_gets_everything_again(
     say(spool, sink, "d")
     assert until(lambda: len(server.stored) == 4)
     assert messages(server) == ["a", "b", "c", "d"]
+
+
+def test_each_post_says_where_the_events_of_this_attempt_begin(server: Server, tmp_path: Path) -> None:
+    earlier = Spool(tmp_path / "events.jsonl")
+    earlier.append(LogData(message="unheard"))
+    earlier.close()
+    spool = Spool(tmp_path / "events.jsonl")
+    sink = HttpSink(spool, server.url, "secret", attempt=2)
+    sink.start()
+    say(spool, sink, "mine")
+    assert sink.close(5.0)
+    assert messages(server) == ["unheard", "mine"]
+    assert {batch.begins for _, batch in server.posts} == {2}

@@ -111,8 +111,8 @@ class Trainer:
         self.seq += 1
         return {"seq": self.seq, "time": NOON, "step": step, "data": {"kind": kind, **data}}
 
-    def post(self, *events: dict, attempt: int | None = None):
-        body = {"attempt": attempt or self.attempt, "events": events}
+    def post(self, *events: dict, attempt: int | None = None, begins: int = 0):
+        body = {"attempt": attempt or self.attempt, "begins": begins, "events": events}
         return self.client.post(self.url("/events"), body, content_type="application/json")
 
     def post_raw(self, body: bytes | str):

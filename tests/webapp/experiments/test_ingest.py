@@ -186,6 +186,21 @@ def test_the_end_of_an_earlier_attempt_does_not_end_this_one(trainer, run, cast)
     assert (run.state, run.last_seq) == ("running", 3)
 
 
+def test_an_attempt_ends_though_the_clock_went_back_since_it_was_asked_for(trainer, run, cast):
+    Run.objects.filter(id=run.id).update(state="failed")
+    run.refresh_from_db()
+    new = Trainer(services.resume(cast.researcher, run))
+    Run.objects.filter(id=run.id).update(state="starting", attempt_at=datetime(2026, 11, 21, 14, tzinfo=UTC))
+    old = new.event("state", state="failed", reason="of the first attempt")
+    begins = old["seq"] + 1
+    assert reply(new.post(old, new.event("state", state="running"), begins=begins))["command"] == "continue"
+    run.refresh_from_db()
+    assert run.state == "running"
+    new.post(new.event("state", state="finished"), begins=begins)  # at noon, two hours before it was asked for
+    run.refresh_from_db()
+    assert run.state == "finished"
+
+
 def test_a_token_opens_only_its_own_run(trainer, launch, api):
     other = launch()
     url = f"/api/v1/ingest/runs/{other.id}/events"
