@@ -129,11 +129,10 @@ def test_a_run_that_is_killed_while_it_is_judged_arrives_where_the_other_does(st
         eventually(lambda: set(flying), bool, stack, 300)
         os.kill(process_of(stack, killed).pid, signal.SIGKILL)
         caught = set(flying)
-        failed = wait(api, stack, killed, is_over, timeout_s=300)
-        assert failed["state"] == "failed" and 1 <= failed["progress"]["step"] < CONFIG["steps"]
+        lost = wait(api, stack, killed, lambda run: run["attempt"] == 2 or is_over(run), timeout_s=300)
+        assert lost["attempt"] == 2 and 1 <= lost["progress"]["step"] < CONFIG["steps"], "it goes on by itself"
         server.latency_s = 0.0
         server.answer = lambda body: (asked.update([(body["model"], json.dumps(body["messages"]))]), verdict(body))[1]
-        assert api.post(f"runs/{killed}/resume").json()["attempt"] == 2
         for run in (whole, killed):
             over = wait(api, stack, run, is_over)
             assert over["state"] == "finished", over["state_reason"]

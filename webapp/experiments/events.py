@@ -24,7 +24,7 @@ from trainer.contracts import (
     StateData,
 )
 
-from . import broadcasts, bulk, declared, outputs, people, tokens
+from . import broadcasts, bulk, declared, outputs, people, starting_points, tokens
 from .models import LogLine, Run
 from .states import OVER, State, move
 
@@ -129,6 +129,8 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
             fields["step"] = _completed(fields.get("step", run.step), event.step)
     elif isinstance(data, ArtifactData):
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
+        if data.role == starting_points.CHECKPOINT:
+            fields["losses"] = 0
     else:
         gathered.states.append((event, data))
         if data.summary:

@@ -22,7 +22,7 @@ from webapp.core.logs import asked_by
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import enqueue
 
-from . import broadcasts, tokens, waiting_line
+from . import broadcasts, services, tokens, waiting_line
 from .commands import trainer_command
 from .models import LogLine, Run
 from .states import ALIVE, State, move
@@ -35,6 +35,7 @@ LONGEST_WAIT_S = 30
 QUIET = timedelta(seconds=8)  # four missed signs of life: worth asking Ray
 SILENT = timedelta(seconds=60)  # no sign of life for this long while we could hear one, and no word from Ray: given up
 STALLED = timedelta(minutes=5)  # the same where it may well live: it loads torch, its machine swaps, its network is cut
+MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
 STOP_GRACE = timedelta(minutes=2)  # time to finish the step and write a checkpoint
 DEAF_AFTER_S = 30  # a gap between two rounds of `watch` during which we may have missed signs of life
 HEARING_KEY = "experiments:hearing"
@@ -197,13 +198,25 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     except (RayAway, RayRefused) as error:  # refused: another cluster, another token; the run must still end
         logger.warning("cannot ask for job %s: %s", run.ray_job_id, error)
     if job and job.has_ended:
-        _end(run, _death(run, job), client)
+        _lost(run, _death(run, job), client, may_go_on=not job.was_killed or run.step > run.start_step)
     elif overdue:
         _kill(client, run)
         _end(run, "It did not stop by itself and was killed; its last checkpoint remains", client)
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
-        _end(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+        _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+
+
+def _lost(run: Run, reason: str, client: RayClient | None, may_go_on: bool = True) -> None:
+    """A run whose process is gone goes on by itself from its last checkpoint, unless it has lost several in a row without making
+    another one: then it would lose the next one as well."""
+    if not may_go_on or run.state == State.STOPPING or run.losses >= MOST_LOSSES:
+        return _end(run, reason, client)
+    lines, on = _last_lines(client, run), "It goes on by itself from its last checkpoint"
+    with transaction.atomic():
+        Run.objects.select_for_update(no_key=True).get(id=run.id)
+        if services.go_on(run, f"{reason}. {on}"):
+            _write_down(run, [f"{reason}. {on}, as attempt {run.attempt}.", *lines], level="warning")
 
 
 def _death(run: Run, job: Job) -> str:
@@ -243,12 +256,15 @@ def _end(run: Run, reason: str, client: RayClient | None) -> None:
         # locked first: a last event that arrives at this moment is either seen here or finds the run over
         Run.objects.select_for_update(no_key=True).get(id=run.id)
         if move(run, State.STOPPED if run.state == State.STOPPING else State.FAILED, reason=reason):
-            now = timezone.now()
-            rows = [
-                LogLine(run=run, time=now, step=run.step, level="error", message=text)
-                for text in (f"{reason}. Last lines of the process:" if lines else f"{reason}.", *lines)
-            ]
-            broadcasts.log(run.id, LogLine.objects.bulk_create(rows))
+            _write_down(
+                run, [f"{reason}. Last lines of the process:" if lines else f"{reason}.", *lines], level="error"
+            )
+
+
+def _write_down(run: Run, texts: list[str], level: str) -> None:
+    now = timezone.now()
+    rows = [LogLine(run=run, time=now, step=run.step, level=level, message=text) for text in texts]
+    broadcasts.log(run.id, LogLine.objects.bulk_create(rows))
 
 
 def _last_lines(client: RayClient | None, run: Run) -> list[str]:

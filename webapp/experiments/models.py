@@ -56,6 +56,8 @@ class Run(models.Model):
     token_digest = models.CharField(max_length=64, blank=True)  # of this attempt's run token
     ray_job_id = models.CharField(max_length=80, blank=True)  # set once Ray has accepted this attempt
     tries = models.PositiveIntegerField(default=0)  # submissions of this attempt that Ray did not answer
+    # processes lost in a row, without a checkpoint or a wish of somebody's between
+    losses = models.PositiveSmallIntegerField(default=0, db_default=0)
     next_try_at = models.DateTimeField(null=True, blank=True)  # the launch is due; null once Ray has accepted
     launch_key = models.CharField(max_length=64, null=True, blank=True)  # noqa: DJ001 null: nothing to be unique with
     launch_digest = models.CharField(max_length=64, blank=True)  # of what was asked for with the key

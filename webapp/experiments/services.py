@@ -7,7 +7,7 @@ from django.db.models import Max, QuerySet
 from django.utils import timezone
 
 from trainer.config import ConfigInvalid, FieldProblem, resolve
-from webapp.accounts.models import Membership
+from webapp.accounts.models import Membership, User
 from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
@@ -164,7 +164,8 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
         raise Conflict(reason, "in_use")
     if not starting_points.checkpoints(run):
         raise Conflict("The run keeps no checkpoint to go on from. Run it again with more steps.", "no_checkpoint")
-    return _again(membership, run, (State.FINISHED, State.STOPPED), config=config, steps_total=steps)
+    sources = (State.FINISHED, State.STOPPED)
+    return _again(run, sources, actor=membership.user, losses=0, config=config, steps_total=steps)
 
 
 def merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
@@ -209,27 +210,35 @@ def resume(membership: Membership, run: Run) -> Run:
     """
     if run.state not in (State.STOPPED, State.FAILED):
         raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
-    return _again(membership, run, (State.STOPPED, State.FAILED))
+    return _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
 
 
-def _again(membership: Membership, run: Run, sources: tuple[State, ...], **fields: Any) -> Run:
-    """A new attempt of a run that is over. Not moved: another tab was first, and `run` now shows that attempt."""
+def go_on(run: Run, reason: str) -> bool:
+    """Continues a run whose process was lost, as a new attempt that keeps its place in the line. False: it is over, or has another
+    attempt by now."""
+    before, sources = run.attempt, (State.STARTING, State.RUNNING, State.PAUSED)
+    _again(run, sources, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
+    return run.attempt == before + 1
+
+
+def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, reason: str = "", **fields: Any) -> Run:
+    """A new attempt. Not moved: another tab was first, and `run` now shows that attempt."""
     following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
     with transaction.atomic():
         moved = move(
             run,
             State.QUEUED,
             sources=sources,
-            actor=membership.user,
+            actor=actor,
+            reason=reason,
             attempt=following.attempt,
-            attempt_at=timezone.now(),
             token_digest=tokens.digest(following),
             ray_job_id="",
             tries=0,
             next_try_at=timezone.now(),
             heartbeat_at=None,
             ended_at=None,
-            **fields,
+            **{"attempt_at": timezone.now(), **fields},
         )
         if moved:
             enqueue("workers.runs.launch", run.id)

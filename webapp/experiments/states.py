@@ -15,9 +15,9 @@ from .models import Run
 State = Run.State
 
 # target -> the states it may be reached from. A run leaves `stopped` and `failed` only by being resumed, and `finished` by
-# being extended.
+# being extended. One whose process was lost goes back to the line from where it is.
 SOURCES: dict[str, frozenset[str]] = {
-    State.QUEUED: frozenset({State.STOPPED, State.FAILED, State.FINISHED}),
+    State.QUEUED: frozenset({State.STOPPED, State.FAILED, State.FINISHED, State.STARTING, State.RUNNING, State.PAUSED}),
     State.STARTING: frozenset({State.QUEUED}),
     State.RUNNING: frozenset({State.STARTING, State.PAUSED}),
     State.PAUSED: frozenset({State.STARTING, State.RUNNING}),

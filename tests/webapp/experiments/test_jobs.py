@@ -169,12 +169,62 @@ def test_a_launch_whose_task_was_lost_is_queued_again(run, ray, monkeypatch, sta
 
 @pytest.fixture
 def live(run, ray):
-    """A run whose process has spoken and then fell silent for 20 s."""
+    """A run whose process has spoken and then fell silent for 20 s. It has lost so many already that it does not go on by itself."""
     jobs.launch(run.id)
     process = Trainer(run)
     assert process.post(process.event("state", state="running")).status_code == 200
-    set_row(run, heartbeat_at=ago(20))
+    set_row(run, heartbeat_at=ago(20), losses=jobs.MOST_LOSSES)
     return process
+
+
+@pytest.mark.parametrize("lost", ["its process failed", "Ray forgot it", "it fell silent"])
+def test_a_run_that_loses_its_process_goes_on_by_itself(live, run, ray, lost):
+    set_row(run, losses=0, heartbeat_at=ago(400 if lost == "it fell silent" else 20), step=3)
+    if lost == "its process failed":
+        ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=-9, logs="the last line")
+    elif lost == "Ray forgot it":
+        ray.jobs.clear()
+    asked = fresh(run).attempt_at
+    watch_for(600)
+    found = fresh(run)
+    assert (found.state, found.attempt, found.losses, found.attempt_at) == ("queued", 2, 1, asked)
+    assert found.state_reason.endswith("It goes on by itself from its last checkpoint")
+    assert "as attempt 2" in LogLine.objects.filter(level="warning").order_by("id")[0].message
+    assert live.post(live.event("log", message="late")).status_code == 401, "the lost one, if it still lives, is nobody"
+    if lost == "it fell silent":
+        ray.jobs[f"run-{run.id}-1"]["status"] = "STOPPED"
+    jobs.launch(run.id)
+    assert f"run-{run.id}-2" in ray.jobs
+
+
+def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_checkpoint_or_somebody_wants_it(
+    live, run, ray, cast
+):
+    set_row(run, losses=jobs.MOST_LOSSES - 1)
+    saved = {"role": "checkpoint", "path": "checkpoints/step-000002", "bytes": 1, "digest": "d"}
+    live.post(live.event("artifact", 2, **saved))
+    assert fresh(run).losses == 0
+    for attempt in range(1, jobs.MOST_LOSSES + 2):
+        ray.jobs.clear()
+        set_row(run, state="running", ray_job_id=f"run-{run.id}-{attempt}", heartbeat_at=ago(20))
+        jobs.watch()
+    assert (fresh(run).state, fresh(run).attempt) == ("failed", jobs.MOST_LOSSES + 1)
+    assert services.resume(cast.researcher, fresh(run)).losses == 0
+
+
+def test_a_process_that_is_killed_before_it_has_made_a_step_is_not_started_again(live, run, ray):
+    set_row(run, losses=0)
+    ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=-9)
+    jobs.watch()
+    assert fresh(run).state == "failed", "a model that does not fit would take the machine's memory again"
+
+
+def test_a_run_that_somebody_stops_does_not_go_on_by_itself(live, run, ray, cast):
+    set_row(run, losses=0)
+    services.stop(cast.researcher, fresh(run))
+    ray.jobs.clear()
+    jobs.watch()
+    assert fresh(run).state == "stopped"
 
 
 def test_a_dead_process_ends_its_run_with_its_last_lines(live, run, ray):
@@ -265,7 +315,7 @@ def test_a_process_may_take_long_to_load(run, ray):
     set_row(run, state_at=ago(200))
     watch_for(600)
     assert fresh(run).state == "starting"
-    set_row(run, state_at=ago(301))
+    set_row(run, state_at=ago(301), losses=jobs.MOST_LOSSES)
     watch_for(600)
     assert fresh(run).state == "failed"
 
