@@ -17,7 +17,9 @@ logger = logging.getLogger(__name__)
 
 TICK_S = 0.15
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.5, 30.0
-HEALTHY_AFTER_S = 60.0  # a service that ran this long starts its back-off afresh
+HEALTHY_AFTER_S = (
+    10.0  # a service that ran this long starts its back-off afresh: what kills it now is no fault of its start
+)
 LOG_CHECK_S = 30.0
 EXTERNAL_CHECK_S = 5.0
 

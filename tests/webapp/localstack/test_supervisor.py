@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from webapp.localstack.processes import LOG_LIMIT, Child, Command, bound_log
-from webapp.localstack.supervisor import Service, State, Supervisor
+from webapp.localstack.supervisor import FIRST_BACKOFF_S, HEALTHY_AFTER_S, Service, State, Supervisor
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -79,6 +79,18 @@ def test_back_off_grows_and_is_bounded():
         waits.append(service.backoff_s())
     assert waits[:4] == [0.5, 1, 2, 4]
     assert waits[-1] == 30
+
+
+def test_what_is_killed_long_after_its_start_comes_back_at_once_however_often(supervise):
+    service = Service("web", sleeper)
+    supervisor = supervise(service)
+    for _ in range(4):
+        until(supervisor, lambda: service.state is State.RUNNING)
+        service.child.started -= HEALTHY_AFTER_S + 1
+        supervisor.tick()
+        os.kill(service.child.pid, signal.SIGKILL)
+        until(supervisor, lambda: service.state is State.RESTARTING)
+        assert service.next_try - time.monotonic() <= FIRST_BACKOFF_S
 
 
 def test_a_step_that_ends_well_is_done_and_one_that_does_not_fails_with_its_last_words(supervise):
