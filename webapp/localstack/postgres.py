@@ -7,11 +7,13 @@ import signal
 import stat
 import subprocess
 import time
+from contextlib import suppress
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import quote
 
+import psutil
 import psycopg
 from psycopg import sql
 
@@ -64,6 +66,10 @@ def _unprivileged() -> tuple[int, int] | None:
 def _reachable(path: Path) -> bool:
     """Whether any user can reach `path`: every folder above it lets strangers pass."""
     return all(parent.stat().st_mode & stat.S_IXOTH for parent in (path, *path.parents) if parent.exists())
+
+
+def _works_in(process: psutil.Process, folder: Path) -> bool:
+    return bool(process.info["name"] == "postgres" and process.info["cwd"] == str(folder.resolve()))
 
 
 def _name_for(path: Path) -> str:
@@ -168,9 +174,20 @@ class Postgres:
         except (OSError, ValueError, IndexError):
             running = False
         if not running:
+            self._end_orphans()
             pid_file.unlink(missing_ok=True)
             for stale in self.socket_dir.glob(".s.PGSQL.5432*"):
                 stale.unlink(missing_ok=True)
+
+    def _end_orphans(self) -> None:
+        """What a server that was killed has left at work on our data: each goes on until its statement is over, which may take
+        minutes, and holds the shared memory without which no other server starts. The new one goes by the log, not by what they do.
+        """
+        left = [process for process in psutil.process_iter(["name", "cwd"]) if _works_in(process, self.data)]
+        for process in left:
+            with suppress(psutil.Error):  # gone meanwhile
+                process.kill()
+        psutil.wait_procs(left, timeout=5)
 
     def command(self) -> Command:
         settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir)}

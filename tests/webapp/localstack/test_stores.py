@@ -10,9 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
 import psycopg
 import pytest
 
+from tests.patience import SECONDS
 from webapp.localstack.postgres import Postgres
 from webapp.localstack.processes import Child
 from webapp.localstack.redis import Redis
@@ -36,6 +38,27 @@ def write_and_crash(server: Postgres) -> None:
         connection.execute("insert into kept values (1)")
     server._child.process.send_signal(signal.SIGKILL)
     server._child.process.wait()
+
+
+def test_postgres_is_back_though_the_killed_one_left_a_long_statement_at_work(home):
+    server = Postgres(home)
+    server.start()
+    asking = psycopg.connect(server.url(), autocommit=True)
+    asking.execute("set statement_timeout = 0")
+    asking.pgconn.send_query(b"select count(*) from generate_series(1, 10000000000)")
+    backend = psutil.Process(asking.info.backend_pid)
+    deadline = time.monotonic() + SECONDS
+    while backend.cpu_times().user < 0.05:  # it is at it, and looks up no more
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    server._child.process.send_signal(signal.SIGKILL)
+    server._child.process.wait()
+    assert backend.is_running()
+    again = Postgres(home)
+    again.start()
+    assert not backend.is_running()
+    again.stop()
+    asking.close()
 
 
 def test_postgres_keeps_its_data_through_a_crash_and_a_stale_pid_file(home):
