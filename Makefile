@@ -116,6 +116,10 @@ bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s an
 bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL's trainers: updates/s and peak memory
 	$(PY) -m benchmarks recipes
 
+# CHAOS="--minutes 60 --seed 7 network full-disk" for other lengths and scenes; `python -m benchmarks.chaos --help` lists them
+chaos: setup  ## Kill every process at random for five minutes while everything works, and count what is lost
+	$(PY) -m benchmarks.chaos $(CHAOS)
+
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot
 

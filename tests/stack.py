@@ -7,7 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
@@ -21,10 +21,17 @@ START_TIMEOUT_S = 600  # on a machine that is busy with other tests
 class Stack:
     """Embedded services on free ports; nothing of the developer's own database, broker or cluster is touched."""
 
-    def __init__(self, *arguments: str, env: Mapping[str, str | None] | None = None) -> None:
-        """`env`: variables of its own; None takes one away."""
+    def __init__(
+        self,
+        *arguments: str,
+        env: Mapping[str, str | None] | None = None,
+        var: Path | None = None,
+        enter: Callable[[], None] | None = None,
+    ) -> None:
+        """`env`: variables of its own; None takes one away. `var`: a folder that is there already. `enter` is called in the new
+        process before it becomes the supervisor."""
         # short and open to all: sockets have a length limit, and as root the database runs as another user
-        self.var = Path(tempfile.mkdtemp(prefix="ts-stack-"))
+        self.var = var or Path(tempfile.mkdtemp(prefix="ts-stack-"))
         self.var.chmod(0o755)
         ours = {"DATABASE_URL", "REDIS_URL", "RAY_ADDRESS", "RAY_TOKEN_FILE", "PUBLIC_URL", "INTERNAL_URL"}
         self.env = {name: value for name, value in os.environ.items() if name not in ours}
@@ -43,6 +50,7 @@ class Stack:
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                preexec_fn=enter,
             )
 
     def wait_for(self, *lines: str, timeout_s: float = START_TIMEOUT_S) -> None:

@@ -18,40 +18,51 @@ import time
 from pathlib import Path
 
 from benchmarks.machine import describe
-from tests.stack import Stack
 
 from .patience import GivenUp
+from .scenes import SCENES, Scene
 from .storm import Plan, Storm, table
 
 
 def main() -> int:
     options = _options()
     seed = options.seed if options.seed is not None else random.randrange(10**6)  # noqa: S311
-    print(f"{describe()}\nseed {seed}", flush=True)
     folder = options.folder or Path(tempfile.mkdtemp(prefix="ts-chaos-"))
-    folder.mkdir(parents=True, exist_ok=True)
-    print(f"the ledger is {folder / 'ledger.jsonl'}", flush=True)
+    print(f"{describe()}\nseed {seed}; ledgers and logs are kept in {folder}", flush=True)
     plan = Plan(seed, 60 * options.minutes, options.kills, options.every, rows=options.rows, steps=options.steps)
-    stack = Stack("--no-demo")
-    held = False
+    missed = 0
+    for name in options.scenes or ["kills"]:
+        print(f"\n== {name}: {SCENES[name].about}", flush=True)
+        if needs := SCENES[name].needs():
+            print(f"not done here: {needs}", flush=True)
+        elif not play(SCENES[name], plan, folder / name):
+            missed += 1
+    return 1 if missed else 0
+
+
+def play(scene: Scene, plan: Plan, folder: Path) -> bool:
+    """Whether all was as it should be."""
+    folder.mkdir(parents=True)
+    started, held, began = scene.start(), False, time.monotonic()
+    stack = started.stack
+
+    def say(text: str) -> None:
+        print(f"{time.monotonic() - began:7.1f} s  {text}", flush=True)
+
     try:
         stack.wait_until_up()
-        began = time.monotonic()
-        outcome = Storm(
-            stack, plan, folder, lambda said: print(f"{time.monotonic() - began:7.1f} s  {said}", flush=True)
-        ).run()
+        outcome = Storm(stack, plan, folder, say, started.disturb).run()
         print(table(outcome), flush=True)
         held = outcome.holds
     except GivenUp as trouble:
         print(f"has not come back: {trouble}", flush=True)
     finally:
-        if not held:
-            shutil.copytree(stack.var / "log", folder / "log", dirs_exist_ok=True)
-            shutil.copy(stack.output, folder / "up.out")
-            print(f"the logs are in {folder}", flush=True)
+        shutil.copytree(stack.var / "log", folder / "log", dirs_exist_ok=True)
+        shutil.copy(stack.output, folder / "up.out")
         stack.stop()
+        started.close()
     print("nothing was lost" if held else "NOT as it should be", flush=True)
-    return 0 if held else 1
+    return held
 
 
 def _options() -> argparse.Namespace:
@@ -60,14 +71,19 @@ def _options() -> argparse.Namespace:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    told = "; ".join(f"{name}: {scene.about}" for name, scene in SCENES.items())
+    parser.add_argument("scenes", nargs="*", metavar="SCENE", help=f"kills, if none is named. {told}")
     parser.add_argument("--minutes", type=float, default=5.0, help="of kills; what is under way then comes to its end")
     parser.add_argument("--kills", type=int, default=10_000, help="end earlier after so many")
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two kills, on average")
     parser.add_argument("--seed", type=int, help="which kills are drawn; a new one is drawn, and printed, without it")
     parser.add_argument("--rows", type=int, default=60_000, help="of the file that is imported")
     parser.add_argument("--steps", type=int, default=12, help="of each run")
-    parser.add_argument("--folder", type=Path, help="for the ledger, and for logs where something was lost")
-    return parser.parse_args()
+    parser.add_argument("--folder", type=Path, help="for ledgers and logs; a new temporary one without it")
+    options = parser.parse_args()
+    if unknown := [name for name in options.scenes if name not in SCENES]:
+        parser.error(f"there is no scene {unknown[0]!r}; there are {', '.join(SCENES)}")
+    return options
 
 
 if __name__ == "__main__":

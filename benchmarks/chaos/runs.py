@@ -96,6 +96,11 @@ class Runs:
         return self._seen[run.id]
 
     @property
+    def both_under_way(self) -> bool:
+        rows = [self._seen[run.id] for run in self.launched if run.disturbed and run.id in self._seen]
+        return len(rows) >= len(KINDS) and all(row["progress"]["step"] > 0 for row in rows)
+
+    @property
     def all_over(self) -> bool:
         return all(self._seen.get(run.id, {}).get("state") == "finished" for run in self.launched)
 
@@ -108,9 +113,9 @@ class Runs:
 class Watching(threading.Thread):
     """Looks at the runs every second, whatever happens to the server that it asks."""
 
-    def __init__(self, runs: Runs) -> None:
+    def __init__(self, runs: Runs, again: bool) -> None:
         super().__init__(daemon=True)
-        self.runs, self.again = runs, True
+        self.runs, self.again = runs, again
         self.broken: list[str] = []
         self._stop_asked = threading.Event()
 

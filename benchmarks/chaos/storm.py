@@ -14,22 +14,25 @@ from webapp.localstack.ports import free_ports
 
 from . import comparing
 from .comparing import Finding
-from .installation import OVER, PAIRS, Site, imported, pair, prepare, send, written
+from .installation import OVER, PAIRS, Site, pair, prepare, send, written
 from .judge import COMPARES, JudgeProcess
 from .killing import ENDS_RUNS, Killer
 from .ledger import Ledger
-from .patience import GivenUp, until
+from .patience import until
 from .people import People
 from .receiver import Receiver
 from .runs import Runs, Watching
 
 SETTLED_S = 1200.0
 Say = Callable[[str], None]
+Disturb = Callable[["Storm", Runs], None]
+"""What happens to the installation while everything works; returns when it is over."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it."""
+    """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it.
+    `more_runs`: where a disturbed run has finished before the end of the kills, the next one of its kind begins."""
 
     seed: int
     seconds: float
@@ -40,6 +43,7 @@ class Plan:
     rows: int = 60_000
     steps: int = 12
     latency_s: float = 0.2
+    more_runs: bool = True
 
 
 @dataclass
@@ -56,13 +60,18 @@ class Outcome:
 
 
 class Storm:
-    def __init__(self, stack: Stack, plan: Plan, folder: Path, say: Say = print) -> None:
-        self.plan, self.say = plan, say
+    """People, an import, a judge and two runs on a running installation, and what `disturb` does to it; kills, where it is left out."""
+
+    def __init__(
+        self, stack: Stack, plan: Plan, folder: Path, say: Say = print, disturb: Disturb | None = None
+    ) -> None:
+        self.plan, self.say, self.disturb = plan, say, disturb or kill_at_random
         self.folder = folder
         self.judged = Ledger(folder / "judge.jsonl")
         self.site = Site(stack, stack.api(), Ledger(folder / "ledger.jsonl"))
         self.judge = JudgeProcess(free_ports(1)[0], self.judged.path, plan.latency_s)
         self.receiver = Receiver(self.site.ledger)
+        self.killer = Killer(stack, self.site.ledger, plan.seed, lambda: self.judge.pid)
         self.times: dict[str, float] = {}
 
     def run(self) -> Outcome:
@@ -76,16 +85,16 @@ class Storm:
             self.times["two undisturbed runs"] = runs.undisturbed()
             self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
             people = People(self.site, self.plan.people, self.plan.seed)
-            killer, watching = self._under_fire(runs, people)
+            watching = self._under_fire(runs, people)
             findings = comparing.everything(self.site, people.project, hook, self.judged, runs)
             self.times["longest wait for the answer to a submission"] = people.longest_wait_s
-            return Outcome(killer.counts, findings, runs.resumed, people.broken + watching.broken, self.times)
+            return Outcome(self.killer.counts, findings, runs.resumed, people.broken + watching.broken, self.times)
         finally:
             self.judge.close()
             self.receiver.close()
             self.site.api.close()
 
-    def _under_fire(self, runs: Runs, people: People) -> tuple[Killer, Watching]:
+    def _under_fire(self, runs: Runs, people: People) -> Watching:
         apart = httpx.Client(
             base_url=self.site.api.base_url,
             headers=self.site.api.headers,
@@ -94,15 +103,14 @@ class Storm:
         )
         watched = Runs(replace(self.site, api=apart), self.plan.steps, self.judge.url)
         watched.launched, watched.resumed = runs.launched, runs.resumed
-        watching = Watching(watched)
-        killer = Killer(self.site.stack, self.site.ledger, self.plan.seed, lambda: self.judge.pid)
+        watching = Watching(watched, self.plan.more_runs)
         work = self._work(runs)
         watching.start()
         people.start()
         try:
-            self._kill(killer, watched)
+            self.disturb(self, watched)
             watching.again = False
-            self.say(f"{killer.counts.total()} kills; now everything must come to its end")
+            self.say(f"{self.killer.counts.total()} kills; now everything must come to its end")
             began = time.monotonic()
             people.stop()
             self._settle(watched, work)
@@ -111,7 +119,7 @@ class Storm:
             people.stop()
             watching.stop()
             apart.close()
-        return killer, watching
+        return watching
 
     def _work(self, runs: Runs) -> tuple[int, int]:
         """A large import and a judge who grades, both under way; their ids."""
@@ -124,19 +132,6 @@ class Storm:
         body = {"config": {"judges": [{"version": version}]}, "dataset": {"id": dataset["id"]}}
         evaluation = self.site.once("evaluations", "chaos", recipe="judge_audit", name="chaos", **body)["id"]
         return job, int(evaluation)
-
-    def _kill(self, killer: Killer, runs: Runs) -> None:
-        draw = random.Random(-self.plan.seed)  # noqa: S311
-        deadline = time.monotonic() + self.plan.seconds
-        steps = -1
-        while time.monotonic() < deadline and killer.counts.total() < self.plan.kills:
-            time.sleep(draw.uniform(0.5, 1.5) * self.plan.every_s)
-            self.judge.keep()
-            moved = runs.steps_made != steps
-            kind = killer.strike(sparing=() if moved else ENDS_RUNS)
-            if kind in ENDS_RUNS:
-                steps = runs.steps_made
-            self.say(f"killed: {kind or 'nothing that lives'}")
 
     def _settle(self, runs: Runs, work: tuple[int, int]) -> None:
         job, evaluation = work
@@ -159,6 +154,21 @@ class Storm:
         until(left, lambda found: not found, "the end of all that was under way", SETTLED_S)
 
 
+def kill_at_random(storm: Storm, runs: Runs) -> None:
+    plan, killer = storm.plan, storm.killer
+    draw = random.Random(-plan.seed)  # noqa: S311
+    deadline = time.monotonic() + plan.seconds
+    steps = -1
+    while time.monotonic() < deadline and killer.counts.total() < plan.kills:
+        time.sleep(draw.uniform(0.5, 1.5) * plan.every_s)
+        storm.judge.keep()
+        moved = runs.steps_made != steps
+        kind = killer.strike(sparing=() if moved else ENDS_RUNS)
+        if kind in ENDS_RUNS:
+            steps = runs.steps_made
+        storm.say(f"killed: {kind or 'nothing that lives'}")
+
+
 def table(outcome: Outcome) -> str:
     """What was compared, and what of it was lost or doubled."""
     lines = [f"{'':38}{'compared':>10}{'lost':>7}{'doubled':>9}"]
@@ -170,6 +180,3 @@ def table(outcome: Outcome) -> str:
     lines += [f"resumed by hand {count} times: {reason}" for reason, count in sorted(outcome.resumed.items())]
     lines += [f"{name}: {seconds:.0f} s" for name, seconds in outcome.times.items()]
     return "\n".join([*lines, *(f"broken: {each}" for each in outcome.broken)])
-
-
-__all__ = ["GivenUp", "Outcome", "Plan", "Storm", "imported", "table"]
