@@ -26,7 +26,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes screenshot pictures sbom clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos screenshot pictures sbom clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
