@@ -1,9 +1,8 @@
 """The queue of imports."""
 
-from datetime import timedelta
-
 from celery import shared_task
 
+from webapp.core.tasks import UNTAKEN
 from webapp.datasets import housekeeping, services, training
 
 
@@ -15,7 +14,7 @@ def run(job_id: int) -> None:
 @shared_task(name="workers.imports.requeue_lost")
 def requeue_lost() -> None:
     services.requeue_lost_imports()
-    housekeeping.take_up_lost(timedelta(seconds=services.QUIET_S))
+    housekeeping.take_up_lost(UNTAKEN)
 
 
 @shared_task(name="workers.imports.delete_dataset")

@@ -1,14 +1,20 @@
 """Hands work to the queue by task name, so that the web side never imports a worker."""
 
 import logging
+from datetime import timedelta
 
 from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
 
 from webapp.celery import REQUEST_ID, app
 
 from .logs import asked_by
 
 logger = logging.getLogger(__name__)
+UNTAKEN = timedelta(seconds=120)  # queued for so long: its task was lost, or many are before it
+UNHEARD = timedelta(seconds=30)  # who is at work tells of it every second or few; after so long the worker has died
+AHEAD = timedelta(minutes=5)  # a time that lies so far ahead was written before the clock went back, and says nothing
 
 
 def enqueue(name: str, *args: object) -> None:
@@ -18,6 +24,14 @@ def enqueue(name: str, *args: object) -> None:
     waits. Whoever enqueues therefore leaves a row in a state that upkeep recognises.
     """
     transaction.on_commit(lambda: _send(name, args))
+
+
+def lost(queued: str, running: str) -> Q:
+    """Rows in these states with a `seen_at` that no worker has told of for a while. Queueing them again is harmless: their locks tell
+    a dead worker from a slow one."""
+    now = timezone.now()
+    unheard = Q(state=queued, seen_at__lt=now - UNTAKEN) | Q(state=running, seen_at__lt=now - UNHEARD)
+    return unheard | Q(state__in=(queued, running), seen_at__gt=now + AHEAD)
 
 
 def _send(name: str, args: tuple[object, ...]) -> None:

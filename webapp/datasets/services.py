@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from datetime import timedelta
 from errno import EDQUOT, ENOSPC
 from itertools import islice
 from pathlib import Path
@@ -20,7 +19,7 @@ from webapp.accounts import quotas
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast, locks
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, lost
 from webapp.webhooks.services import announce
 
 from . import curation, imports, outside, queries, split_rule, staging, versions
@@ -36,7 +35,6 @@ CHUNK = 1 << 20
 TAG = re.compile(r"[\w.-]{1,40}")
 GATHERED = "touchstone"  # the format of what a worker gathers
 BATCH = 2_000  # records read and staged at a time
-QUIET_S = 120  # a running import tells of itself every few seconds; after this long its worker is presumed dead
 
 
 class SupportsRead(Protocol):
@@ -269,12 +267,12 @@ def _discard_file_of(job: ImportJob) -> None:
 
 def requeue_lost_imports() -> int:
     """Queues again what no worker has told of for a while; the claim keeps a live import from running twice."""
-    quiet = timezone.now() - timedelta(seconds=QUIET_S)
-    lost = list(ImportJob.objects.filter(state__in=imports.WAITING, seen_at__lt=quiet).values_list("id", flat=True))
-    for job_id in lost:
+    rows = ImportJob.objects.filter(lost(*imports.WAITING))
+    found = list(rows.values_list("id", flat=True))
+    for job_id in found:
         enqueue("workers.imports.run", job_id)
-    ImportJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
-    return len(lost)
+    ImportJob.objects.filter(id__in=found).update(seen_at=timezone.now())
+    return len(found)
 
 
 def create_dataset(membership: Membership, name: str, description: str = "", licence: str = "") -> Dataset:
@@ -491,10 +489,9 @@ def run_curation(job_id: int) -> None:
 
 def requeue_lost_curations() -> int:
     """As for imports: what no worker has told of for a while is queued again."""
-    quiet = timezone.now() - timedelta(seconds=QUIET_S)
-    waiting = [CurationJob.State.QUEUED, CurationJob.State.RUNNING]
-    lost = list(CurationJob.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
-    for job_id in lost:
+    rows = CurationJob.objects.filter(lost(CurationJob.State.QUEUED, CurationJob.State.RUNNING))
+    found = list(rows.values_list("id", flat=True))
+    for job_id in found:
         enqueue("workers.curation.run", job_id)
-    CurationJob.objects.filter(id__in=lost).update(seen_at=timezone.now())
-    return len(lost)
+    CurationJob.objects.filter(id__in=found).update(seen_at=timezone.now())
+    return len(found)

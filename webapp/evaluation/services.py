@@ -4,7 +4,6 @@ import hashlib
 import json
 import zlib
 from dataclasses import asdict
-from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -15,7 +14,7 @@ from trainer.config.errors import ConfigInvalid, FieldProblem
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast, once
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, lost
 from webapp.datasets import services as datasets
 from webapp.datasets.models import DatasetVersion
 
@@ -32,7 +31,6 @@ MOVES: dict[str, tuple[str, ...]] = {
     State.CANCELLED: (State.QUEUED, State.RUNNING, State.PAUSED),
 }
 OVER = (State.FINISHED, State.FAILED, State.CANCELLED)
-QUIET_S = 120  # a worker tells of itself every second; after this long it is presumed dead
 MAX_RECORDING = 50_000_000  # bytes
 
 
@@ -215,13 +213,12 @@ def store_recording(membership: Membership, name: str, content: bytes) -> Record
 
 def requeue_lost() -> int:
     """Queues again what no worker has told of for a while; the claim keeps a live one from running twice."""
-    quiet = timezone.now() - timedelta(seconds=QUIET_S)
-    waiting = [State.QUEUED, State.RUNNING]
-    lost = list(Evaluation.objects.filter(state__in=waiting, seen_at__lt=quiet).values_list("id", flat=True))
-    for evaluation_id in lost:
+    rows = Evaluation.objects.filter(lost(State.QUEUED, State.RUNNING))
+    found = list(rows.values_list("id", flat=True))
+    for evaluation_id in found:
         enqueue("workers.evaluation.run", evaluation_id)
-    Evaluation.objects.filter(id__in=lost).update(seen_at=timezone.now())
-    return len(lost)
+    Evaluation.objects.filter(id__in=found).update(seen_at=timezone.now())
+    return len(found)
 
 
 def tell(evaluation: Evaluation) -> None:

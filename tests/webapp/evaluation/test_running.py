@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 from django.db import connection
@@ -10,7 +9,7 @@ from django.utils import timezone
 
 from tests.webapp.webhooks.told import listen, told
 from trainer.config.errors import ConfigInvalid
-from webapp.core import once
+from webapp.core import once, tasks
 from webapp.core.models import AuditEntry
 from webapp.core.problems import Conflict, Invalid
 from webapp.evaluation import running, services
@@ -142,8 +141,10 @@ def test_a_killed_worker_is_replaced_and_the_numbers_are_the_same(audit, finishe
     row.refresh_from_db()
     assert row.state == State.RUNNING and row.results is None
     assert services.requeue_lost() == 0  # it told of itself just now
-    Evaluation.objects.filter(pk=row.pk).update(seen_at=timezone.now() - timedelta(seconds=services.QUIET_S + 1))
-    assert services.requeue_lost() == 1
+    for unheard in (-tasks.UNHEARD, 2 * tasks.AHEAD):  # nobody at it, or a clock that went back since
+        Evaluation.objects.filter(pk=row.pk).update(seen_at=timezone.now() + unheard)
+        assert services.requeue_lost() == 1
+        assert services.requeue_lost() == 0, "queued again once, then left alone for a while"
     running.run(row.pk)
     row.refresh_from_db()
     assert row.state == State.FINISHED and row.results == finished.results
