@@ -31,6 +31,7 @@ from webapp.experiments.ingest import router as ingest
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
 from webapp.judging.api import router as judges
+from webapp.personal_data.api import router as personal_data
 from webapp.playground.api import router as playground
 from webapp.webhooks.api import router as webhooks
 from webapp.weights.api import router as weights
@@ -175,5 +176,5 @@ _catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, Unrea
 _catch(_away, *DATABASE_AWAY)
 ROUTERS = (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest)
 api.add_decorator(known_query, mode="view")
-for router in (*ROUTERS, playground, weights, weights_ingest, installation):
+for router in (*ROUTERS, playground, weights, weights_ingest, installation, personal_data):
     api.add_router("", router)

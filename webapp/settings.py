@@ -90,6 +90,7 @@ INSTALLED_APPS = [
     "webapp.experiments",
     "webapp.playground",
     "webapp.backups",
+    "webapp.personal_data",
 ]
 
 MIDDLEWARE = [
@@ -245,6 +246,11 @@ CELERY_BEAT_SCHEDULE = {
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "seal the audit log": {"task": "workers.audit.seal", "schedule": 60.0, "options": {"expires": 60.0}},
     "look after backups": {"task": "workers.backups.round", "schedule": 60.0, "options": {"expires": 60.0}},
+    "look after exports of personal data": {
+        "task": "workers.personal_data.look",
+        "schedule": 60.0,
+        "options": {"expires": 60.0},
+    },
     "trim webhooks": {"task": "workers.webhooks.trim", "schedule": 86400.0, "options": {"expires": 3600.0}},
 }
 WEBHOOK_NETWORKS = ENV.webhook_networks

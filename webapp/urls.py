@@ -33,6 +33,7 @@ urlpatterns = [
     path("", include("webapp.experiments.urls")),
     path("", include("webapp.playground.urls")),
     path("", include("webapp.backups.urls")),
+    path("", include("webapp.personal_data.urls")),
 ]
 websocket_urlpatterns = [*consumers.websocket_urlpatterns, re_path("", Nowhere.as_asgi())]
 

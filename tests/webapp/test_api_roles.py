@@ -27,6 +27,10 @@ schema = schemathesis.openapi.from_wsgi("/api/v1/openapi.json", get_wsgi_applica
 OPERATIONS = {operation.label: operation for operation in (found.ok() for found in schema.get_all_operations())}
 OPEN = {  # to annotators: about oneself, one's own tasks, and what one sends along
     "GET /me",
+    "GET /me/data",
+    "POST /me/data",
+    "GET /me/data/{export_id}",
+    "GET /me/data/{export_id}/download",
     "GET /version",
     "GET /workspaces",
     "GET /tokens",

@@ -26,6 +26,7 @@ class Work(IntEnum):
     AUDIT_SEAL = 7320
     BACKUP = 7321
     BACKUP_FILES = 7322
+    PERSONAL_DATA = 7323
 
 
 def until_commit(work: Work, key: int = 0) -> None:

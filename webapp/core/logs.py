@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 NOBODY = "-"
 # Of the request that is answered, or that asked for the task that is carried out
 current_request_id: ContextVar[str] = ContextVar("current_request_id", default=NOBODY)
-IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify)/[A-Za-z0-9_~.%-]+")
+IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify|personal-data)/[A-Za-z0-9_~.%-]+")
 
 
 def asked_by() -> str:

@@ -1,0 +1,181 @@
+"""All that the installation holds about a person, in one file, for that person alone."""
+
+import io
+import json
+import re
+from datetime import timedelta
+from zipfile import ZipFile
+
+import pytest
+from django.apps import apps
+from django.test import Client
+from django.utils import timezone
+
+from tests.cast import ApiClient, browser
+from tests.webapp.test_what_annotators_see import working
+from webapp.accounts import services as accounts
+from webapp.accounts.models import User
+from webapp.annotation.models import Answer, Task
+from webapp.annotation.services import review
+from webapp.core.models import AuditEntry
+from webapp.personal_data import services
+from webapp.personal_data.holdings import HOLDINGS, NO_ROWS
+from webapp.personal_data.models import DataExport
+
+pytestmark = pytest.mark.django_db
+SECRET = {"password", "digest", "token_digest", "secret", "session_key", "data"}
+
+
+def ways() -> set[str]:
+    """Every column, and every relation through a table, that leads from a model to a person."""
+    return {
+        f"{model._meta.label}.{field.name}"
+        for model in apps.get_models(include_auto_created=True)
+        for field in model._meta.get_fields(include_hidden=True)
+        if field.is_relation and not field.auto_created and field.related_model is User
+    }
+
+
+def unzipped(content: bytes) -> dict[str, list[dict]]:
+    with ZipFile(io.BytesIO(content)) as archive:
+        assert archive.testzip() is None
+        return {
+            name: [json.loads(line) for line in archive.read(name).decode().splitlines()]
+            for name in archive.namelist()
+            if name.endswith(".jsonl")
+        }
+
+
+def taken(membership) -> bytes:
+    row = services.ask(membership.user)
+    services.carry_out(row.pk)
+    return services.path_of(row).read_bytes()
+
+
+def test_whatever_names_a_person_is_exported_or_left_out_with_a_reason():
+    listed = {f"{each.model}.{each.way}" for each in HOLDINGS} | set(NO_ROWS)
+    assert ways() - listed == set(), "say in webapp.personal_data.holdings what an export and an erasure do with it"
+    assert all(each.about for each in HOLDINGS)
+    for holding in filter(lambda each: each.file, HOLDINGS):
+        columns = {field.name for field in holding.source._meta.concrete_fields}
+        assert set(holding.hide) <= columns, holding  # a name that is misspelt would hide nothing
+        assert not SECRET & (set(holding.only) or columns - set(holding.hide)), holding
+
+
+def test_the_file_holds_what_a_person_is_and_did(cast):
+    project = working(cast, "pairwise")
+    review.comment(cast.annotator, Task.objects.first(), "guidelines", "What is clear?")
+    accounts.create_token(cast.annotator, "nightly")
+    accounts.invite(cast.owner, "anna.two@example.org", "annotator")
+    found = unzipped(taken(cast.annotator))
+    assert [row["email"] for row in found["profile.jsonl"]] == ["anna@example.org"]
+    assert [row["workspace_name"] for row in found["memberships.jsonl"]] == ["Lab"]
+    assert [row["name"] for row in found["tokens.jsonl"]] == ["nightly"]
+    assert [row["text"] for row in found["comments.jsonl"]] == ["What is clear?"]
+    assert len(found["answers.jsonl"]) == Answer.objects.filter(assignment__user=cast.annotator.user).count() == 1
+    assert found["answers.jsonl"][0]["content"] == {**found["answers.jsonl"][0]["content"], "strength": 1}
+    assert {row["action"] for row in found["audit_log.jsonl"]} >= {"token.created"}
+    assert [row["pseudonym"] for row in found["figures.jsonl"]] == ["annotator-1"]
+    assert found["invitations.jsonl"] == [] and found["project_invitations.jsonl"] == []
+    assert unzipped(taken(cast.researcher))["made/ProjectInvite.jsonl"][0]["project_id"] == project.pk
+
+
+def test_nobody_else_and_no_secret_stands_in_it(cast):
+    working(cast, "pairwise")
+    token, secret = accounts.create_token(cast.annotator, "nightly")
+    cast.annotator.user.set_password("quartz violin meadow")
+    cast.annotator.user.save()
+    with ZipFile(io.BytesIO(taken(cast.annotator))) as archive:
+        text = "".join(archive.read(name).decode() for name in archive.namelist())
+    for word in ("Rosa", "rosa@", "RATER", "ID-ONE", "MODEL-", "CLASSIFIED", "gold_right", secret, token.digest):
+        assert word not in text, word
+    assert cast.annotator.user.password not in text and "anna@example.org" in text
+
+
+def test_the_index_names_every_file(cast):
+    with ZipFile(io.BytesIO(taken(cast.annotator))) as archive:
+        index = archive.read("index.html").decode()
+        assert set(re.findall(r"[\w/]+\.jsonl", index)) >= {name for name in archive.namelist() if name != "index.html"}
+    assert "datasets.Dataset" in index
+
+
+def test_a_person_takes_their_own_at_the_page(
+    cast, as_annotator, as_researcher, eager, django_capture_on_commit_callbacks
+):
+    with django_capture_on_commit_callbacks(execute=True):
+        assert as_annotator.post("/settings/data").status_code == 302
+    row = DataExport.objects.get()
+    assert f"/settings/data/{row.pk}" in as_annotator.get("/settings/data").content.decode()
+    answer = as_annotator.get(f"/settings/data/{row.pk}")
+    assert answer.headers["Content-Disposition"].startswith("attachment")
+    assert unzipped(b"".join(answer.streaming_content))["profile.jsonl"][0]["name"] == "Anna"
+    assert as_researcher.get(f"/settings/data/{row.pk}").status_code == 404
+    said = AuditEntry.objects.filter(actor=cast.annotator.user).values_list("action", flat=True)
+    assert {"personal_data.asked", "personal_data.fetched"} <= set(said)
+
+
+def test_a_script_takes_its_owners(cast, eager, django_capture_on_commit_callbacks):
+    script, other = ApiClient(cast.annotator), ApiClient(cast.owner)
+    with django_capture_on_commit_callbacks(execute=True):
+        asked = script.post("/me/data")
+    path = f"/me/data/{asked.json()['id']}"
+    assert asked.status_code == 202 and script.get(path).json()["state"] == "ready"
+    assert b"".join(script.get(f"{path}/download").streaming_content)[:2] == b"PK"
+    assert [other.get(each).status_code for each in (path, f"{path}/download")] == [404, 404]
+    assert [each["id"] for each in script.get("/me/data").json()["items"]] == [asked.json()["id"]]
+
+
+def test_one_file_at_a_time_is_written(cast):
+    services.ask(cast.annotator.user)
+    assert ApiClient(cast.annotator).post("/me/data").status_code == 409
+    services.ask(cast.owner.user)  # somebody else's is no matter
+
+
+def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_researcher):
+    path = f"/installation/people/{cast.annotator.user_id}/data"
+    assert as_researcher.post(path).status_code == 403 and not DataExport.objects.exists()
+    secret = re.search(r"/personal-data/([\w-]+)", as_owner.post(path).content.decode())[1]
+    link, stranger = f"/personal-data/{secret}", Client()
+    assert "being written" in stranger.get(link).content.decode()
+    services.carry_out(DataExport.objects.get().pk)
+    assert not getattr(stranger.get(link), "streaming", False)  # looking at the link fetches nothing
+    assert "profile.jsonl" in unzipped(b"".join(stranger.post(link).streaming_content))
+    assert secret not in as_owner.get(path).content.decode()
+    assert not browser(cast.annotator).get("/settings/data").context["exports"].exists()
+    assert AuditEntry.objects.filter(
+        actor=cast.owner.user, action="personal_data.asked", detail={"link": True}
+    ).exists()
+    assert AuditEntry.objects.get(action="personal_data.fetched").actor is None
+    DataExport.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    assert stranger.post(link).status_code == 410 == stranger.get("/personal-data/guess").status_code
+
+
+def test_what_has_ended_leaves_no_file_behind(cast):
+    row = services.ask(cast.annotator.user)
+    services.carry_out(row.pk)
+    services.look()
+    assert services.path_of(row).exists()
+    DataExport.objects.update(expires_at=timezone.now() - timedelta(seconds=1))
+    services.look()
+    assert not services.path_of(row).exists() and not DataExport.objects.exists()
+    stray = services.path_of(row).with_name("left-behind.zip")
+    stray.write_bytes(b"x")
+    services.look()
+    assert not stray.exists()
+
+
+def test_a_lost_worker_is_followed_by_another_and_a_broken_one_is_told(cast, monkeypatch):
+    row = services.ask(cast.annotator.user)
+    sent = []
+    monkeypatch.setattr(services, "enqueue", lambda *task: sent.append(task))
+    services.look()
+    assert sent == []
+    DataExport.objects.update(state="running", seen_at=timezone.now() - timedelta(minutes=3))
+    services.look()
+    assert sent == [("workers.personal_data.write", row.pk)]
+    DataExport.objects.update(tries=services.TRIES)
+    services.carry_out(row.pk)
+    row.refresh_from_db()
+    assert (row.state, row.problem) == ("failed", services.FAILED)
+    assert ApiClient(cast.annotator).get(f"/me/data/{row.pk}/download").status_code == 410
+    services.ask(cast.annotator.user)  # it is over: another may be asked for

@@ -1,0 +1,135 @@
+"""Exports of a person's data: asked for, made by a worker, fetched until they end."""
+
+import logging
+import secrets
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from webapp.accounts import services as accounts
+from webapp.accounts.models import Membership, User, hash_secret
+from webapp.core import archive, audit, locks
+from webapp.core.archive import Gone
+from webapp.core.problems import Conflict
+from webapp.core.tasks import enqueue
+
+from .models import DataExport
+from .writing import write
+
+logger = logging.getLogger(__name__)
+KEPT = timedelta(days=7)
+QUIET = timedelta(minutes=2)  # without a sign of life: the worker is lost
+TRIES = 3
+FAILED = "The file could not be made. Try again; whoever runs the server finds the reason in its log."
+State = DataExport.State
+OPEN = (State.QUEUED, State.RUNNING)
+
+
+def path_of(row: DataExport) -> Path:
+    return Path(settings.VAR) / "personal_data" / f"{row.file}.zip"
+
+
+@transaction.atomic
+def ask(user: User) -> DataExport:
+    """Has a worker write all that the installation holds about `user`, who fetches it signed in.
+
+    Raises Conflict where one is being written.
+    """
+    row = _create(user, user, "")
+    accounts.record_session(user, "personal_data.asked")
+    return row
+
+
+@transaction.atomic
+def ask_for(administrator: User, person: User) -> tuple[DataExport, str]:
+    """The same for a person who cannot sign in, and the secret of a link that opens the file for whoever has it.
+
+    It stands in the audit logs of the person's workspaces. Raises Conflict where one is being written.
+    """
+    secret = secrets.token_urlsafe(32)
+    row = _create(person, administrator, hash_secret(secret))
+    for membership in Membership.objects.filter(user=person).select_related("workspace"):
+        audit.record(membership, administrator, "personal_data.asked", person, link=True)
+    return row, secret
+
+
+def _create(user: User, by: User, digest: str) -> DataExport:
+    try:
+        with transaction.atomic():
+            row = DataExport.objects.create(
+                user=user, asked_by=by, digest=digest, file=uuid4().hex, expires_at=timezone.now() + KEPT
+            )
+    except IntegrityError as error:
+        raise Conflict("A file with this person's data is being written already.") from error
+    enqueue("workers.personal_data.write", row.pk)
+    return row
+
+
+def carry_out(pk: int) -> None:
+    """Writes the file, on one worker at a time. A second delivery of the task finds nothing to do."""
+    with locks.alone(locks.Work.PERSONAL_DATA, pk) as ours:
+        rows = DataExport.objects.filter(pk=pk, state__in=OPEN)
+        row = rows.select_related("user").first() if ours else None
+        if row is None:
+            return
+        rows.update(state=State.RUNNING, seen_at=timezone.now(), tries=row.tries + 1)
+        try:
+            if row.tries >= TRIES:
+                raise RuntimeError(f"its worker was lost {TRIES} times")
+            count = write(row.user, path_of(row))
+        except Exception:  # whatever it was, the person hears of it instead of waiting
+            logger.exception("the data of person %s could not be written", row.user_id)
+            rows.update(state=State.FAILED, problem=FAILED, finished_at=timezone.now())
+            return
+        now = timezone.now()
+        fields = {"rows": count, "size": path_of(row).stat().st_size, "finished_at": now, "expires_at": now + KEPT}
+        if not rows.update(state=State.READY, **fields):  # the account was erased meanwhile
+            path_of(row).unlink(missing_ok=True)
+
+
+def fetch(row: DataExport) -> archive.Download:
+    """The file, to be sent; that it was fetched stands in the audit log. Raises Gone where it has ended or is not there yet."""
+    if not row.ready:
+        raise Gone("This file is not there any more, or not yet.")
+    found = archive.of_file(path_of(row), f"touchstone-data-{row.created_at:%Y-%m-%d}.zip")
+    actor = None if row.digest else row.user  # whoever holds a link says not who they are
+    for membership in Membership.objects.filter(user=row.user).select_related("workspace"):
+        audit.record(membership, actor, "personal_data.fetched", row.user)
+    return found
+
+
+def by_link(secret: str) -> DataExport | None:
+    """The export that an administrator's link opens, ready or not, unless it has ended."""
+    rows = DataExport.objects.filter(digest=hash_secret(secret), expires_at__gt=timezone.now())
+    return rows.select_related("user").first()
+
+
+def look() -> None:
+    """Takes up what a lost worker left, and removes what has ended; called by beat."""
+    now = timezone.now()
+    lost = DataExport.objects.filter(state__in=OPEN, seen_at__lt=now - QUIET)
+    for pk in lost.values_list("pk", flat=True):
+        enqueue("workers.personal_data.write", pk)
+    remove(DataExport.objects.filter(expires_at__lt=now))
+    _sweep()
+
+
+def remove(rows: "QuerySet[DataExport]") -> None:
+    """Rows and files."""
+    for row in rows:
+        row.delete()
+        path_of(row).unlink(missing_ok=True)
+
+
+def _sweep() -> None:
+    """Files without a row: of an account that was erased, or of a database that was restored."""
+    found = list((Path(settings.VAR) / "personal_data").glob("*"))  # first: a file comes after its row
+    known = set(DataExport.objects.values_list("file", flat=True))
+    for path in found:
+        if path.stem not in known:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,10 @@
+from django.urls import path
+
+from . import views
+
+urlpatterns = [
+    path("settings/data", views.mine, name="personal_data"),
+    path("settings/data/<int:export_id>", views.download, name="personal_data_download"),
+    path("personal-data/<str:secret>", views.by_link, name="personal_data_link"),
+    path("installation/people/<int:user_id>/data", views.of_person, name="person_data"),
+]
