@@ -78,7 +78,7 @@ def overview(request: HttpRequest) -> HttpResponse:
 def people(request: HttpRequest) -> HttpResponse:
     """Everybody with an account, the rights they have here, and how many workspaces they belong to."""
     words = request.GET.get("q", "").replace("\0", "").strip()[:100]
-    rows = User.objects.filter(email__icontains=words).annotate(count=Count("memberships"))
+    rows = User.objects.filter(email__icontains=words, erased=False).annotate(count=Count("memberships"))
     found = _page(request, rows)
     return render(request, "installation/people.html", {"people": found.items, "next": found.next, "q": words})
 

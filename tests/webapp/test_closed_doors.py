@@ -15,7 +15,17 @@ from tests.cast import ApiClient, browser
 pytestmark = pytest.mark.django_db
 
 # what strangers may open: the doors themselves, health, and the description of the API
-OPEN = {"sign-in", "sign-in/link/x", "invite/x", "join/x", "personal-data/x", "healthz", "readyz", "api/v1/docs", "api/v1/openapi.json"}
+OPEN = {
+    "sign-in",
+    "sign-in/link/x",
+    "invite/x",
+    "join/x",
+    "personal-data/x",
+    "healthz",
+    "readyz",
+    "api/v1/docs",
+    "api/v1/openapi.json",
+}
 PARAMETER = re.compile(r"<(?:(\w+):)?(\w+)>")
 
 

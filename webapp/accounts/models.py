@@ -51,6 +51,7 @@ class User(AbstractBaseUser):
     date_joined = models.DateTimeField(auto_now_add=True)
     is_administrator = models.BooleanField(default=False)  # of the installation; see `manage.py admin`
     may_create_workspaces = models.BooleanField(default=False)  # administrators may in any case
+    erased = models.BooleanField(default=False)  # stands for somebody who is gone: see `webapp.personal_data.erasing`
 
     USERNAME_FIELD = "email"
     objects = UserManager()

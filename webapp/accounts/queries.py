@@ -43,7 +43,7 @@ def open_invites(membership: Membership) -> QuerySet[Invite]:
 
 def audit_entries(membership: Membership, action: str = "", who: str = "") -> QuerySet[AuditEntry]:
     """The workspace's audit log: entries whose action begins with `action`, by people whose address or name holds `who`."""
-    entries = AuditEntry.objects.filter(workspace=membership.workspace).select_related("actor")
+    entries = AuditEntry.objects.filter(workspace=membership.workspace).select_related("actor", "seal")
     if action := action.strip():
         entries = entries.filter(action__istartswith=action)
     if who := who.strip():
@@ -63,11 +63,18 @@ def audit_lines(entries: QuerySet[AuditEntry], after: int) -> tuple[str, int | N
     return text, rows[-1].pk if len(rows) == EXPORTED_AT_A_TIME else None
 
 
+def had_actor(row: AuditEntry) -> bool:
+    """Whether somebody did this whose account may be gone: the seal counts them, and the entry does not name them any more."""
+    seal = getattr(row, "seal", None)
+    return seal is not None and seal.actor is not None
+
+
 def _told(row: AuditEntry) -> dict[str, object]:
     return {
         "id": row.pk,
         "at": row.created_at.isoformat(),
         "actor": row.actor.email if row.actor else None,
+        "actor_erased": row.actor is None and had_actor(row),
         "action": row.action,
         "object_type": row.object_type,
         "object_id": row.object_id,

@@ -58,7 +58,9 @@ def move(
         ).update(state=to, state_reason=reason, state_at=now, **fields)
         run.refresh_from_db(from_queryset=Run.objects.with_names())
         if moved:
-            detail = {"attempt": run.attempt, **({"reason": reason} if reason else {})}
+            # who asked it to stop is the entry's actor; a name in the detail could not be taken out (`personal_data.erasing`)
+            told = reason if to != State.STOPPING else ""
+            detail = {"attempt": run.attempt, **({"reason": told} if told else {})}
             audit.record(run.experiment.workspace, actor, f"run.{to}", run, **detail)
             broadcasts.run_changed(run)
             if to in OVER:  # once this is committed: the lock of the line comes before any lock of a run

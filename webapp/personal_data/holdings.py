@@ -43,6 +43,11 @@ class Holding:
     where: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def direct(self) -> bool:
+        """Whether `way` is a column that names the person."""
+        return self.by == "pk" and self.source is not User and not self.where and "__" not in self.way
+
+    @property
     def source(self) -> type[Model]:
         found: type[Model] = apps.get_model(self.model)
         return found

@@ -1,11 +1,24 @@
 """Reads over exports of personal data."""
 
+from dataclasses import dataclass
+
 from django.db.models import QuerySet
 from django.utils import timezone
 
 from webapp.accounts.models import User
 
+from .holdings import HOLDINGS, Erasure, Holding
 from .models import DataExport
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What an erasure does with how many rows: [(name, number)]."""
+
+    deleted: list[tuple[str, int]]
+    kept: list[tuple[str, int]]
+    emptied: int
+    logged: int
 
 
 def mine(user: User) -> "QuerySet[DataExport]":
@@ -17,3 +30,18 @@ def of_person(user: User) -> "QuerySet[DataExport]":
     """All exports of the person that have not ended, newest first."""
     rows = DataExport.objects.filter(user=user, expires_at__gt=timezone.now())
     return rows.select_related("asked_by").order_by("-pk")
+
+
+def fate(person: User) -> Fate:
+    """What an erasure of the account would do now, in a query for each kind of row."""
+
+    def counted(erasure: Erasure) -> list[tuple[Holding, int]]:
+        return [(each, each.rows(person).count()) for each in HOLDINGS if each.erasure == erasure]
+
+    def named(erasure: Erasure) -> list[tuple[str, int]]:
+        rows = counted(erasure)
+        return [(each.file.replace("_", " "), count) for each, count in rows if each.source is not User and count]
+
+    emptied = sum(count for _, count in counted(Erasure.EMPTIED))
+    logged = sum(count for each, count in counted(Erasure.LOGGED) if each.direct)
+    return Fate(named(Erasure.DELETED), named(Erasure.PSEUDONYM), emptied, logged)

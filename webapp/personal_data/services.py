@@ -3,6 +3,7 @@
 import logging
 import secrets
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from uuid import uuid4
 
@@ -120,10 +121,11 @@ def look() -> None:
 
 
 def remove(rows: "QuerySet[DataExport]") -> None:
-    """Rows and files."""
+    """Rows, and files once the rows are gone for good."""
     for row in rows:
+        path = path_of(row)
         row.delete()
-        path_of(row).unlink(missing_ok=True)
+        transaction.on_commit(partial(path.unlink, missing_ok=True))
 
 
 def _sweep() -> None:

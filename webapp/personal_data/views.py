@@ -2,20 +2,24 @@
 
 from typing import cast
 
+from allauth.account.decorators import reauthentication_required
 from django.contrib import messages
+from django.contrib.auth import logout
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_GET, require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from webapp.accounts.access import administrators
 from webapp.accounts.models import User
+from webapp.core import sure
 from webapp.core.addresses import public_url
 from webapp.core.archive import respond
 from webapp.core.problems import Problem
 
-from . import access, queries, services
+from . import access, erasing, queries, services
 
 
 @never_cache
@@ -29,7 +33,7 @@ def mine(request: HttpRequest) -> HttpResponse:
         except Problem as problem:
             messages.error(request, problem.message)
         return redirect("personal_data")
-    context = {"exports": queries.mine(user), "days": services.KEPT.days}
+    context = {"exports": queries.mine(user), "days": services.KEPT.days, **_fate(user)}
     page = "personal_data/_exports.html" if request.headers.get("HX-Request") else "personal_data/mine.html"
     return render(request, page, context)
 
@@ -66,7 +70,7 @@ def by_link(request: HttpRequest, secret: str) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 def of_person(request: HttpRequest, user_id: int) -> HttpResponse:
     """For somebody who cannot sign in: a POST has the file written and shows the link to pass on, once."""
-    person = get_object_or_404(User, pk=user_id)
+    person = get_object_or_404(User, pk=user_id, erased=False)
     link = ""
     if request.method == "POST":
         try:
@@ -74,5 +78,67 @@ def of_person(request: HttpRequest, user_id: int) -> HttpResponse:
             link = f"{public_url()}/personal-data/{secret}"
         except Problem as problem:
             messages.error(request, problem.message)
-    context = {"person": person, "link": link, "exports": queries.of_person(person), "days": services.KEPT.days}
+    context = {"person": person, "link": link, "exports": queries.of_person(person)}
+    context |= {"days": services.KEPT.days, **_fate(person)}
     return render(request, "personal_data/of_person.html", context)
+
+
+def _fate(person: User) -> dict[str, object]:
+    """What an erasure would delete and keep, and what stands in its way."""
+    return {"fate": queries.fate(person), "hindrances": erasing.hindrances(person)}
+
+
+@never_cache
+@require_http_methods(["GET", "POST"])
+def erase_mine(request: HttpRequest) -> HttpResponse:
+    """Closes one's own account for good: after a question, and after the password or second factor once more."""
+    user = cast(User, request.user)
+    if request.method == "GET":  # somebody who thought better of it on the page that asks for the password
+        return redirect("personal_data")
+    title, text = "Erase your account for good?", _said(queries.fate(user), "You")
+    if asked := sure.question(request, title=title, text=text, yes="Erase my account", back=reverse("personal_data")):
+        return asked
+    answer: HttpResponse = _erase_mine(request)
+    return answer
+
+
+@reauthentication_required
+def _erase_mine(request: HttpRequest) -> HttpResponse:
+    user = cast(User, request.user)
+    try:
+        erasing.erase(user, user)
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect("personal_data")
+    logout(request)
+    return render(request, "personal_data/erased.html")
+
+
+@administrators
+@never_cache
+@require_POST
+def erase_person(request: HttpRequest, user_id: int) -> HttpResponse:
+    """The same by an administrator, for somebody who has asked for it."""
+    person = get_object_or_404(User, pk=user_id, erased=False)
+    back = reverse("person_data", args=[user_id])
+    title, text = f"Erase the account of {person} for good?", _said(queries.fate(person), str(person))
+    if asked := sure.question(request, title=title, text=text, yes="Erase the account", back=back):
+        return asked
+    try:
+        erasing.erase(person, cast(User, request.user))
+    except Problem as problem:
+        messages.error(request, problem.message)
+        return redirect(back)
+    messages.success(request, "The account is erased.")
+    return redirect("installation_people")
+
+
+def _said(fate: queries.Fate, who: str) -> str:
+    return (
+        f"{who} cannot sign in again, and nobody can bring the account back. Name, address and password go, with {_listed(fate.deleted)}. "
+        f"Under a pseudonym stay {_listed(fate.kept)}. The audit log keeps its entries and no longer says who did it."
+    )
+
+
+def _listed(counts: list[tuple[str, int]]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in counts) or "nothing"

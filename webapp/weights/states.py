@@ -35,7 +35,8 @@ def move(job: WeightsJob, to: str, *, actor: User | None = None, problem: str = 
         moved = rows.update(state=to, problem=problem, state_at=now, **fields)
         refresh(job)
         if moved:
-            detail = {"attempt": job.attempt, **({"reason": problem} if problem else {})}
+            told = problem if to != State.STOPPING else ""  # the entry's actor says who asked
+            detail = {"attempt": job.attempt, **({"reason": told} if told else {})}
             audit.record(job.workspace, actor, f"weights_job.{to}", job, **detail)
             tell(job)
     return bool(moved)

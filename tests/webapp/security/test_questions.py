@@ -18,6 +18,8 @@ from webapp.accounts.models import Invite, SignedIn
 TEMPLATES = Path(__file__).parents[3] / "templates"
 # forms that take something away for good; in brackets (name, value) of the button that does, None: whichever button
 REMOVES = {
+    "erase_account": {None},
+    "erase_person": {None},
     "evaluation_delete": {None},
     "evaluation_move": {("to", "cancelled")},
     "invite_cancel": {None},

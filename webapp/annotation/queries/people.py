@@ -147,7 +147,9 @@ def people(project: Project) -> list[Person]:
     kept = AgreementReport.objects.filter(project=project).values_list("people", flat=True).first() or {}
     found = _persons(project, map(int, kept))
     for user_id, figures in kept.items():
-        person = found[int(user_id)]
+        person = found.get(int(user_id))
+        if person is None:  # erased since then: they are measured anew under their pseudonym
+            continue
         person.total = Figures.unpacked(figures["total"])
         person.last_at = datetime.fromisoformat(figures["last_at"])
         person.warnings, person.kept = figures["warnings"], figures["points"]
@@ -264,7 +266,7 @@ def _persons(project: Project, worked: Iterable[int]) -> dict[int, Person]:
     parts = {row.user_id: row for row in Participant.objects.filter(project=project)}
     roles = dict(Membership.objects.filter(workspace_id=project.workspace_id).values_list("user_id", "role"))
     found, known = {}, raters(project)
-    for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email", "proof"):
+    for user in User.objects.filter(pk__in={*counted, *parts, *worked}).only("name", "email", "proof", "erased"):
         part = parts.get(user.pk)
         person = Person(user, known.get(user.pk), takes_part=part is not None, role=roles.get(user.pk))
         if part:

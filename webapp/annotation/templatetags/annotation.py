@@ -102,6 +102,7 @@ def person_cell(person: Person, named: bool, full: bool = False) -> SafeString:
     name = person.shown(named)
     address = f" · {person.user.email}" if person.user.name else ""
     address += "" if person.user.verified else " · address not verified"
+    address = "" if person.user.erased else address
     return format_html(
         '<div class="row nowrap gap-2"><span class="avatar" aria-hidden="true">{}</span><div class="person">'
         '<span class="strong">{}</span>{}{}{}</div></div>',

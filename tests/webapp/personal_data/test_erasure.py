@@ -1,0 +1,238 @@
+"""An account is erased: the person is gone from every table, and what they gave to science is as it was."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
+from django.db import connection
+from django.test import Client
+
+from tests.at_once import at_once
+from tests.cast import ApiClient, browser, make_cast
+from tests.webapp.annotation.answers import annotators, answer, make_project, preference
+from tests.webapp.annotation.test_answers import published
+from tests.webapp.test_api_queries import a_run
+from tests.webapp.test_what_annotators_see import working
+from webapp.accounts import services as accounts
+from webapp.accounts.models import ApiToken, Membership, Proof, Role, SignedIn, User
+from webapp.annotation.models import AgreementReport, Answer, Assignment, Comment, Participant, Task
+from webapp.annotation.queries import people
+from webapp.annotation.queries.agreement import measure
+from webapp.annotation.queries.raters import raters
+from webapp.annotation.services import publish, review, standing
+from webapp.core import audit_chain
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict
+from webapp.experiments.models import Run
+from webapp.personal_data import erasing, services
+from webapp.personal_data.erasing import erase
+from webapp.personal_data.holdings import HOLDINGS, Erasure
+
+from .test_exports import ways
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "quartz violin meadow"
+IMPORTED = [{"a": "r1", "b": "r2", "strength": 1, "rater": "old"}]
+
+
+@pytest.fixture
+def judged(cast):
+    """(project, the one who goes, the one who stays): both have answered, and what they said is measured."""
+    made = make_project(cast, n=6, preferences=IMPORTED)
+    one, two = annotators(cast, made)
+    for task, strengths in zip(made.tasks.order_by("rank"), [(2, 2)] * 4 + [(-1, 1), (1, -2)], strict=True):
+        answer(task, one, preference(strengths[0]))
+        answer(task, two, preference(strengths[1]))
+    standing.bring_up_to_date(made)
+    return made, one, two
+
+
+def numbers(body: dict) -> dict:
+    """A report without whom its pairs are of."""
+    return json.loads(json.dumps({**body, "fields": [{**each, "pairs": None} for each in body["fields"]]}))
+
+
+def everything(but: tuple[str, ...] = ()) -> dict[str, str]:
+    """{table: all that stands in it}"""
+    with connection.cursor() as cursor:
+        tables = [name for name in connection.introspection.table_names(cursor) if name not in but]
+        found = {}
+        for name in tables:
+            cursor.execute(f"SELECT coalesce(string_agg(row::text, chr(10)), '') FROM \"{name}\" row")  # noqa: S608
+            found[name] = cursor.fetchone()[0]
+    return found
+
+
+def test_every_model_that_names_people_says_what_an_erasure_does_with_it():
+    """And does: what is emptied may be empty, what is kept is moved, all else goes with the account."""
+    by_way = {f"{each.model}.{each.way}": each for each in HOLDINGS}
+    assert ways() - set(by_way) == {"accounts.Workspace.members"}
+    for way in ways() & set(by_way):
+        field = by_way[way].source._meta.get_field(way.rpartition(".")[2])
+        action, fate = field.remote_field.on_delete.__name__, by_way[way].erasure
+        fits = {
+            "SET_NULL": set(Erasure),
+            "CASCADE": {Erasure.DELETED, Erasure.PSEUDONYM},
+            "PROTECT": {Erasure.PSEUDONYM},
+        }
+        assert fate in fits[action], way
+        assert fate != Erasure.LOGGED or way == "core.AuditEntry.actor"
+
+
+def test_agreement_publications_and_numbers_of_annotators_stay(judged, cast):
+    project, one, two = judged
+    before, report = publish.publish(cast.researcher, project), AgreementReport.objects.get(project=project)
+    digest, lines, known = before.version.digest, published(before.version), raters(project)
+    erase(one.user, cast.owner.user)
+    after = AgreementReport.objects.get(project=project)
+    assert numbers(after.body) == numbers(report.body) == numbers(measure(project))
+    pseudonym = User.objects.get(erased=True)
+    assert set(after.people) == {str(pseudonym.pk), str(two.user_id)}
+    assert after.people[str(pseudonym.pk)] == report.people[str(one.user_id)]
+    before.version.refresh_from_db()
+    assert before.version.digest == digest and published(before.version) == lines
+    assert publish.publish(cast.researcher, project).version == before.version
+    answers = publish.Choice(what="answers")
+    assert {
+        p["rater"]
+        for row in published(publish.publish(cast.researcher, project, answers).version).values()
+        for p in row["preferences"]
+    } == {f"annotator-{number}@project-{project.pk}" for number in (1, 2)}
+    assert raters(project)[pseudonym.pk].number == known[one.user_id].number
+    assert raters(project)[two.user_id] == known[two.user_id]
+
+
+def test_nothing_of_the_person_is_left_in_any_table_but_the_audit_log(cast, django_capture_on_commit_callbacks):
+    working(cast, "pairwise")
+    user = cast.annotator.user
+    accounts.set_password(user, PASSWORD)
+    Client().post("/sign-in", {"email": user.email, "password": "wrong"})
+    browser(cast.annotator).get("/")
+    accounts.create_token(cast.annotator, "nightly")
+    accounts.create_sign_in_link(user)
+    Authenticator.objects.create(user=user, type="totp", data={"secret": "x"})
+    SocialAccount.objects.create(user=user, provider="company", uid="u-17", extra_data={"userinfo": {"name": "Anna"}})
+    accounts.invite(cast.outsider, user.email, "annotator")
+    review.comment(cast.annotator, Task.objects.first(), "remark", "What is clear?")
+    services.carry_out(services.ask(user).pk)
+    file = services.path_of(user.data_exports.get())
+    counts = [model.objects.count() for model in (Assignment, Answer, Comment, Participant)]
+    with django_capture_on_commit_callbacks(execute=True):
+        erase(user, cast.owner.user)
+    assert not file.exists()
+    for table, text in everything(but=("core_auditentry",)).items():
+        assert "anna@" not in text and "Anna" not in text and "u-17" not in text, table
+    assert counts == [model.objects.count() for model in (Assignment, Answer, Comment, Participant)]
+    assert not User.objects.filter(pk=user.pk).exists()
+    assert [model.objects.filter(user_id=user.pk).count() for model in (ApiToken, SignedIn, Membership)] == [0, 0, 0]
+
+
+def test_no_row_leads_back_to_the_account(judged, cast):
+    """The old id stands in the audit log, beside addresses. So it may stand nowhere else."""
+    project, one, _ = judged
+    User.objects.filter(pk=one.user_id).update(email="gone@example.org")
+    erase(one.user, cast.owner.user)
+    for holding in HOLDINGS:
+        if holding.direct:
+            assert not holding.source._base_manager.filter(**{f"{holding.way}_id": one.user_id}).exists(), holding.model
+    pseudonym = User.objects.get(erased=True)
+    assert pseudonym.date_joined == erasing.LONG_AGO and not pseudonym.is_active and not pseudonym.has_usable_password()
+    assert Participant.objects.get(user=pseudonym).created_at.hour == 0
+    body = ApiClient(cast.researcher).get(f"/projects/{project.pk}/answers/export", names="true")
+    text = b"".join(body.streaming_content).decode()
+    assert "Erased account" in text and "gone@" not in text
+    page = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
+    assert "Erased account" in page and "touchstone.invalid" not in page
+
+
+def test_people_can_be_measured_while_somebody_goes(judged, cast):
+    """Who measured before the erasure writes the old id after it: the page leaves it out until it is measured anew."""
+    project, one, two = judged
+    stale = AgreementReport.objects.get(project=project).people
+    erase(one.user, cast.owner.user)
+    AgreementReport.objects.filter(project=project).update(people=stale)
+    assert {each.user.pk for each in people.people(project)} == {User.objects.get(erased=True).pk, two.user_id}
+
+
+def test_the_audit_log_keeps_its_entries_and_its_chain(cast):
+    accounts.create_token(cast.annotator, "nightly")
+    entries = AuditEntry.objects.filter(actor=cast.annotator.user)
+    kept = list(entries.values_list("pk", flat=True))
+    erase(cast.annotator.user, cast.annotator.user)
+    assert set(AuditEntry.objects.filter(pk__in=kept).values_list("actor", flat=True)) == {None} and kept
+    told = AuditEntry.objects.get(action="account.erased")
+    assert (told.actor, told.detail, told.object_id) == (None, {"by": "themselves"}, cast.annotator.user_id)
+    audit_chain.seal()
+    assert audit_chain.verify().problems == []
+    page = browser(cast.owner).get("/settings/audit", {"action": "token.created"}).content.decode()
+    assert "erased account" in page and "anna" not in page
+
+
+def test_sentences_of_the_program_lose_the_name(cast):
+    run, _ = a_run(cast)
+    Run.objects.filter(pk=run).update(state_reason="Rosa asked it to stop")
+    erase(cast.researcher.user, cast.owner.user)
+    assert Run.objects.get(pk=run).state_reason == "Somebody asked it to stop"
+
+
+def test_the_last_owner_and_the_last_administrator_are_told_what_to_do_first(cast):
+    owner = cast.owner.user
+    with pytest.raises(Conflict, match="only owner of Lab") as refused:
+        erase(owner, owner)
+    assert "last administrator" in str(refused.value) and User.objects.filter(pk=owner.pk).exists()
+    page = browser(cast.owner).get("/settings/data").content.decode()
+    assert "only owner of Lab" in page and "disabled" in page
+    Membership.objects.filter(pk=cast.researcher.pk).update(role=Role.OWNER)
+    User.objects.filter(pk=cast.researcher.user_id).update(is_administrator=True)
+    erase(owner, owner)
+    assert not User.objects.filter(pk=owner.pk).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_owners_who_go_at_once_one_stays():
+    cast = make_cast()
+    second = Membership.objects.create(
+        user=User.objects.create_user("zoe@example.org", proof=Proof.SERVER), workspace=cast.workspace, role=Role.OWNER
+    )
+    User.objects.filter(pk__in=(second.user_id, cast.outsider.user_id)).update(is_administrator=True)
+    came = at_once([lambda who=who: erase(who.user, who.user) for who in (cast.owner, second)])
+    assert sorted(type(each).__name__ for each in came) == ["Conflict", "NoneType"]
+    assert Membership.objects.filter(workspace=cast.workspace, role=Role.OWNER).count() == 1
+
+
+def test_people_close_their_own_account_after_a_question_and_their_password(cast):
+    accounts.set_password(cast.annotator.user, PASSWORD)
+    page = Client()
+    page.post("/sign-in", {"email": cast.annotator.user.email, "password": PASSWORD})
+    asked = page.post("/settings/data/erase")
+    assert asked.status_code == 200 and b"Keep it" in asked.content
+    confirm = page.post("/settings/data/erase", {"sure": "1"})
+    assert "/settings/second-factor/confirm" in confirm.headers["Location"]
+    assert User.objects.filter(pk=cast.annotator.user_id).exists()
+    wrong = page.post(confirm.headers["Location"], {"password": "wrong"})
+    assert wrong.status_code == 200 and User.objects.filter(pk=cast.annotator.user_id).exists()
+    done = page.post(confirm.headers["Location"], {"password": PASSWORD, "next": "/settings/data/erase"})
+    assert "Your account is erased" in done.content.decode()
+    assert not User.objects.filter(pk=cast.annotator.user_id).exists()
+    assert page.get("/settings/profile").status_code == 302
+
+
+def test_an_administrator_erases_who_has_asked_for_it(cast, as_owner, as_researcher):
+    path = f"/installation/people/{cast.annotator.user_id}/erase"
+    assert as_researcher.post(path, {"sure": "1"}).status_code == 403
+    assert b"Keep it" in as_owner.post(path).content and User.objects.filter(pk=cast.annotator.user_id).exists()
+    assert as_owner.post(path, {"sure": "1"}).status_code == 302
+    assert not User.objects.filter(pk=cast.annotator.user_id).exists()
+    assert AuditEntry.objects.get(action="account.erased").actor == cast.owner.user
+    working(cast := make_second(cast), "pairwise")
+    erase(cast.annotator.user, cast.owner.user)
+    assert "Erased account" not in as_owner.get("/installation/people").content.decode()
+    assert as_owner.get(f"/installation/people/{User.objects.get(erased=True).pk}/data").status_code == 404
+
+
+def make_second(cast):
+    """The cast with another annotator."""
+    user = User.objects.create_user("nia@example.org", name="Nia", proof=Proof.SERVER)
+    return replace(cast, annotator=Membership.objects.create(user=user, workspace=cast.workspace, role=Role.ANNOTATOR))

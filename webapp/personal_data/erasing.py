@@ -1,0 +1,115 @@
+"""Erasure of an account: the person goes, what they gave to science stays under a pseudonym.
+
+What a person answered moves to a new account that nobody can open, with an id of its own: the person's id stands in the
+audit log, beside addresses. Their number among a project's annotators stays, and so do agreement, publications and
+digests. `holdings` says of every model what becomes of its rows. Then the account is deleted, with all that hangs on it;
+the database empties the actor of audit entries, which is the one change that the log allows.
+"""
+
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+from django.apps import apps
+from django.db import transaction
+from django.db.models import Q
+
+from webapp.accounts import sessions
+from webapp.accounts.addresses import NOWHERE
+from webapp.accounts.models import Membership, Role, SignedIn, User
+from webapp.annotation.services import passing_on
+from webapp.core import audit, audit_chain
+from webapp.core.problems import Conflict
+
+from .holdings import HOLDINGS, Erasure
+from .models import DataExport
+from .services import remove
+
+NAME = "Erased account"
+LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)  # the day of the erasure would lead to its entry in the audit log
+SOMEBODY = "Somebody"
+# sentences that the program wrote with a name in them: (model, column, what stands behind the name)
+SENTENCES = (
+    ("experiments.Run", "state_reason", " asked it to stop"),
+    ("weights.WeightsJob", "problem", " asked it to stop"),
+)
+
+
+def hindrances(person: User) -> list[str]:
+    """Why the account cannot go now, each with the remedy."""
+    found = []
+    if person.is_administrator and not _administrators().exclude(pk=person.pk).exists():
+        found.append(
+            "This is the last administrator of the installation. Make somebody else one first "
+            "(Settings, Installation, People)."
+        )
+    mine = Membership.objects.filter(user=person, role=Role.OWNER).select_related("workspace").order_by("pk")
+    for membership in mine:
+        owners = Membership.objects.filter(workspace=membership.workspace, role=Role.OWNER)
+        if not owners.exclude(pk=membership.pk).exists():
+            found.append(
+                f"This is the only owner of {membership.workspace}. Make somebody else an owner first (Settings, Members)."
+            )
+    return found
+
+
+def _administrators() -> Any:
+    return User.objects.filter(is_administrator=True, is_active=True)
+
+
+@transaction.atomic
+def erase(person: User, by: User) -> None:
+    """Erases the account of `person`, at their own wish or an administrator's.
+
+    Raises Conflict for the last administrator, and for the only owner of a workspace.
+    """
+    _hold(person)
+    if found := hindrances(person):
+        raise Conflict(" ".join(found), code="cannot_erase")
+    audit_chain.seal()  # as long as the entries say who did what
+    told = Membership.objects.filter(user=person).select_related("workspace")
+    for membership in told:
+        how = "themselves" if by.pk == person.pk else "administrator"
+        audit.record(membership, None if by.pk == person.pk else by, "account.erased", person, by=how)
+    sessions.end(SignedIn.objects.filter(user=person))
+    _keep_under_pseudonym(person)
+    _unname(person)
+    _delete(person)
+
+
+def _hold(person: User) -> None:
+    """Until the transaction ends nobody else takes a right or a role on which it depends whether the account may go: of two
+    who go at once, the second one sees that the first is gone. The person's own row keeps out what they are just doing."""
+    mine = Membership.objects.filter(user=person).values("workspace_id")
+    list(User.objects.select_for_update().filter(Q(pk=person.pk) | Q(is_administrator=True)).order_by("pk"))
+    owners = Membership.objects.select_for_update().filter(workspace_id__in=mine, role=Role.OWNER)
+    list(owners.order_by("pk").values_list("pk"))
+
+
+def _keep_under_pseudonym(person: User) -> None:
+    kept = [each for each in HOLDINGS if each.erasure == Erasure.PSEUDONYM and each.direct]
+    if not any(each.rows(person).exists() for each in kept):
+        return
+    passing_on.clean(person)
+    pseudonym = User.objects.create_user(f"erased-{secrets.token_hex(8)}@{NOWHERE}", name=NAME)
+    User.objects.filter(pk=pseudonym.pk).update(erased=True, is_active=False, date_joined=LONG_AGO)
+    for holding in kept:
+        holding.rows(person).order_by().update(**{holding.way: pseudonym})
+    passing_on.renumber(person.pk, pseudonym.pk)
+
+
+def _unname(person: User) -> None:
+    """Takes the name out of sentences of the program, and the address out of trials of webhooks."""
+    for model, column, rest in SENTENCES:
+        rows = apps.get_model(model)._base_manager.filter(**{column: f"{person}{rest}"})
+        rows.update(**{column: SOMEBODY + rest})
+    sent = apps.get_model("webhooks.Delivery").objects.filter(payload={"sent_by": person.email})
+    sent.update(payload={"sent_by": ""})
+
+
+def _delete(person: User) -> None:
+    remove(DataExport.objects.filter(user=person))
+    for holding in HOLDINGS:
+        if holding.erasure == Erasure.DELETED and holding.source is not User:
+            holding.rows(person).delete()
+    person.delete()
