@@ -31,7 +31,8 @@ def main() -> None:
     call_command("upgrade", verbosity=0, stdout=open(os.devnull, "w"))  # noqa: SIM115  ends with the process
     publishes = published()  # first: then there is a publication to be opened
     opened = crawl()
-    print(json.dumps({"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}))
+    told = {"opened": opened, "unlinked": others(opened), "search": search(), "publishes": publishes}
+    print(json.dumps({**told, "tokens": tokens()}))
 
 
 def client():
@@ -157,6 +158,13 @@ def published() -> bool:
     project = Project.objects.get(kind="pairwise")
     version = publish.publish(owner, project, publish.Choice(what="answers")).version
     return version.counts["preferences"] > 0
+
+
+def tokens() -> list[dict[str, str]]:
+    """What the tokens may."""
+    from webapp.accounts.models import ApiToken
+
+    return list(ApiToken.objects.values_list("areas", flat=True))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import pytest
 from django.conf import settings
 from psycopg import sql
 
+from webapp.accounts import areas
+
 HERE = Path(__file__).parent
 DUMPS = sorted((HERE / "dumps").glob("*.sql"))
 PAGES = ("/datasets/", "/projects/", "/runs/", "/evaluations/", "/judges/", "/settings/", "/api/v1/runs")
@@ -51,3 +53,4 @@ def test_every_page_opens_after_the_upgrade(database, tmp_path):
     assert {address for address, status in told["unlinked"].items() if status >= 500} <= {"/readyz"}  # without services
     assert all(any(address.startswith(page) for address in told["opened"]) for page in PAGES)
     assert told["search"] > 0 and told["publishes"]
+    assert told["tokens"] == [areas.everywhere("write")]  # they keep what they could

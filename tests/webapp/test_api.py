@@ -37,7 +37,7 @@ def test_a_read_token_may_not_change_anything(cast):
     reader = ApiClient(cast.owner, "read")
     assert reader.get("/tokens").status_code == 200
     response = reader.post("/tokens", {"name": "more"})
-    assert (response.status_code, response.json()["error"]["code"]) == (403, "read_only_token")
+    assert (response.status_code, response.json()["error"]["code"]) == (403, "token_lacks_area")
 
 
 def test_a_token_dies_with_the_membership(cast):

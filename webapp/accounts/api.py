@@ -10,7 +10,8 @@ from webapp.core.paging import Limit, page
 from webapp.core.problems import Problem
 
 from . import access, queries, services
-from .models import Membership, Role
+from .areas import Area, Need, Right, check
+from .models import ApiToken, Membership, Role
 
 router = Router(tags=["accounts"])
 
@@ -94,18 +95,25 @@ class OpenInviteList(Schema):
 
 
 class TokenIn(Schema):
+    """`scope` counts in all areas, unless `areas` names those that the token opens."""
+
     name: str
     scope: str = "write"
+    areas: dict[str, str] | None = Field(
+        None, description=f"Such as `{{'datasets': 'read'}}`; of {', '.join(Area)}, each `read` or `write`"
+    )
     days: int | None = services.TOKEN_DAYS  # until then it opens something; null: until it is revoked
 
 
 class TokenOut(Schema):
     id: int
     name: str
-    scope: str
+    scope: str = Field(description="The most that it may do in any area")
+    areas: dict[str, str] = Field(description="What it does not name is closed")
     prefix: str
     created_at: datetime
     last_used_at: datetime | None
+    last_used_from: str = Field(description="Address; empty before the first use")
     expires_at: datetime | None
 
 
@@ -115,6 +123,19 @@ class TokenCreated(TokenOut):
 
 class TokenList(Schema):
     items: list[TokenOut]
+    next: str | None
+
+
+class OwnedToken(TokenOut):
+    email: str = Field(description="Whose it is")
+
+    @staticmethod
+    def resolve_email(row: ApiToken) -> str:
+        return row.user.email
+
+
+class OwnedTokenList(Schema):
+    items: list[OwnedToken]
     next: str | None
 
 
@@ -186,12 +207,18 @@ def tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -
     return page(queries.my_tokens(access.require(request)), cursor, limit, "-id")
 
 
+@router.get("/tokens/all", response=OwnedTokenList, summary="Everybody's tokens for this workspace")
+def all_tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
+    """For owners, who revoke any of them by `DELETE /tokens/{token_id}`."""
+    return page(queries.all_tokens(access.require(request, Role.OWNER)), cursor, limit, "-id")
+
+
 @router.post("/tokens", response={201: TokenCreated}, summary="Make a token; its secret is shown only now")
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[object]:
     membership = access.require(request)
     if getattr(request, "api_token", None):
         raise Problem("A token cannot make tokens: sign in and make it on the page.", code="token_by_token", status=403)
-    token, secret = services.create_token(membership, payload.name, payload.scope, payload.days)
+    token, secret = services.create_token(membership, payload.name, payload.scope, payload.days, payload.areas)
     shown = TokenOut.model_validate(token, from_attributes=True).model_dump()
     return Status(201, {**shown, "secret": secret})
 
@@ -199,5 +226,8 @@ def create_token(request: HttpRequest, payload: TokenIn) -> Status[object]:
 @router.delete("/tokens/{int:token_id}", response={204: None}, summary="Revoke a token")
 def revoke_token(request: HttpRequest, token_id: int) -> Status[None]:
     membership = access.require(request)
-    services.revoke_token(membership, access.token_write(membership, token_id))
+    row, key = access.token_write(membership, token_id), getattr(request, "api_token", None)
+    if key and row.user_id != membership.user_id:
+        check(key.areas, Need(Area.ADMINISTRATION, Right.WRITE))
+    services.revoke_token(membership, row)
     return Status(204, None)

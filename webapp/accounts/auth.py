@@ -10,18 +10,11 @@ from ninja.security import APIKeyCookie, HttpBearer
 
 from webapp.core import audit
 from webapp.core.limits import TooMany, seconds_to_wait
-from webapp.core.problems import Problem
 
-from . import services
+from . import areas, services
 from .models import ApiToken, Membership, hash_secret
 
 REQUESTS_PER_MINUTE = 1200
-READING = ("GET", "HEAD", "OPTIONS")
-
-
-class ReadOnly(Problem):
-    def __init__(self) -> None:
-        super().__init__("This token may only read.", code="read_only_token", status=403)
 
 
 def limit(key: str) -> None:
@@ -39,10 +32,15 @@ def live_token(secret: str) -> ApiToken | None:
     )
 
 
-def bearer(secret: str) -> Membership | None:
-    """The membership that a live token opens; None where the person has left the workspace: their key left with them."""
+def bearer(secret: str, need: areas.Need) -> Membership | None:
+    """The membership that a live token opens; None where it lacks what is needed, or where the person has left the
+    workspace: their key left with them."""
     row = live_token(secret)
     if row is None:
+        return None
+    try:
+        areas.check(row.areas, need)
+    except areas.LacksArea:
         return None
     services.touch_token(row)
     return _membership(row)
@@ -64,8 +62,7 @@ class TokenAuth(HttpBearer):
         if membership is None:
             return None
         limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
-        if row.scope == ApiToken.Scope.READ and request.method not in READING:
-            raise ReadOnly
+        areas.check_request(row.areas, request.method or "", request.path)
         services.touch_token(row)
         audit.origin.set(replace(audit.origin.get(), token=row.prefix))
         request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]

@@ -5,6 +5,9 @@ from hashlib import sha256
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
+from django.utils import timezone
+
+from .areas import in_words
 
 
 class Role(models.TextChoices):
@@ -115,25 +118,39 @@ def hash_secret(secret: str) -> str:
 
 
 class ApiToken(models.Model):
-    """A script's key to one workspace. Only its hash is stored; `prefix` lets people recognise it."""
+    """A script's key to one workspace. Only its hash is stored; `prefix` lets people recognise it.
 
-    class Scope(models.TextChoices):
-        READ = "read", "Read"
-        WRITE = "write", "Read and write"
+    `areas`: {area: "read" or "write"}, see `areas`; what it does not name is closed.
+    """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="api_tokens")
     workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="api_tokens")
     name = models.CharField(max_length=80)
-    scope = models.CharField(max_length=8, choices=Scope.choices, default=Scope.WRITE)
+    areas = models.JSONField(default=dict)
     prefix = models.CharField(max_length=12)
     digest = models.CharField(max_length=64, unique=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    last_used_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)  # to the minute
+    last_used_from = models.CharField(max_length=45, blank=True)
     revoked_at = models.DateTimeField(null=True, blank=True)
     expires_at = models.DateTimeField(null=True, blank=True)  # None: until it is revoked
 
     def __str__(self) -> str:
         return f"{self.prefix}… ({self.name})"
+
+    @property
+    def scope(self) -> str:
+        """The most that it may do in any area."""
+        return "write" if "write" in self.areas.values() else "read"
+
+    @property
+    def may(self) -> str:
+        """In words."""
+        return in_words(self.areas)
+
+    @property
+    def over(self) -> bool:
+        return self.expires_at is not None and self.expires_at <= timezone.now()
 
     @staticmethod
     def new_secret() -> str:

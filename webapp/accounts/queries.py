@@ -34,6 +34,12 @@ def my_tokens(membership: Membership) -> QuerySet[ApiToken]:
     )
 
 
+def all_tokens(membership: Membership) -> QuerySet[ApiToken]:
+    """Everybody's keys to this workspace that nobody has revoked, newest first; for owners."""
+    rows = ApiToken.objects.filter(workspace=membership.workspace, revoked_at=None)
+    return rows.select_related("user").order_by("-id")
+
+
 def open_invites(membership: Membership) -> QuerySet[Invite]:
     """Invitations that can still be accepted."""
     return Invite.objects.filter(

@@ -1,6 +1,7 @@
 """Every change to people, workspaces and keys. Secrets are returned once, at creation; only digests are stored."""
 
 import secrets
+from collections.abc import Mapping
 from datetime import timedelta
 
 from django.db import IntegrityError, transaction
@@ -11,7 +12,7 @@ from django.utils.text import slugify
 from webapp.core import audit, mail
 from webapp.core.problems import Conflict, Invalid
 
-from . import addresses, sessions
+from . import addresses, areas, sessions
 from .models import (
     RANK,
     ApiToken,
@@ -115,14 +116,18 @@ def create_workspace(name: str, owner: User) -> Membership:
 
 @transaction.atomic
 def create_token(
-    membership: Membership, name: str, scope: str = ApiToken.Scope.WRITE, days: int | None = TOKEN_DAYS
+    membership: Membership,
+    name: str,
+    scope: str = areas.Right.WRITE,
+    days: int | None = TOKEN_DAYS,
+    rights: Mapping[str, str] | None = None,
 ) -> tuple[ApiToken, str]:
     """A new key to the membership's workspace and its secret, which cannot be read again.
 
-    It opens nothing after so many `days`; None: until somebody revokes it.
+    `rights`: {area: "read" or "write"}; None: `scope` in all areas. It opens nothing after so many `days`; None: until
+    somebody revokes it. Raises Invalid at `scope`, `areas`, `days` or `name`.
     """
-    if scope not in ApiToken.Scope.values:
-        raise Invalid("Unknown scope.", {"scope": "must be read or write"})
+    given = areas.everywhere(scope) if rights is None else areas.checked(rights)
     if days is not None and not 1 <= days <= LONGEST_TOKEN_DAYS:
         raise Invalid("A token cannot last that long.", {"days": f"must be between 1 and {LONGEST_TOKEN_DAYS}"})
     if not 0 < len(name.strip()) <= 80:
@@ -132,12 +137,12 @@ def create_token(
         user=membership.user,
         workspace=membership.workspace,
         name=name.strip(),
-        scope=scope,
+        areas=given,
         prefix=secret[:9],
         digest=hash_secret(secret),
         expires_at=None if days is None else timezone.now() + timedelta(days=days),
     )
-    audit.record(membership, membership.user, "token.created", token, name=token.name, scope=scope, days=days)
+    audit.record(membership, membership.user, "token.created", token, name=token.name, areas=given, days=days)
     return token, secret
 
 
@@ -145,7 +150,7 @@ def create_token(
 def revoke_token(membership: Membership, token: ApiToken) -> None:
     """From now on the token opens nothing. Revoking twice is no error."""
     if ApiToken.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=timezone.now()):
-        audit.record(membership, membership.user, "token.revoked", token, name=token.name)
+        audit.record(membership, membership.user, "token.revoked", token, name=token.name, whose=token.user_id)
 
 
 def create_sign_in_link(user: User) -> str:
@@ -381,10 +386,11 @@ def set_theme(user: User, theme: str) -> None:
 
 
 def touch_token(token: ApiToken) -> None:
-    """Notes that the token was used, to the minute: one write a minute, not one a request."""
-    now = timezone.now()
+    """Notes that the token was used and from which address, to the minute: one write a minute, not one a request."""
+    now, address = timezone.now(), audit.origin.get().address[:45]
     if token.last_used_at is None or now - token.last_used_at > timedelta(minutes=1):
-        ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
+        fields = {"last_used_at": now, **({"last_used_from": address} if address else {})}
+        ApiToken.objects.filter(pk=token.pk).update(**fields)
 
 
 def record_audit_export(membership: Membership, asked: dict[str, str]) -> None:

@@ -260,11 +260,12 @@ def tokens(request: HttpRequest) -> HttpResponseBase:
     form = TokenForm(request.POST or None)
     secret = None
     if form.is_valid():
-        _, secret = services.create_token(
-            membership, form.cleaned_data["name"], form.cleaned_data["scope"], form.days()
-        )
+        given = form.cleaned_data
+        _, secret = services.create_token(membership, given["name"], given["scope"], form.days(), form.rights())
         form = TokenForm()
     context: dict[str, object] = {"form": form, "tokens": queries.my_tokens(membership), "secret": secret}
+    if membership.may(Role.OWNER):
+        context["others"] = queries.all_tokens(membership).exclude(user=membership.user)
     if secret:
         context["example"] = f'curl -H "Authorization: Bearer {secret}" {public_url()}/api/v1/me'
     return render(request, "accounts/tokens.html", context)

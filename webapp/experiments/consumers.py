@@ -19,6 +19,7 @@ from django.conf import settings
 from django.urls import path
 from django.utils import timezone
 
+from webapp.accounts.areas import Area, Need, Right
 from webapp.accounts.auth import bearer
 from webapp.accounts.middleware import SESSION_KEY
 from webapp.accounts.models import Membership
@@ -34,6 +35,7 @@ JUST_NOW = timedelta(minutes=2)  # longer than a page takes to load
 MOST_GREETED = 50
 RECHECK_S = 60  # how soon a person who was removed, or has signed out, stops hearing
 TRY_AGAIN = 1013
+LISTENING = Need(Area.EXPERIMENTS, Right.READ)  # what a token needs
 RESYNC = json.dumps({"type": "resync"})
 
 
@@ -148,7 +150,7 @@ class Feed(AsyncWebsocketConsumer):
         return await database_sync_to_async(self.group_of)(user, session)
 
     def group_of_key(self, secret: str) -> str | None:
-        membership = bearer(secret)
+        membership = bearer(secret, LISTENING)
         return self.group_for([membership]) if membership else None
 
     def group_of(self, user: Any, session: Any) -> str | None:

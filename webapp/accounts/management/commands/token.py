@@ -4,8 +4,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from webapp.accounts import services
-from webapp.accounts.models import ApiToken, Membership
+from webapp.accounts import areas, services
+from webapp.accounts.models import Membership
 from webapp.core.problems import Invalid
 
 
@@ -15,7 +15,13 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("email")
         parser.add_argument("--workspace", help="slug; needed only by people in several")
-        parser.add_argument("--scope", choices=ApiToken.Scope.values, default=ApiToken.Scope.WRITE.value)
+        parser.add_argument("--scope", choices=list(areas.Right), default=areas.Right.WRITE.value)
+        parser.add_argument(
+            "--area",
+            action="append",
+            metavar="AREA:RIGHT",
+            help=f"instead of all areas, such as datasets:read; several times for several of {', '.join(areas.Area)}",
+        )
         parser.add_argument("--name", default="command line")
         parser.add_argument(
             "--days", type=int, default=services.TOKEN_DAYS, help="until it ends; 0: until it is revoked"
@@ -24,10 +30,18 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         membership = _membership(options["email"], options["workspace"])
         try:
-            _, secret = services.create_token(membership, options["name"], options["scope"], options["days"] or None)
+            days = options["days"] or None
+            _, secret = services.create_token(membership, options["name"], options["scope"], days, _rights(options))
         except Invalid as problem:
             raise CommandError(f"{problem.message} {problem.fields}") from problem
         self.stdout.write(secret)
+
+
+def _rights(options: dict[str, Any]) -> dict[str, str] | None:
+    if not options["area"]:
+        return None
+    named = [each.partition(":") for each in options["area"]]
+    return {area: right or str(areas.Right.READ) for area, _, right in named}
 
 
 def _membership(email: str, slug: str | None) -> Membership:

@@ -1,0 +1,156 @@
+"""Areas of the API, and which of them a token opens: denied unless the token names the area.
+
+`OF` is the one table from addresses to areas. An address that it does not know is closed to every token, until somebody says
+what it belongs to; a test goes over all operations. Reading is by GET, everything else is writing; who may write may read.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from webapp.core.problems import Invalid, Problem
+
+READING = ("GET", "HEAD", "OPTIONS")
+PREFIX = "/api/v1/"
+
+
+class Right(StrEnum):
+    READ = "read"
+    WRITE = "write"
+
+
+class Area(StrEnum):
+    ACCOUNT = "account"
+    ADMINISTRATION = "administration"
+    ANNOTATION = "annotation"
+    DATASETS = "datasets"
+    EVALUATION = "evaluation"
+    EXPERIMENTS = "experiments"
+    JUDGING = "judging"
+    MODELS = "models"
+
+
+ABOUT = {
+    Area.ACCOUNT: "your own tokens and your data",
+    Area.ADMINISTRATION: "members, invitations, webhooks, everybody's tokens",
+    Area.ANNOTATION: "projects, tasks, answers, comments",
+    Area.DATASETS: "datasets, versions, examples, imports, curation",
+    Area.EVALUATION: "evaluations, recordings, leaderboards",
+    Area.EXPERIMENTS: "experiments, runs, recipes; live messages",
+    Area.JUDGING: "judges, their trials and verdicts, verifiers",
+    Area.MODELS: "models, endpoints, jobs with weights, trying",
+}
+# By the first parts of an address, of which the longest that fits counts. None: open to every token
+OF: Mapping[str, Area | None] = {
+    "me": None,
+    "me/data": Area.ACCOUNT,
+    "version": None,
+    "workspaces": None,
+    "tokens": Area.ACCOUNT,
+    "tokens/all": Area.ADMINISTRATION,
+    "members": Area.ADMINISTRATION,
+    "webhooks": Area.ADMINISTRATION,
+    "assignments": Area.ANNOTATION,
+    "comments": Area.ANNOTATION,
+    "projects": Area.ANNOTATION,
+    "render": Area.ANNOTATION,
+    "rubrics": Area.ANNOTATION,
+    "tasks": Area.ANNOTATION,
+    "curations": Area.DATASETS,
+    "datasets": Area.DATASETS,
+    "examples": Area.DATASETS,
+    "imports": Area.DATASETS,
+    "views": Area.DATASETS,
+    "evaluations": Area.EVALUATION,
+    "leaderboards": Area.EVALUATION,
+    "experiments": Area.EXPERIMENTS,
+    "recipes": Area.EXPERIMENTS,
+    "runs": Area.EXPERIMENTS,
+    "judge-kinds": Area.JUDGING,
+    "judge-trials": Area.JUDGING,
+    "judges": Area.JUDGING,
+    "verdicts": Area.JUDGING,
+    "verifiers": Area.JUDGING,
+    "endpoints": Area.MODELS,
+    "models": Area.MODELS,
+    "try": Area.MODELS,
+    "weights-jobs": Area.MODELS,
+}
+
+
+@dataclass(frozen=True)
+class Need:
+    """What an operation asks of a token, such as `datasets:write`."""
+
+    area: Area
+    right: Right
+
+    def __str__(self) -> str:
+        return f"{self.area}:{self.right}"
+
+
+class LacksArea(Problem):
+    """`extra.needed` names what is missing, as `Need` writes it."""
+
+    def __init__(self, need: Need | None) -> None:
+        message = f"This token lacks {need}." if need else "No token opens this address."
+        super().__init__(message, code="token_lacks_area", status=403, extra={"needed": str(need)} if need else {})
+
+
+class Unplaced(LookupError):
+    """The table does not know the address."""
+
+
+def needed(method: str, path: str) -> Need | None:
+    """What a request asks of a token; None: nothing. Raises Unplaced."""
+    parts = path.removeprefix(PREFIX).strip("/").split("/")
+    for length in (2, 1):
+        if (start := "/".join(parts[:length])) in OF:
+            area = OF[start]
+            return area and Need(area, Right.READ if method in READING else Right.WRITE)
+    raise Unplaced(path)
+
+
+def check(rights: Mapping[str, str], need: Need | None) -> None:
+    """`rights`: {area: right} of a token. Raises LacksArea."""
+    if need and not _covers(rights.get(need.area), need.right):
+        raise LacksArea(need)
+
+
+def check_request(rights: Mapping[str, str], method: str, path: str) -> None:
+    """The same for a request. Raises LacksArea."""
+    try:
+        check(rights, needed(method, path))
+    except Unplaced:
+        raise LacksArea(None) from None
+
+
+def _covers(held: str | None, right: Right) -> bool:
+    return held == Right.WRITE or held == right
+
+
+def in_words(rights: Mapping[str, str]) -> str:
+    """Such as "everything: read", or "datasets: read · models: write"."""
+    held = set(rights.values())
+    if set(rights) == set(Area) and len(held) == 1:
+        return f"everything: {held.pop()}"
+    return " · ".join(f"{area}: {right}" for area, right in sorted(rights.items())) or "nothing"
+
+
+def everywhere(right: str) -> dict[str, str]:
+    """The rights of a token that may `right` in every area there is. Raises Invalid at `scope`."""
+    if right not in list(Right):
+        raise Invalid("Unknown scope.", {"scope": "must be read or write"})
+    return dict.fromkeys(map(str, Area), right)
+
+
+def checked(rights: Mapping[str, str]) -> dict[str, str]:
+    """Raises Invalid at `areas`, and for a token that would open nothing."""
+    if not rights:
+        raise Invalid("A token needs an area.", {"areas": "choose at least one"})
+    for area, right in rights.items():
+        if area not in list(Area):
+            raise Invalid("Unknown area.", {f"areas.{area}": f"must be one of {', '.join(Area)}"})
+        if right not in list(Right):
+            raise Invalid("Unknown right.", {f"areas.{area}": "must be read or write"})
+    return dict(rights)
