@@ -31,6 +31,7 @@ from webapp.datasets.api import router as datasets
 from webapp.evaluation.api import router as evaluations
 from webapp.experiments.api import router as experiments
 from webapp.experiments.ingest import router as ingest
+from webapp.identity.api import router as identity
 from webapp.inference.api import router as models
 from webapp.inference.endpoints_api import router as endpoints
 from webapp.judging.api import router as judges
@@ -192,7 +193,19 @@ def _bug(request: HttpRequest, exc: Exception) -> HttpResponse:
 _catch(_unstorable, DataError)
 _catch(_unreadable, MultiPartParserError, BadRequest, SuspiciousOperation, UnreadablePostError)
 _catch(_away, *DATABASE_AWAY)
-ROUTERS = (*annotation, accounts, webhooks, datasets, models, endpoints, judges, evaluations, experiments, ingest)
+ROUTERS = (
+    *annotation,
+    accounts,
+    identity,
+    webhooks,
+    datasets,
+    models,
+    endpoints,
+    judges,
+    evaluations,
+    experiments,
+    ingest,
+)
 api.add_decorator(known_query, mode="view")
 for router in (*ROUTERS, playground, weights, weights_ingest, installation, personal_data):
     api.add_router("", router)

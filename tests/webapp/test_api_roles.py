@@ -76,7 +76,12 @@ def least(label: str) -> Role:
     """The role that an operation needs."""
     if label in OPEN:
         return Role.ANNOTATOR
-    if "/webhooks" in label or label == "GET /tokens/all" or ("/members" in label and label != "GET /members"):
+    if (
+        "/webhooks" in label
+        or label == "GET /tokens/all"
+        or "/time-outs" in label
+        or ("/members" in label and label != "GET /members")
+    ):
         return Role.OWNER
     reading = label.startswith("GET ") and label not in NOT_TO_READ
     return Role.REVIEWER if reading or label in REVIEWING else Role.RESEARCHER

@@ -32,7 +32,7 @@ class Area(StrEnum):
 
 ABOUT = {
     Area.ACCOUNT: "your own tokens and your data",
-    Area.ADMINISTRATION: "members, invitations, webhooks, everybody's tokens",
+    Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
     Area.EVALUATION: "evaluations, recordings, leaderboards",
@@ -49,6 +49,7 @@ OF: Mapping[str, Area | None] = {
     "tokens": Area.ACCOUNT,
     "tokens/all": Area.ADMINISTRATION,
     "members": Area.ADMINISTRATION,
+    "time-outs": Area.ADMINISTRATION,
     "webhooks": Area.ADMINISTRATION,
     "assignments": Area.ANNOTATION,
     "comments": Area.ANNOTATION,

@@ -72,6 +72,9 @@ class Workspace(models.Model):
     name = models.CharField(max_length=120)
     slug = models.SlugField(unique=True)
     asks_second_factor = models.BooleanField(default=False)  # closed to sessions without one: see `webapp.identity`
+    # after how many minutes without use, and after how many in any case, its people sign in again: see `time_outs`
+    idle_minutes = models.PositiveIntegerField(null=True, blank=True)
+    session_minutes = models.PositiveIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     members = models.ManyToManyField(  # type: ignore[attr-defined, unused-ignore]  # the checker takes our relation `models` for this
         User, through="Membership", related_name="workspaces"

@@ -1,7 +1,8 @@
 """Sessions in the database, read with a prepared statement: every page and every request of a browser begins with it.
 
 Beside the session of somebody signed in stands when it began and when it was last used (`SignedIn`). It opens nothing once it
-has been idle for SESSION_IDLE_HOURS, or SESSION_HOURS after it began, whatever is done in it.
+has been idle for too long, or too long after it began, whatever is done in it: see `time_outs`. What a page asks by itself,
+with nobody at it, says so and is no use: `static/js/attention.js`.
 """
 
 from datetime import datetime, timedelta
@@ -17,13 +18,20 @@ from django.utils import timezone
 
 from webapp.core import audit, prepared
 
+from . import time_outs
 from .models import SignedIn, User
 
 READ = """
-    SELECT session.session_data, known.created_at, known.last_used_at
+    SELECT session.session_data, known.created_at, known.last_used_at, asked.longest, asked.idle
     FROM django_session AS session LEFT JOIN accounts_signedin AS known USING (session_key)
+    LEFT JOIN LATERAL (
+        SELECT min(workspace.session_minutes) AS longest, min(workspace.idle_minutes) AS idle
+        FROM accounts_membership AS membership JOIN accounts_workspace AS workspace ON workspace.id = membership.workspace_id
+        WHERE membership.user_id = known.user_id
+    ) AS asked ON true
     WHERE session_key = %s AND expire_date > %s
 """
+UNATTENDED = "unattended"  # a header (X-Unattended), or a cookie where a page cannot send one
 NOTED_EVERY = timedelta(minutes=1)
 LONGEST_AGENT = 300
 
@@ -54,17 +62,9 @@ class SessionStore(db.SessionStore):
         super().delete(session_key)
 
 
-def _over(began: datetime | None, used: datetime | None) -> bool:
-    now, ages = timezone.now(), (settings.SESSION_HOURS, settings.SESSION_IDLE_HOURS)
-    return any(since and now - since > timedelta(hours=age) for since, age in zip((began, used), ages, strict=True))
-
-
-def in_words(hours: float) -> str:
-    """7 days, 36 hours, 30 minutes."""
-    for unit, size in (("day", 24.0), ("hour", 1.0)):
-        if hours >= size and not hours % size:
-            return f"{hours / size:g} {unit}" + ("" if hours == size else "s")
-    return f"{hours * 60:g} minutes"
+def _over(began: datetime | None, used: datetime | None, longest: int | None, idle: int | None) -> bool:
+    now, allowed = timezone.now(), time_outs.strictest(longest, idle)
+    return bool((began and now - began > allowed.longest) or (used and now - used > allowed.idle))
 
 
 def began(sender: object, request: HttpRequest, user: AbstractBaseUser, **_: object) -> None:
@@ -74,9 +74,16 @@ def began(sender: object, request: HttpRequest, user: AbstractBaseUser, **_: obj
     SignedIn.objects.filter(user_id=user.pk, created_at__lt=oldest).delete()  # which open nothing
 
 
+def unattended(request: HttpRequest) -> bool:
+    """Whether the page says that it asks by itself. Whoever lies about it only has their own session end the sooner."""
+    return f"X-{UNATTENDED.title()}" in request.headers or UNATTENDED in request.COOKIES
+
+
 def used(request: HttpRequest) -> None:
     """Notes that the session of somebody signed in was used, to the minute: one write a minute, not one a request."""
     last = getattr(request.session, "used_at", None)
+    if last is not None and unattended(request):
+        return
     if last is None or timezone.now() - last > NOTED_EVERY:
         _note(request, request.user.pk)
 
@@ -98,11 +105,11 @@ def _note(request: HttpRequest, user_id: Any, anew: bool = False) -> None:
 
 def of(user: User) -> QuerySet[SignedIn]:
     """Where the person is signed in now, last used first."""
-    now = timezone.now()
+    now, allowed = timezone.now(), time_outs.of(user)
     return SignedIn.objects.filter(
         user=user,
-        created_at__gt=now - timedelta(hours=settings.SESSION_HOURS),
-        last_used_at__gt=now - timedelta(hours=settings.SESSION_IDLE_HOURS),
+        created_at__gt=now - allowed.longest,
+        last_used_at__gt=now - allowed.idle,
         session_key__in=Session.objects.filter(expire_date__gt=now).values("session_key"),
     ).order_by("-last_used_at", "-pk")
 

@@ -10,6 +10,7 @@ urlpatterns = [
     path("workspaces", views.workspaces, name="workspaces"),
     path("workspaces/<int:workspace_id>/switch", views.switch_workspace, name="switch_workspace"),
     path("settings/profile", views.profile, name="profile"),
+    path("settings/sessions/used", views.sessions_used, name="sessions_used"),
     path("settings/sessions/end", views.sessions_end, name="sessions_end"),
     path("settings/address/check", views.address_check, name="address_check"),
     path("verify/<str:secret>", views.verify, name="verify"),

@@ -26,7 +26,7 @@ from webapp.core.models import AuditEntry
 from webapp.core.numbers import whole
 from webapp.core.problems import Problem
 
-from . import access, addresses, queries, services, sessions
+from . import access, addresses, queries, services, sessions, time_outs
 from .access import member
 from .agents import browser_name
 from .entering import BACKEND, let_in
@@ -172,6 +172,7 @@ def profile(request: HttpRequest) -> HttpResponse:
 
 def _profile(request: HttpRequest, password: PasswordForm, address: AddressForm) -> HttpResponse:
     user, here = cast(User, request.user), request.session.session_key
+    allowed = time_outs.of(user)
     context = {
         "form": password,
         "address": address,
@@ -180,8 +181,8 @@ def _profile(request: HttpRequest, password: PasswordForm, address: AddressForm)
         "sessions": [
             (row, browser_name(row.agent), row.session_key == here) for row in sessions.of(user)[:MOST_SESSIONS]
         ],
-        "idle": sessions.in_words(settings.SESSION_IDLE_HOURS),
-        "longest": sessions.in_words(settings.SESSION_HOURS),
+        "idle": time_outs.in_words(allowed.idle),
+        "longest": time_outs.in_words(allowed.longest),
     }
     return render(request, "accounts/profile.html", context, status=422 if password.errors or address.errors else 200)
 
@@ -196,6 +197,12 @@ def _change_address(request: HttpRequest, user: User) -> HttpResponse:
         except Problem as problem:
             form.add_error("email", problem.fields.get("email", problem.message))
     return _profile(request, PasswordForm(user), form)
+
+
+@require_GET
+def sessions_used(request: HttpRequest) -> HttpResponse:
+    """Somebody is at a page that asks for nothing: `WorkspaceMiddleware` has noted it."""
+    return HttpResponse(status=204)
 
 
 @require_POST

@@ -13,7 +13,7 @@ from . import second_factor
 
 WHY = "This workspace asks for a second factor. Set one up first."
 # what somebody without one still reaches: their own account, and the way to other workspaces
-OPEN = {"profile", "theme", "sign_out", "workspaces", "switch_workspace", "version"}
+OPEN = {"profile", "sessions_used", "theme", "sign_out", "workspaces", "switch_workspace", "version"}
 
 
 class SecondFactorMiddleware:

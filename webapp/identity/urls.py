@@ -22,6 +22,7 @@ urlpatterns = [
     path("settings/sign-in", views.rules, name="sign_in_rules"),
     path("settings/sign-in/groups", views.map_group, name="map_group"),
     path("settings/sign-in/groups/<int:row_id>/remove", views.unmap_group, name="unmap_group"),
+    path("settings/sign-in/time-outs", views.limit_sessions, name="limit_sessions"),
     path("settings/sign-in/second-factor", views.ask, name="ask_second_factor"),
     # twice here under allauth's names: it sends people there
     path("sign-in", accounts.sign_in, name="account_login"),

@@ -7,12 +7,13 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
-from webapp.accounts import access, queries
+from webapp.accounts import access, queries, time_outs
 from webapp.accounts.access import member
 from webapp.accounts.models import Role
 from webapp.core.problems import Problem
 
 from . import groups, second_factor
+from .forms import TimeOutsForm
 from .models import GroupRole
 
 
@@ -20,6 +21,10 @@ from .models import GroupRole
 @never_cache
 @require_GET
 def rules(request: HttpRequest) -> HttpResponse:
+    return _rules(request, TimeOutsForm.showing(access.require(request, Role.OWNER).workspace))
+
+
+def _rules(request: HttpRequest, form: TimeOutsForm) -> HttpResponse:
     membership = access.require(request, Role.OWNER)
     members = list(queries.members(membership).order_by("user__email"))
     without = second_factor.without(members)
@@ -30,7 +35,27 @@ def rules(request: HttpRequest) -> HttpResponse:
         "roles": Role.choices,
         "company": settings.ENV.oidc_name if settings.ENV.oidc_server_url else "",
     }
-    return render(request, "identity/rules.html", context)
+    allowed = time_outs.installation()
+    context |= {"form": form, "idle": time_outs.in_words(allowed.idle), "longest": time_outs.in_words(allowed.longest)}
+    return render(request, "identity/rules.html", context, status=422 if form.errors else 200)
+
+
+@member(Role.OWNER)
+@require_POST
+def limit_sessions(request: HttpRequest) -> HttpResponse:
+    """How long sessions of the workspace's people last."""
+    membership = access.require(request, Role.OWNER)
+    form = TimeOutsForm(request.POST)
+    if form.is_valid():
+        try:
+            time_outs.change(membership, **form.cleaned_data)
+        except Problem as problem:
+            for name, why in problem.fields.items():
+                form.add_error(name, why.capitalize() + ".")
+            return _rules(request, form)
+        messages.success(request, "The time-outs hold from now on.")
+        return redirect("sign_in_rules")
+    return _rules(request, form)
 
 
 @member(Role.OWNER)

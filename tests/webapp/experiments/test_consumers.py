@@ -1,6 +1,7 @@
 """What an open page hears, and who may listen."""
 
 import asyncio
+from datetime import timedelta
 
 import pytest
 from allauth.mfa.models import Authenticator
@@ -13,7 +14,8 @@ from django.utils import timezone
 from tests.cast import browser, make_cast
 from tests.patience import SECONDS
 from webapp.accounts import services as accounts
-from webapp.accounts.models import Membership, Workspace
+from webapp.accounts import time_outs
+from webapp.accounts.models import Membership, SignedIn, Workspace
 from webapp.asgi import application
 from webapp.experiments import broadcasts, checks, consumers, services
 from webapp.experiments.models import Run
@@ -258,6 +260,30 @@ async def test_who_signs_out_stops_hearing(scene, monkeypatch):
     assert accepted
     await database_sync_to_async(Session.objects.all().delete)()
     assert (await socket.receive_output(timeout=SECONDS))["type"] == "websocket.close"
+
+
+async def test_a_socket_keeps_no_session_open_and_closes_with_it(scene, monkeypatch):
+    cast, run, _ = scene
+    monkeypatch.setattr(consumers, "RECHECK_S", 0.05)
+    await database_sync_to_async(time_outs.change)(cast.owner, 5, None)
+    socket, accepted = await connect(f"/ws/runs/{run.id}", cast.reviewer)
+    assert accepted
+    await asyncio.sleep(0.3)  # it is looked after several times, which is no use
+    mine = SignedIn.objects.filter(user=cast.reviewer.user)
+    await mine.aupdate(last_used_at=timezone.now() - timedelta(minutes=6))
+    while (output := await socket.receive_output(timeout=SECONDS))["type"] != "websocket.close":
+        pass
+    assert output["code"] == 4403 and not await mine.aexists()
+
+
+async def test_a_token_needs_the_area_of_experiments(scene):
+    cast, run, _ = scene
+    for rights, opens in (({"experiments": "read"}, True), ({"datasets": "write"}, False)):
+        _, secret = await database_sync_to_async(accounts.create_token)(cast.reviewer, "script", rights=rights)
+        headers = [(b"host", b"localhost"), (b"authorization", f"Bearer {secret}".encode())]
+        socket = Socket(application, f"/ws/runs/{run.id}", headers)
+        assert await socket.connect() == opens
+        await socket.disconnect()
 
 
 async def test_while_the_database_is_away_the_page_is_told_to_come_back(scene, monkeypatch):

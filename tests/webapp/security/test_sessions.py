@@ -14,7 +14,7 @@ from tests.cast import browser
 from webapp.accounts import services
 from webapp.accounts.agents import browser_name
 from webapp.accounts.models import SignedIn
-from webapp.accounts.sessions import in_words
+from webapp.accounts.time_outs import in_words
 from webapp.core.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
@@ -128,7 +128,7 @@ def test_browsers_are_named_as_people_know_them(agent, name):
 
 
 def test_time_outs_are_told_in_words():
-    assert [in_words(hours) for hours in (168, 24, 36, 1, 0.5)] == [
+    assert [in_words(timedelta(hours=hours)) for hours in (168, 24, 36, 1, 0.5)] == [
         "7 days",
         "1 day",
         "36 hours",

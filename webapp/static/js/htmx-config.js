@@ -1,8 +1,10 @@
 // HTMX speaks with the CSRF header, and a failed request says so instead of doing nothing.
+import { attention } from "./attention.js";
 import { csrfToken } from "./http.js";
 import { toast } from "./toast.js";
 
 document.addEventListener("htmx:configRequest", (event) => {
+  Object.assign(event.detail.headers, attention());
   if (event.detail.verb !== "get") event.detail.headers["X-CSRFToken"] = csrfToken();
 });
 

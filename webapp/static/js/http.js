@@ -1,5 +1,7 @@
 // fetch with the CSRF header, and the server's error body turned into an Error with `id`, `code`, `fields` and the whole `body`.
 
+import { attention } from "./attention.js";
+
 /** The cookie's, where there is one: signing in again in another tab changes it, and the page's own would be refused. */
 export const csrfToken = () =>
   document.cookie.match(/(?:^|; )csrftoken=(\w+)/)?.[1] ?? document.querySelector('meta[name="csrf-token"]')?.content ?? "";
@@ -13,7 +15,7 @@ export class ServerError extends Error {
 
 /** JSON of `url`. Options as for fetch; `body` may be a plain object. Throws ServerError with words for people. */
 export async function json(url, { body, headers = {}, ...rest } = {}) {
-  const options = { headers: { Accept: "application/json", ...headers }, credentials: "same-origin", ...rest };
+  const options = { headers: { Accept: "application/json", ...attention(), ...headers }, credentials: "same-origin", ...rest };
   if (body !== undefined) {
     options.method ??= "POST";
     options.body = JSON.stringify(body);

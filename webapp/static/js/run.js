@@ -1,5 +1,6 @@
 // The frame of a run's page, the same on every tab: state, progress, headline numbers, menus. Other modules listen to
 // the messages of the one websocket through `onMessage` and `onBack`.
+import { reload } from "./attention.js";
 import { connect } from "./socket.js";
 import { badge, result } from "./badge.js";
 import { copy } from "./copy.js";
@@ -100,7 +101,7 @@ function hear(message) {
   if (message.type === "run") {
     const failed = message.state === "failed" && run.state !== "failed";
     run = { ...run, ...message };
-    if (failed) return location.reload(); // the server draws the reason and the last log lines
+    if (failed) return reload(); // the server draws the reason and the last log lines
     show();
   } else if (message.type === "metrics") {
     for (const [key, value] of Object.entries(message.values ?? {})) run.summary[key] = value;

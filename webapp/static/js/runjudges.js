@@ -1,5 +1,6 @@
 // The card of a run's judges: a message says that they were asked, the server says what of it. Only what has changed is
 // replaced, so a budget that is being typed stays. A judge that is asked first gets its row anew, with its budget.
+import { attention } from "./attention.js";
 import { onBack, onMessage } from "./run.js";
 
 const card = document.getElementById("judges");
@@ -11,7 +12,7 @@ async function refresh() {
   if (fetching) return;
   fetching = true;
   try {
-    const answer = await fetch(card.dataset.url, { headers: { "HX-Request": "true" } });
+    const answer = await fetch(card.dataset.url, { headers: { "HX-Request": "true", ...attention() } });
     if (answer.ok) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
   } catch {
     // the next message, or the connection that comes back, tries again

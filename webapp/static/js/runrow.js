@@ -1,4 +1,5 @@
 // One run in a list, as a table row or a card: its parts carry data-bind, and change in place.
+import { reload } from "./attention.js";
 import { badge, result } from "./badge.js";
 import { connect } from "./socket.js";
 import { duration } from "./times.js";
@@ -42,7 +43,7 @@ export function tick(list) {
 export function follow(list) {
   const fresh = new Set();
   const hear = (message) => {
-    if (message.type === "resync") return location.reload();
+    if (message.type === "resync") return reload();
     if (message.type !== "run") return;
     const row = list.querySelector(`[data-run="${message.id}"]`);
     if (row) update(row, message);
@@ -51,5 +52,5 @@ export function follow(list) {
     news.hidden = !fresh.size;
     news.textContent = `${fresh.size} new run${fresh.size === 1 ? "" : "s"}: show`;
   };
-  connect(list.dataset.ws, hear, { resync: () => location.reload() });
+  connect(list.dataset.ws, hear, { resync: reload });
 }

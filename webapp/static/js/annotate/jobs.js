@@ -1,4 +1,5 @@
 // Moves the progress of a job over the project, and draws the page anew once it is over.
+import { reload } from "../attention.js";
 import { connect } from "../socket.js";
 
 const { project } = document.querySelector("script[data-project]").dataset;
@@ -8,7 +9,7 @@ connect("/ws/workspace", (message) => {
   if (message.type !== "project_job" || String(message.project) !== project) return;
   const box = document.querySelector(`[data-job="${message.kind}"]`);
   if (!box) return;
-  if (OVER.includes(message.state)) return location.reload();
+  if (OVER.includes(message.state)) return reload();
   if (!message.total) return;
   const bar = box.querySelector("progress");
   if (bar) Object.assign(bar, { value: message.done, max: message.total });

@@ -1,0 +1,45 @@
+"""How long sessions last, for scripts of owners."""
+
+from django.http import HttpRequest
+from ninja import Field, Router, Schema
+
+from webapp.accounts import access, time_outs
+from webapp.accounts.models import Role, Workspace
+
+router = Router(tags=["accounts"])
+
+
+class TimeOutsIn(Schema):
+    idle_minutes: int | None = Field(description="Without use; null: nothing of the workspace's own")
+    session_minutes: int | None = Field(
+        description="After it began, whatever is done; null: nothing of the workspace's own"
+    )
+
+
+class TimeOutsOut(TimeOutsIn):
+    """What the workspace asks for, and what the installation allows. Of a person's workspaces the strictest counts."""
+
+    installation_idle_minutes: int
+    installation_session_minutes: int
+
+
+@router.get("/time-outs", response=TimeOutsOut, summary="How long sessions last")
+def read(request: HttpRequest) -> dict[str, int | None]:
+    return _told(access.require(request, Role.OWNER).workspace)
+
+
+@router.put("/time-outs", response=TimeOutsOut, summary="Change how long sessions last")
+def change(request: HttpRequest, payload: TimeOutsIn) -> dict[str, int | None]:
+    """It holds at once: who has been away for longer, or signed in earlier, signs in again."""
+    membership = access.require(request, Role.OWNER)
+    return _told(time_outs.change(membership, payload.idle_minutes, payload.session_minutes))
+
+
+def _told(workspace: Workspace) -> dict[str, int | None]:
+    whole = time_outs.installation()
+    return {
+        "idle_minutes": workspace.idle_minutes,
+        "session_minutes": workspace.session_minutes,
+        "installation_idle_minutes": time_outs.in_minutes(whole.idle),
+        "installation_session_minutes": time_outs.in_minutes(whole.longest),
+    }
