@@ -84,6 +84,7 @@ PAGES = (
     "/objectives",
     "/objectives/icepop",
     "/settings/profile",
+    "/settings/data",
     "/settings/second-factor",
     "/settings/second-factor/app",
     "/settings/second-factor/keys/add",

@@ -33,9 +33,10 @@ def mine(request: HttpRequest) -> HttpResponse:
         except Problem as problem:
             messages.error(request, problem.message)
         return redirect("personal_data")
-    context = {"exports": queries.mine(user), "days": services.KEPT.days, **_fate(user)}
-    page = "personal_data/_exports.html" if request.headers.get("HX-Request") else "personal_data/mine.html"
-    return render(request, page, context)
+    context: dict[str, object] = {"exports": queries.mine(user), "own": True}
+    if request.headers.get("HX-Request"):
+        return render(request, "personal_data/_exports.html", context)
+    return render(request, "personal_data/mine.html", context | {"days": services.KEPT.days, **_fate(user)})
 
 
 @never_cache

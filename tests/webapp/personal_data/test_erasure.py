@@ -105,8 +105,9 @@ def test_agreement_publications_and_numbers_of_annotators_stay(judged, cast):
 
 
 def test_nothing_of_the_person_is_left_in_any_table_but_the_audit_log(cast, django_capture_on_commit_callbacks):
-    working(cast, "pairwise")
+    project = working(cast, "pairwise")
     user = cast.annotator.user
+    publish.publish(cast.researcher, project, publish.Choice(what="answers"))
     accounts.set_password(user, PASSWORD)
     Client().post("/sign-in", {"email": user.email, "password": "wrong"})
     browser(cast.annotator).get("/")
