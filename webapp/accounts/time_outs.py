@@ -76,7 +76,7 @@ def _wrong(value: int | None, least: int, most: timedelta) -> str:
         return ""
     if value < least:
         return f"must be {least} minutes or more"
-    if timedelta(minutes=value) > most:
+    if value > in_minutes(most):
         return f"must be at most {in_minutes(most)} minutes, which hold in the whole installation"
     return ""
 
