@@ -64,6 +64,7 @@ def erase(person: User, by: User) -> None:
     Raises Conflict for the last administrator, and for the only owner of a workspace.
     """
     _hold(person)
+    person.refresh_from_db()  # a right may have been given or taken since the caller read it
     if found := hindrances(person):
         raise Conflict(" ".join(found), code="cannot_erase")
     audit_chain.seal()  # as long as the entries say who did what

@@ -12,7 +12,7 @@ from django.test import Client
 from tests.at_once import at_once
 from tests.cast import ApiClient, browser, make_cast
 from tests.webapp.annotation.answers import annotators, answer, make_project, preference
-from tests.webapp.annotation.test_answers import published
+from tests.webapp.annotation.test_answers import published, text
 from tests.webapp.test_api_queries import a_run
 from tests.webapp.test_what_annotators_see import working
 from webapp.accounts import services as accounts
@@ -142,8 +142,8 @@ def test_no_row_leads_back_to_the_account(judged, cast):
     assert pseudonym.date_joined == erasing.LONG_AGO and not pseudonym.is_active and not pseudonym.has_usable_password()
     assert Participant.objects.get(user=pseudonym).created_at.hour == 0
     body = ApiClient(cast.researcher).get(f"/projects/{project.pk}/answers/export", names="true")
-    text = b"".join(body.streaming_content).decode()
-    assert "Erased account" in text and "gone@" not in text
+    told = text(body)
+    assert "Erased account" in told and "gone@" not in told
     page = browser(cast.researcher).get(f"/projects/{project.pk}/people").content.decode()
     assert "Erased account" in page and "touchstone.invalid" not in page
 
