@@ -108,7 +108,7 @@ def needed(method: str, path: str) -> Need | None:
     for length in (2, 1):
         if (start := "/".join(parts[:length])) in OF:
             area = OF[start]
-            return area and Need(area, Right.READ if method in READING else Right.WRITE)
+            return None if area is None else Need(area, Right.READ if method in READING else Right.WRITE)
     raise Unplaced(path)
 
 

@@ -103,7 +103,7 @@ def erase_mine(request: HttpRequest) -> HttpResponse:
     return answer
 
 
-@reauthentication_required
+@reauthentication_required  # type: ignore[untyped-decorator]  # allauth has no types
 def _erase_mine(request: HttpRequest) -> HttpResponse:
     user = cast(User, request.user)
     try:
