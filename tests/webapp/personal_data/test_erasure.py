@@ -123,8 +123,8 @@ def test_nothing_of_the_person_is_left_in_any_table_but_the_audit_log(cast, djan
     with django_capture_on_commit_callbacks(execute=True):
         erase(user, cast.owner.user)
     assert not file.exists()
-    for table, text in everything(but=("core_auditentry",)).items():
-        assert "anna@" not in text and "Anna" not in text and "u-17" not in text, table
+    for table, rows in everything(but=("core_auditentry",)).items():
+        assert "anna@" not in rows and "Anna" not in rows and "u-17" not in rows, table
     assert counts == [model.objects.count() for model in (Assignment, Answer, Comment, Participant)]
     assert not User.objects.filter(pk=user.pk).exists()
     assert [model.objects.filter(user_id=user.pk).count() for model in (ApiToken, SignedIn, Membership)] == [0, 0, 0]
