@@ -16,6 +16,7 @@ from trainer.contracts.counted import counted
 
 from .errors import FieldProblem
 from .fields import Section, When, knob
+from .rewards import RewardPart
 from .sections import Checkpoint, Evaluation, Model, Optim
 
 Samples = Literal["rollout", "pair", "text", "judgement", "episode"]
@@ -175,6 +176,12 @@ class RecipeConfig(Section):
         """Combinations of single valid values that cannot work together. Overriding methods yield from this one."""
         if self.optim.warmup_steps > self.steps:
             yield FieldProblem("optim.warmup_steps", f"longer than the run of {counted(self.steps, 'steps')}")
+
+    def asking(self, path: str) -> RewardPart | None:
+        """The part of a reward that asks the judge which the config names at `path`; None where no part does."""
+        section, _, rest = path.partition(".")
+        place = rest.partition(".")[0]
+        return getattr(self, "rewards", [])[int(place)] if section == "rewards" and place.isdigit() else None
 
     def needs(self, declared: tuple[Need, ...]) -> tuple[Need, ...]:
         """What this very config needs of the data, given what its recipe declares."""

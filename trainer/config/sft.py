@@ -5,7 +5,10 @@ from typing import Any, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
+from .policy import PolicyConfig, Rollout
+from .policy_metrics import JUDGE
 from .recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
+from .rewards import RewardPart, RubricPart
 from .sections import Evaluation
 from .supervised import FITTING
 
@@ -42,13 +45,23 @@ class SftData(Section):
 class SftEvaluation(Evaluation):
     generate: bool = knob(
         False,
-        "Answer the held-out prompts greedily and score them by their rubrics' verifiers, where all criteria have one",
+        "Answer the held-out prompts greedily and score the answers by the prompts' rubrics: verifiers decide what they can",
     )
     max_new_tokens: int = knob(64, "Where such an answer is cut", unit="tokens", ge=1, le=65536, when=("generate", ()))
+    judge: str = knob(
+        "",
+        "Decides the criteria without a verifier of such answers, such as `Grader v2`; empty: prompts that have any are not "
+        "scored",
+        source="judge_names:criterion,checklist",
+        when=("generate", ()),
+    )
 
 
 SOURCES = {"conversations": "turns", "references": "references", "chosen": "chosen", "best": "valued"}
 """Where answers come from -> the count of what can be learnt from there."""
+
+
+JUDGE_AT = "evaluation.judge"
 
 
 class SftConfig(RecipeConfig):
@@ -76,6 +89,18 @@ class SftConfig(RecipeConfig):
                 "data.turns",
                 f"data.source {self.data.source!r} names one answer, so there is one turn to learn; set 'last'",
             )
+
+        if self.evaluation.judge and not self.evaluation.generate:
+            yield FieldProblem("evaluation.judge", "judges answers that are not asked for; set evaluation.generate")
+
+    def scoring(self) -> PolicyConfig:
+        """How answers to held-out prompts are valued, as a policy run has it: by rubrics alone."""
+        part, longest = RubricPart(judge=self.evaluation.judge), self.evaluation.max_new_tokens
+        made = PolicyConfig(seed=self.seed, model=self.model, rollout=Rollout(max_new_tokens=longest))
+        return made.model_copy(update={"rewards": [part]})
+
+    def asking(self, path: str) -> RewardPart | None:
+        return self.scoring().rewards[0] if path == JUDGE_AT else super().asking(path)
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         train, source = counts["train"], self.data.source
@@ -115,7 +140,7 @@ RECIPE = Recipe(
         Need("chosen", "prompts with an answer that was preferred", either="answers"),
         Need("valued", "prompts with several answers whose reward is known", either="answers"),
     ),
-    slots=(Slot("base", "model.name"),),
+    slots=(Slot("base", "model.name"), Slot("judge", JUDGE_AT, "judge", when=("generate", (True,)))),
     brief=("{data.source}",),
     measured_by=("evaluation.*", "data.source", "data.max_tokens"),
     headline="eval/loss",
@@ -134,7 +159,8 @@ RECIPE = Recipe(
         Metric(
             "eval/rubric_score",
             "Held-out rubric score",
-            "Mean score of greedy answers to the held-out prompts, by their rubrics' verifiers.",
+            "Mean score of greedy answers to the held-out prompts, by their rubrics: verifiers decide, and the judge what "
+            "no verifier can.",
             "outcome",
             better="higher",
             band="eval/rubric_score_se",
@@ -166,6 +192,7 @@ RECIPE = Recipe(
             better="lower",
         ),
         Metric("train/tokens", "Tokens learnt", "Tokens of the step that count in the loss.", "data", unit="tokens"),
+        *JUDGE,
         *FITTING,
     ),
     samples="text",

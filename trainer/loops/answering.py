@@ -5,7 +5,7 @@ from typing import Any
 
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
-from trainer.inference.sampling import SampleRequest, SamplingProgress
+from trainer.inference.sampling import SampleRequest, SampleResult, SamplingProgress
 
 from .learner import Learner
 
@@ -18,7 +18,7 @@ def greedy_answers(
     prompts: Sequence[Sequence[Message]],
     max_new_tokens: int,
     progress: SamplingProgress,
-) -> list[str]:
+) -> list[SampleResult]:
     """The likeliest answer to each prompt."""
     from trainer.inference.local import LocalSampler
 
@@ -30,7 +30,7 @@ def greedy_answers(
             SampleRequest(encode_prompt(tokenizer, prompt), max_new_tokens, temperature=0.0, top_p=1.0, stop=(), seed=0)
             for prompt in prompts
         ]
-        return [result.text for result in sampler.sample(requests, progress)]
+        return sampler.sample(requests, progress)
     finally:
         for parameter in trained:
             parameter.requires_grad_(True)

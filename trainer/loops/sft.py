@@ -11,14 +11,19 @@ import torch
 from torch import Tensor
 
 from trainer.config.sft import SftConfig
-from trainer.contracts import RolloutRecord
+from trainer.contracts import RolloutRecord, Rubric
 from trainer.objectives import REGISTRY, ObjectiveBatch
+from trainer.rewards import Item
+from trainer.rollouts import RewardScorer, RewardSetup
 
 from .data import read_examples
-from .demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations, verified_score
+from .demonstrations import Demonstration, DemonstrationSets, prepare_demonstrations
+from .errors import RunFailed
 from .export import write_model
 from .fitting import Fitter, Loss
 from .learner import Learner, Marked
+from .reports import part_metrics
+from .scoring import ScoringWatch
 from .stage import Job, ModelOutput, State, Tell
 
 _SHOWN = 40
@@ -32,6 +37,8 @@ class _Parts:
     sets: DemonstrationSets
     tokenizer: Any
     learner: Learner
+    scorer: RewardScorer | None
+    """Of the answers to held-out prompts, where there are any."""
 
 
 class SftStage:
@@ -49,6 +56,7 @@ class SftStage:
             lambda item: (_marked(item).read,),
             parts.config.data.shuffle,
         )
+        self._scorer = parts.scorer
         objective = REGISTRY["sft"]
         self._objective, self._params = objective, objective.params(aggregation=parts.config.mean_over)
 
@@ -73,14 +81,19 @@ class SftStage:
         tell.rollouts([self._record(place, items[place], logps[place]) for place in range(min(len(items), _SHOWN))])
         tokens = sum(len(logp_T) for logp_T in logps.values())
         loss = -math.fsum(float(logps[place].sum()) for place in range(len(items))) / tokens
-        return {"eval/loss": loss} | (self._generated(tell) if self._config.evaluation.generate else {})
+        return {"eval/loss": loss} | (self._generated(number, self._scorer, tell) if self._scorer else {})
 
     def state(self) -> State:
-        return State({"order": self._fitter.state()}, self._learner.state_tensors())
+        values = {"order": self._fitter.state()}
+        if self._scorer:
+            values["rewards"] = self._scorer.state_dict()
+        return State(values, self._learner.state_tensors())
 
     def restore(self, step: int, state: State) -> None:
         self._fitter.restore(state.values["order"])
         self._learner.load_state_tensors(state.tensors)
+        if self._scorer:
+            self._scorer.load_state_dict(state.values.get("rewards", {}))  # programs before judges here kept none
 
     def outputs(self) -> Iterator[ModelOutput]:
         job = self._parts.job
@@ -89,6 +102,8 @@ class SftStage:
 
     def close(self) -> None:
         self._learner.close()
+        if self._scorer:
+            self._scorer.close()
 
     def _loss(self, micro: Sequence[Demonstration], batch: Sequence[Demonstration]) -> Loss:
         scored = self._learner.measure([_marked(item) for item in micro])
@@ -121,37 +136,46 @@ class SftStage:
             mask=tuple(float(first + at in logprobs) for at in range(len(shown))),
         )
 
-    def _generated(self, tell: Tell) -> dict[str, float]:
-        """Greedy answers to the held-out prompts, scored by verifiers; {} where no held-out rubric can be."""
+    def _generated(self, number: int, scorer: RewardScorer, tell: Tell) -> dict[str, float]:
+        """Greedy answers to the held-out prompts, scored by their rubrics; {} where no held-out rubric can be."""
         from .answering import greedy_answers
 
-        wanted = [
-            item
-            for item in self._sets.heldout
-            if item.example.rubric and all(criterion.verifier for criterion in item.example.rubric.criteria)
-        ]
+        asked = self._config.evaluation
+        wanted = [item for item in self._sets.heldout if _decidable(item.example.rubric, asked.judge)]
         if not wanted:
             return {}
-        prompts = [item.messages[:-1] for item in wanted]
-        evaluation = self._config.evaluation
-        texts = greedy_answers(
-            self._learner, self._parts.tokenizer, prompts, evaluation.max_new_tokens, tell.watch("answering")
+        answers = greedy_answers(
+            self._learner,
+            self._parts.tokenizer,
+            [item.messages[:-1] for item in wanted],
+            asked.max_new_tokens,
+            tell.watch("answering"),
         )
-        rubrics = [item.example.rubric for item in wanted]
-        scores = [verified_score(rubric, text) for rubric, text in zip(rubrics, texts, strict=True) if rubric]
-        found = [score for score in scores if score is not None]
+        items = [
+            Item(f"eval/{number}/{n}", w.example, w.example.rubric, a.text, len(a.tokens), asked.max_new_tokens)
+            for n, (w, a) in enumerate(zip(wanted, answers, strict=True))
+        ]
+        rewards = scorer.score(items, ScoringWatch(tell, len(items)))
+        found = [reward.score for reward in rewards if reward.total is not None and reward.score is not None]
         values = {"eval/scored": float(len(found))}
         if found:
             values["eval/rubric_score"] = statistics.fmean(found)
         if len(found) > 1:
             values["eval/rubric_score_se"] = math.sqrt(statistics.variance(found) / len(found))
-        return values
+        told = part_metrics([part for reward in rewards for part in reward.parts]) if asked.judge else {}
+        return values | {key: value for key, value in told.items() if key.startswith("judge/")}
+
+
+def _decidable(rubric: Rubric | None, judge: str) -> bool:
+    """Whether every criterion has somebody who decides it."""
+    return rubric is not None and (bool(judge) or all(criterion.verifier for criterion in rubric.criteria))
 
 
 def make(job: Job) -> SftStage:
     """Raises RunFailed, ValueError or OSError where examples or models cannot be used."""
     config: SftConfig = job.config
     examples = read_examples(job.examples)  # before anything heavy: a mistake in them needs no model to be found
+    scorer = _scorer(job)
     from trainer.inference.models import best_device, load_model, load_tokenizer
 
     base = job.models["base"]
@@ -170,7 +194,17 @@ def make(job: Job) -> SftStage:
         f"{len(sets.train):,} training and {len(sets.heldout):,} held-out conversations; {learner.size:,} trained "
         f"parameters; {epochs:.2g} passes over the data"
     )
-    return SftStage(_Parts(job, config, sets, tokenizer, learner))
+    return SftStage(_Parts(job, config, sets, tokenizer, learner, scorer))
+
+
+def _scorer(job: Job) -> RewardScorer | None:
+    """Raises RunFailed where the judge was not given to the run."""
+    config: SftConfig = job.config
+    if not config.evaluation.generate:
+        return None
+    if config.evaluation.judge and config.evaluation.judge not in job.access.judges:
+        raise RunFailed(f"evaluation.judge: no judge {config.evaluation.judge!r} was given to the run")
+    return RewardSetup(config.scoring(), job.access).open(job.run_dir / "rewards.jsonl")
 
 
 def end_tokens(model: Any, tokenizer: Any) -> list[int]:

@@ -100,14 +100,13 @@ def _slot(membership: Membership, config: RecipeConfig, slot: ResolvedSlot, prob
 
 
 def _unfit(config: RecipeConfig, path: str, judge: JudgeVersion) -> str:
-    """Why the judge cannot do what the part of the reward at `path` asks of it; empty if it can."""
-    section, _, rest = path.partition(".")
-    place, _, _ = rest.partition(".")
-    if section != "rewards" or not place.isdigit():
+    """Why the judge cannot do what the part of a reward at `path` asks of it; empty if it can."""
+    part = config.asking(path)
+    if part is None:
         return ""
     if judge.endpoint.kind == Endpoint.Kind.RECORDED:
         return NO_RECORDED
-    return spec_problem(getattr(config, "rewards", [])[int(place)], judge.resolved)
+    return spec_problem(part, judge.resolved)
 
 
 def _own_problems(workspace_id: int, config: RecipeConfig) -> Iterator[FieldProblem]:

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks.chatserver import ChatServer
 from trainer.config import PolicyConfig
+from trainer.config import resolve as resolve_recipe
 from trainer.contracts import Criterion, Example, Rubric
 from trainer.judges.chat import Prices, Target
 from trainer.judges.spec import digest, resolve
@@ -22,6 +23,7 @@ from ..chat_beside import chat_server
 from ..killed import killed
 from ..running import run
 from .conftest import events_of, metrics_of, small_config
+from .texts import demonstrations, written
 
 BRIEF: dict[str, Any] = {
     "steps": 2,
@@ -191,3 +193,26 @@ def learned(out: Path) -> dict[Any, float]:
     return {
         place: value for place, value in metrics_of(out).items() if not place[1].startswith(("judge/", "progress/"))
     }
+
+
+def test_supervised_tuning_has_its_held_out_answers_judged(server: ChatServer, tiny_dir: Path, tmp_path: Path) -> None:
+    """Prompts with a criterion that no verifier decides are scored with a judge, and not at all without."""
+    rubric = Rubric(criteria=(Criterion(id="kind", text="Is kind.", points=2),))
+    rows = [row.model_copy(update={"rubric": rubric}) for row in demonstrations(4, 3)]
+    data = written(rows, tmp_path / "data.jsonl")
+    asked = {"every": 1, "generate": True, "max_new_tokens": 4}
+    plan = {"steps": 2, "batch_size": 2, "data": {"source": "references"}, "checkpoint": {"every": 1}}
+    judged = resolve_recipe("sft", {**plan, "evaluation": {**asked, "judge": "Grader v1"}})
+    assert run(judged, data, tiny_dir, tmp_path / "run", access=access(server))
+    values = metrics_of(tmp_path / "run")
+    assert [values[step, "eval/scored"] for step in (0, 1, 2)] == [3, 3, 3]
+    assert values[0, "eval/rubric_score"] == 1 and 0 < values[0, "judge/calls"] <= 3 and values[0, "judge/cost"] > 0
+    calls = server.requests
+    plain = resolve_recipe("sft", {**plan, "evaluation": asked})
+    assert run(plain, data, tiny_dir, tmp_path / "plain", access=access(server))
+    assert server.requests == calls and (0, "eval/rubric_score") not in metrics_of(tmp_path / "plain")
+    assert not run(judged, data, tiny_dir, tmp_path / "alone")
+    assert states(tmp_path / "alone")[-1] == (
+        "failed",
+        "evaluation.judge: no judge 'Grader v1' was given to the run",
+    )

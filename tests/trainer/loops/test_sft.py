@@ -202,7 +202,8 @@ def test_stock_libraries_load_what_comes_out_and_answer_as_the_trainer_does(
     else:
         loaded = AutoModelForCausalLM.from_pretrained(folder)
     prompts = [example.prompt for example in examples[:5]]
-    mine = greedy_answers(kept[0]._learner, tokenizer, prompts, 8, lambda done, total: None)
+    answers = greedy_answers(kept[0]._learner, tokenizer, prompts, 8, lambda done, total: None)
+    mine = [answer.text for answer in answers]
     for prompt, expected in zip(prompts, mine, strict=True):
         text = tokenizer.apply_chat_template(
             [m.model_dump() for m in prompt], add_generation_prompt=True, tokenize=False

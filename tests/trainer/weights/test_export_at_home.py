@@ -87,7 +87,8 @@ def test_greedy_tokens_are_those_of_the_run(exported: Any, tiny_dir: Path, recip
     folder, stage = exported(recipe, lora)
     assert changed(folder, tiny_dir)
     learner = stage.parts.learner if recipe == "policy" else stage._learner
-    mine = greedy_answers(learner, load_tokenizer(tiny_dir), PROMPTS, 12, lambda done, total: None)
+    answers = greedy_answers(learner, load_tokenizer(tiny_dir), PROMPTS, 12, lambda done, total: None)
+    mine = [answer.text for answer in answers]
     tokenizer, model = AutoTokenizer.from_pretrained(folder), loaded(AutoModelForCausalLM, folder, tiny_dir)
     for prompt, expected in zip(PROMPTS, mine, strict=True):
         text = tokenizer.apply_chat_template(
