@@ -261,3 +261,19 @@ def test_what_is_known_about_a_judge_stands_beside_it(as_researcher, cast, versi
     panel = shown.split('class="licence"')[1].split("</aside>")[0]
     for words in ("Against people", "80.0", "n 120", "below", "People agree with each other more often"):
         assert words in panel, panel
+
+
+def test_supervised_runs_name_a_judge_of_their_answers_that_can_decide_criteria(cast, model):
+    version = make_version(cast.owner, name="answered", reference="Yes")
+    judge(cast), judge(cast, "Pairs", "pairwise")
+    form = RunForm.blank(cast.researcher, "sft")
+    form.dataset = f"{version.dataset_id}:{version.number}"
+    form.raw["data"] = {"source": "references"}
+    form.raw["evaluation"] |= {"generate": True, "judge": "Pairs v1"}
+    assert offered({each.path: each for each in form.group.every_input()}["evaluation.judge"]) == ["Grader v1"]
+    assert not form.check() and set(form.problems) == {"evaluation.judge"}, form.problems
+    form.problems = {}
+    form.raw["evaluation"] |= {"judge": "Grader v1"}
+    assert form.check(), form.problems
+    run = form.launch()
+    assert run is not None and [slot.path for slot in run.slots.filter(judge__isnull=False)] == ["evaluation.judge"]
