@@ -140,7 +140,7 @@ RECIPE = Recipe(
         Need("chosen", "prompts with an answer that was preferred", either="answers"),
         Need("valued", "prompts with several answers whose reward is known", either="answers"),
     ),
-    slots=(Slot("base", "model.name"), Slot("judge", JUDGE_AT, "judge", when=("generate", (True,)))),
+    slots=(Slot("base", "model.name"), Slot("judge", JUDGE_AT, "judge")),
     brief=("{data.source}",),
     measured_by=("evaluation.*", "data.source", "data.max_tokens"),
     headline="eval/loss",
