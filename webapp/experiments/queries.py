@@ -7,7 +7,7 @@ from typing import Any
 from django.db import connection
 from django.db.models import Count, Prefetch, QuerySet
 
-from webapp.datasets.models import VersionMember
+from webapp.datasets.models import DatasetVersion, VersionMember
 from webapp.inference.models import RegisteredModel
 
 from . import declared, shapes
@@ -28,6 +28,12 @@ def with_outputs(rows: RunQuerySet) -> RunQuerySet:
     """With the models that each run has left in the registry: one query more, however many runs."""
     kept = Artifact.objects.filter(registered__isnull=False).select_related("registered").order_by("id")
     return rows.prefetch_related(Prefetch("artifacts", kept, to_attr="outputs_kept"))
+
+
+def trained_by(version: DatasetVersion, most: int = 5) -> tuple[list[Run], bool]:
+    """The newest runs that a version has trained, with their outputs, and whether there are more."""
+    found = list(with_outputs(Run.objects.with_names().filter(dataset_version=version)).order_by("-id")[: most + 1])
+    return found[:most], len(found) > most
 
 
 def filtered_runs(

@@ -12,6 +12,7 @@ urlpatterns = [
     path("runs", RedirectView.as_view(pattern_name="runs", query_string=True)),
     path("runs/new", views.run_new, name="run_new"),
     path("runs/trainable", views.trainable, name="trainable"),
+    path("runs/trained", views.trained, name="trained"),
     path("projects/<int:project_id>/train", views.train_on_answers, name="train_on_answers"),
     path("runs/compare", views.compare, name="runs_compare"),
     path("runs/<int:run_id>", views.run_page, name="run"),

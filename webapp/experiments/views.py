@@ -24,6 +24,7 @@ from . import (
     listing,
     pages,
     people,
+    queries,
     rollout_datasets,
     services,
     shapes,
@@ -110,6 +111,19 @@ def trainable(request: HttpRequest) -> HttpResponseBase:
         "nothing": not any(card.fit and card.fit.ok for card in cards),
     }
     return render(request, "experiments/_trainable.html", context)
+
+
+@member(access.READER)
+@never_cache
+@require_GET
+def trained(request: HttpRequest) -> HttpResponseBase:
+    """A fragment for the pages of a version: the runs that it has trained, and the models that they left behind."""
+    workspace_id = require(request).workspace_id
+    version = choices.named_version(workspace_id, request.GET.get("dataset", ""))
+    if version is None:
+        raise Http404("no such version")
+    runs, more = queries.trained_by(version)
+    return render(request, "experiments/_trained.html", {"version": version, "runs": runs, "more": more})
 
 
 @member(access.WRITER)

@@ -7,8 +7,9 @@ from django.test.utils import CaptureQueriesContext
 
 from webapp.datasets import training
 from webapp.datasets.models import Example
-from webapp.experiments import gallery
-from webapp.experiments.models import MetricPoint, Run
+from webapp.experiments import gallery, queries
+from webapp.experiments.models import Artifact, MetricPoint, Run
+from webapp.inference.models import RegisteredModel
 
 from .conftest import make_version
 
@@ -71,6 +72,29 @@ def test_the_menu_of_a_dataset_offers_exactly_what_it_can_train(cast, as_researc
     assert as_annotator.get(address).status_code == 403
     assert as_outsider.get(address).status_code == 404
     assert as_researcher.get("/runs/trainable?dataset=x").status_code == 404
+
+
+def test_a_version_tells_what_it_has_trained_down_to_the_models(
+    cast, launch, version, model, as_researcher, as_annotator, as_outsider, django_assert_num_queries
+):
+    address = f"/runs/trained?dataset={version.dataset_id}:1"
+    assert as_researcher.get(address).content.strip() == b""
+    first = launch()
+    left = RegisteredModel.objects.create(workspace=cast.workspace, name="left", source="run", path="/p", base=model)
+    Artifact.objects.create(
+        run=first, step=3, role="model", path="outputs/policy", bytes=1, digest="d", registered=left
+    )
+    Artifact.objects.create(run=first, step=2, role="checkpoint", path="checkpoints/2", bytes=1, digest="d")
+    shown = as_researcher.get(address).content.decode()
+    assert f'href="/runs/{first.pk}"' in shown and f'href="/models/{left.pk}">left</a>' in shown
+    assert shown.count("/models/") == 1 and "All runs on" not in shown
+    for _ in range(5):
+        launch()
+    with django_assert_num_queries(2):
+        runs, more = queries.trained_by(version)
+    assert more and [run.pk for run in runs] == sorted((run.pk for run in runs), reverse=True) and first not in runs
+    assert "All runs on" in as_researcher.get(address).content.decode()
+    assert (as_annotator.get(address).status_code, as_outsider.get(address).status_code) == (403, 404)
 
 
 def test_leaks_are_told_before_anything_is_set_up(cast, as_researcher):
