@@ -113,8 +113,8 @@ bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop 
 bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
 	$(PY) -m benchmarks trainer
 
-bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL's trainers: updates/s and peak memory
-	$(PY) -m benchmarks recipes
+bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL's trainers, and rewards through a judge
+	$(PY) -m benchmarks recipes judged_runs
 
 # CHAOS="--minutes 60 --seed 7 network full-disk" for other lengths and scenes; `python -m benchmarks.chaos --help` lists them
 chaos: setup  ## Kill every process at random for five minutes while everything works, and count what is lost

@@ -346,7 +346,7 @@ RECIPE = Recipe(
     slots=(
         Slot("base", "model.name"),
         Slot("judge", "rewards.*.judge", "judge"),
-        Slot("reward_model", "rewards.*.model", heads=("scalar",)),
+        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
     ),
     brief=("beta {loss.beta}", "{round_steps} steps a round"),
     measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),

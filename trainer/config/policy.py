@@ -289,7 +289,7 @@ RECIPE = Recipe(
         Slot("base", "model.name"),
         Slot("teacher", "objective.teacher", when=("name", ("distill",))),
         Slot("judge", "rewards.*.judge", "judge"),
-        Slot("reward_model", "rewards.*.model", heads=("scalar",)),
+        Slot("reward_model", "rewards.*.model", when=("kind", ("reward_model",)), heads=("scalar",)),
     ),
     brief=("{objective.name}",),
     measured_by=("evaluation.*", "rollout.max_new_tokens", "rewards.*.judge"),

@@ -172,7 +172,14 @@ class RunForm:
         """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out."""
         for path, text in given.items():
             if len(path) <= MAX_PATH and len(text) <= MAX_GIVEN and "\0" not in text:
+                self._of_another_kind(path.split("."), text)
                 put(self.raw, path.split("."), text)
+
+    def _of_another_kind(self, path: list[str], kind: str) -> None:
+        """Empties the first item of a list whose kind is about to change, for another kind has other fields."""
+        items = self.raw.get(path[0])
+        if path[1:] == ["0", "kind"] and isinstance(items, list) and items and isinstance(items[0], dict):
+            items[0] = {} if items[0].get("kind") != kind else items[0]
 
     def check(self) -> bool:
         """Fills `problems`; True if a run could be launched as it stands."""

@@ -56,10 +56,12 @@ def _in_evaluations(model: RegisteredModel) -> list[Use]:
 
 
 def _in_run(model: RegisteredModel, recipe: str, title: str, slot: Slot) -> Use:
+    """What must be chosen beside the model comes first in the address: the fields of a part follow from its kind."""
     words = {"base": "Base", "teacher": "Teacher", SCORES: "Reward"}
     path = slot.path.replace("*", "0")
-    given = {"recipe": recipe, f"at.{path}": model.name}
+    given = {"recipe": recipe}
     if slot.when:
         owner = path.rpartition(".")[0]
         given[f"at.{owner}.{slot.when[0]}" if owner else f"at.{slot.when[0]}"] = slot.when[1][0]
+    given[f"at.{path}"] = model.name
     return Use(words.get(slot.role, slot.role.capitalize()), title, "play", f"{reverse('run_new')}?{urlencode(given)}")

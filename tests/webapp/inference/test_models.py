@@ -118,6 +118,18 @@ def test_a_reward_model_is_not_offered_where_text_is_written(cast, trained, api)
     assert refused.status_code == 422 and "scores texts" in str(refused.json())
 
 
+@pytest.mark.parametrize("recipe", ["policy", "iterative_dpo"])
+def test_a_reward_model_is_filled_in_as_the_reward(as_researcher, trained, recipe):
+    """Its part was of another kind before, which has no such field, so the form opened without it."""
+    trained.head = "scalar"
+    trained.save()
+    (url,) = [use.url for use in uses.of(trained) if use.title == "Reward" and f"recipe={recipe}&" in use.url]
+    answer = as_researcher.get(url)
+    assert answer.context["form"].raw["rewards"] == [{"kind": "reward_model", "model": "trained"}]
+    select = answer.content.decode().partition('id="f-rewards-0-model"')[2].partition("</select>")[0]
+    assert '<option value="trained" selected>' in select
+
+
 def test_a_judge_with_an_adapter_loads_its_base_first(cast, trained, base):
     endpoint = services.create_endpoint(cast.researcher, "local", name="ours", registered_model=trained.id)
     target = services.local_target(endpoint, yes_no=True, wording="")
