@@ -1,14 +1,14 @@
 """A bucket on this machine that speaks S3, and fails as it is told to."""
 
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import httpx
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
-from werkzeug.serving import make_server
+from moto.server import ThreadedMotoServer
+
+from tests.patience import SECONDS
 
 # whoever signs may do all; moto looks at no signature
 SIGNED = {
@@ -19,11 +19,10 @@ Failing = Callable[[str, str], int | None]  # method and path of a request -> th
 
 class BucketServer:
     def __init__(self) -> None:
-        self._app: Any = DomainDispatcherApplication(create_backend_app)
         self.asked: list[tuple[str, str]] = []
         self.failing: Failing = lambda method, path: None
-        self._server = make_server("127.0.0.1", 0, self._answer, threaded=True, request_handler=Quiet)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self._http = httpx.Client(headers=SIGNED, timeout=SECONDS)  # the first answer takes moto a while
+        self._server: Any = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
 
     def _answer(self, environ: dict[str, Any], start: Any) -> Any:
         method, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
@@ -36,34 +35,31 @@ class BucketServer:
 
     @contextmanager
     def running(self) -> Iterator["BucketServer"]:
-        thread = threading.Thread(target=self._server.serve_forever, daemon=True)
-        thread.start()
+        self._server.start()
+        host, port = self._server.get_host_and_port()
+        self.url = f"http://{host}:{port}"
+        serving = self._server._server  # what answers is asked for at each request
+        self._app, serving.app = serving.app, self._answer
         try:
             yield self
         finally:
-            self._server.shutdown()
-            thread.join()
-            self._server.server_close()
+            self._server.stop()
 
     def empty(self) -> None:
         """A new bucket `backups`, and nothing else."""
         self.failing, self.asked = lambda method, path: None, []
-        httpx.post(f"{self.url}/moto-api/reset").raise_for_status()
-        httpx.put(f"{self.url}/backups", headers=SIGNED).raise_for_status()
+        self._http.post(f"{self.url}/moto-api/reset").raise_for_status()
+        self._http.put(f"{self.url}/backups").raise_for_status()
 
     def get(self, path: str) -> bytes:
-        return httpx.get(f"{self.url}/backups/{path}", headers=SIGNED).raise_for_status().content
+        return self._http.get(f"{self.url}/backups/{path}").raise_for_status().content
 
     def put(self, path: str, content: bytes) -> None:
-        httpx.put(f"{self.url}/backups/{path}", content=content, headers=SIGNED).raise_for_status()
+        self._http.put(f"{self.url}/backups/{path}", content=content).raise_for_status()
 
     def names(self) -> list[str]:
-        return re.findall(r"<Key>(.*?)</Key>", httpx.get(f"{self.url}/backups?list-type=2", headers=SIGNED).text)
+        return re.findall(r"<Key>(.*?)</Key>", self._http.get(f"{self.url}/backups?list-type=2").text)
 
     def uploads(self) -> int:
         """Uploads that are not complete."""
-        return httpx.get(f"{self.url}/backups?uploads", headers=SIGNED).text.count("<UploadId>")
-
-
-class Quiet(MotoRequestHandler):
-    def log_request(self, *told: Any) -> None: ...
+        return self._http.get(f"{self.url}/backups?uploads").text.count("<UploadId>")
