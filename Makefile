@@ -35,8 +35,9 @@ setup: $(INSTALLED)  ## Install everything into .venv and the browser libraries 
 	@$(PY) scripts/vendor.py
 
 # The lock is complete for every Python and machine we support (`python -m scripts.lock` makes it), so pip need not resolve it.
-# Only torch brings packages that differ from machine to machine (CUDA libraries beside the build for GPUs, none beside the
-# build for CPUs): the second line adds those.
+# requirements.sha256 is the lock with digests: pip takes no other file. What has only a source is built with the setuptools of the
+# lock, which therefore comes first. torch comes apart: its files, and the packages it brings (CUDA libraries beside the build for
+# GPUs, none beside the build for CPUs), differ from index to index; scripts/digests.py compares what came.
 # TORCH_INDEX may name an index that has the smaller CPU build. Python compiles what it imports when it first does, a fifth
 # of the files; pip would compile them all, one after the other, for longer than it takes to install them.
 $(INSTALLED): requirements.lock
@@ -44,8 +45,10 @@ $(INSTALLED): requirements.lock
 	@$(PYTHON) scripts/fit.py
 	@$(PY) -m pip --version > /dev/null 2>&1 || $(PYTHON) -m venv --clear $(VENV)
 	@echo "Installing Python packages (a few minutes, once)"
-	@$(PY) $(INSTALL) --no-deps -r requirements.lock $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
-	@$(PY) $(INSTALL) -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX))
+	@grep '^setuptools==' requirements.sha256 | $(PY) $(INSTALL) --no-deps --require-hashes -r /dev/stdin
+	@$(PY) $(INSTALL) --no-deps --no-build-isolation --use-pep517 -r requirements.sha256
+	@$(PY) $(INSTALL) --report $(VENV)/torch.json -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX),-c requirements-torch.lock)
+	@$(PY) scripts/digests.py $(VENV)/torch.json $(if $(TORCH_INDEX),--index-named)
 	@rm -f $(VENV)/.installed-* && touch $@
 
 run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops it all

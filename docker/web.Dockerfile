@@ -16,10 +16,12 @@ FROM python:3.11-slim
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 TOUCHSTONE_VAR=/data HOST=0.0.0.0
 RUN useradd --system --uid 10001 --create-home touchstone && install -d -o touchstone /data /scratch
 WORKDIR /app
-COPY requirements.lock docker/trainer-only.txt docker/tools-only.txt ./
-# The lock is complete: --no-deps leaves out exactly what trainer-only.txt and tools-only.txt (tests, style) name
-RUN sed 's/.*/^&==/' trainer-only.txt tools-only.txt > patterns && grep -vf patterns requirements.lock > web.lock \
-    && pip install --no-cache-dir --no-deps -r web.lock && rm patterns web.lock
+COPY requirements.sha256 docker/trainer-only.txt docker/tools-only.txt ./
+# The lock is complete: --no-deps leaves out exactly what trainer-only.txt and tools-only.txt (tests, style) name. pip takes no file
+# whose digest is not in it; setuptools, which builds what has only a source, comes first
+RUN sed 's/.*/^&==/' trainer-only.txt tools-only.txt > patterns && grep -vf patterns requirements.sha256 > web.sha256 \
+    && grep '^setuptools==' web.sha256 > first.sha256 && pip install --no-cache-dir --no-deps --require-hashes -r first.sha256 \
+    && pip install --no-cache-dir --no-deps --no-build-isolation --use-pep517 -r web.sha256 && rm patterns web.sha256 first.sha256
 COPY . .
 COPY --from=vendor /src/webapp/static/vendor webapp/static/vendor
 USER touchstone

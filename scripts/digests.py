@@ -1,0 +1,67 @@
+"""Compares what pip has installed with the digests of requirements.facts.json: `python scripts/digests.py REPORT [--index-named]`.
+
+REPORT is what `pip install --report REPORT` wrote. It is for torch and what its build brings along: their files differ from index to
+index, so pip cannot be told their digests beforehand as it is those of all other packages (requirements.sha256). The rules:
+
+- a file that is known, by its name, must have the digest that is known;
+- a file that is not known is taken where this machine's own disk holds it, or where somebody named another index (TORCH_INDEX); it is
+  listed with its digest, so that it can be compared by hand. Anything else is refused.
+
+What is refused is uninstalled again (no file of a wheel runs while it is installed), and the exit status is 1. Needs nothing but the
+standard library.
+"""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+FACTS = Path(__file__).resolve().parent.parent / "requirements.facts.json"
+
+
+def known(facts: dict[str, Any]) -> dict[str, str]:
+    """The digest of each file that the lock knows."""
+    return {file: digest for fact in facts.values() for file, digest in fact["sha256"].items()}
+
+
+def compare(report: dict[str, Any], digests: dict[str, str], index_named: bool) -> tuple[dict[str, str], list[str]]:
+    """(packages that are refused, each with the reason; files that were taken without being known, a line each)."""
+    refused: dict[str, str] = {}
+    taken = []
+    for entry in report["install"]:
+        name, url = entry["metadata"]["name"], urlsplit(entry["download_info"]["url"])
+        file, found = unquote(Path(url.path).name), _digest(entry["download_info"])
+        if not found:
+            refused[name] = f"{file}: pip does not tell its digest"
+        elif file in digests and found != digests[file]:
+            refused[name] = f"{file}: its digest is {found}, expected is {digests[file]}"
+        elif file not in digests and (index_named or url.scheme == "file"):
+            taken.append(f"{file}: {found}")
+        elif file not in digests:
+            refused[name] = f"{file}: not a file that is known here ({found}); TORCH_INDEX names an index to trust"
+    return refused, taken
+
+
+def _digest(told: dict[str, Any]) -> str:
+    """Of all that pip's report told so far: `hashes` is younger than the report."""
+    archive = told.get("archive_info", {})
+    old = archive.get("hash", "")
+    return archive.get("hashes", {}).get("sha256") or (old.partition("=")[2] if old.startswith("sha256=") else "")
+
+
+def main(arguments: list[str]) -> int:
+    report = json.loads(Path(arguments[0]).read_text())
+    refused, taken = compare(report, known(json.loads(FACTS.read_text())), "--index-named" in arguments[1:])
+    for line in taken:
+        print(f"Taken without a digest to compare with: {line}")
+    for line in refused.values():
+        print(f"Refused: {line}", file=sys.stderr)
+    if refused:
+        subprocess.run([sys.executable, "-m", "pip", "uninstall", "-q", "-y", *refused], check=True)
+    return 1 if refused else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
