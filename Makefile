@@ -26,7 +26,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos screenshot pictures sbom clean
+.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -123,6 +123,9 @@ bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL
 chaos: setup  ## Kill every process at random for five minutes while everything works, and count what is lost
 	$(PY) -m benchmarks.chaos $(CHAOS)
 
+soak: setup  ## One hour of 50 annotators, 100 viewers, a judge and a run: memory of each process, p95s, reconnects (MINUTES=60)
+	$(PY) -m benchmarks.soak $(if $(MINUTES),--minutes $(MINUTES))
+
 screenshot: setup  ## Take the README's picture from the running product
 	@$(PY) -m scripts.screenshot
 
@@ -131,6 +134,12 @@ pictures: setup  ## Take the pictures of docs/from-opinions.md on an installatio
 
 sbom: setup  ## Write what this product is made of, as CycloneDX JSON
 	@$(PY) -m scripts.sbom
+
+bundle: setup  ## Make one file that installs without network, for this Python and machine (KEY=FILE: signs it)
+	@$(PY) -m scripts.bundle $(if $(KEY),--key $(KEY))
+
+bundle-check: setup  ## Install the newest bundle where there is no network, and wait for the demo's first point (root)
+	@$(PY) -m scripts.bundle_check
 
 clean:  ## Remove what can be made again; data under var/ stays
 	rm -rf $(VENV) $(VLLM) node_modules webapp/static/vendor .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -39,7 +39,9 @@ class Failed(Exception):
 
 
 class Newcomer:
-    """A user with a home that holds a clone and nothing else."""
+    """A user with a home that holds a clone and nothing else. `command` is what starts the product there."""
+
+    command = ("make", "run")
 
     def __init__(self) -> None:
         self.name = f"newcomer{os.getpid()}" if os.geteuid() == 0 else ""
@@ -70,24 +72,25 @@ class Newcomer:
             "TMPDIR": tempfile.gettempdir(),
         }
 
-    def make_run(self) -> "subprocess.Popen[bytes]":
-        def become() -> None:
-            signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts what runs beside it with Ctrl-C switched off
-            if self.name:
-                os.setgroups([])
-                os.setgid(self.gid)
-                os.setuid(self.uid)
+    def become(self) -> None:
+        """For a child between fork and exec."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # a shell starts what runs beside it with Ctrl-C switched off
+        if self.name:
+            os.setgroups([])
+            os.setgid(self.gid)
+            os.setuid(self.uid)
 
+    def make_run(self) -> "subprocess.Popen[bytes]":
         with self.output.open("wb") as out:
             return subprocess.Popen(
-                ["make", "run"],
+                self.command,
                 cwd=str(self.clone),
                 env=self.environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=become,
+                preexec_fn=self.become,
             )
 
     def processes(self) -> "list[int]":
@@ -119,6 +122,7 @@ class Run:
     def __init__(self, newcomer: Newcomer) -> None:
         self.newcomer = newcomer
         self.began = time.monotonic()
+        self.command = " ".join(newcomer.command)
         self.process = newcomer.make_run()
 
     def said(self) -> str:
@@ -132,7 +136,7 @@ class Run:
             if found := re.search(pattern, self.said(), re.MULTILINE):
                 return found.group(found.lastindex or 0)
             if ended or time.monotonic() > deadline:
-                raise Failed(f"`make run` {'ended' if ended else f'took {limit_s} s'} without {pattern!r}")
+                raise Failed(f"`{self.command}` {'ended' if ended else f'took {limit_s} s'} without {pattern!r}")
             time.sleep(0.1)
 
     def page(self, limit_s: float) -> float:
@@ -149,12 +153,12 @@ class Run:
         try:
             self.process.wait(END_LIMIT_S)
         except subprocess.TimeoutExpired:
-            raise Failed(f"`make run` did not end within {END_LIMIT_S} s of Ctrl-C") from None
+            raise Failed(f"`{self.command}` did not end within {END_LIMIT_S} s of Ctrl-C") from None
         if left := self.newcomer.processes():
             names = [Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode() for pid in left]
             raise Failed(f"after Ctrl-C there still ran: {names}")
         if "Everything is stopped; the data is kept." not in self.said():
-            raise Failed("`make run` did not say that everything is stopped")
+            raise Failed(f"`{self.command}` did not say that everything is stopped")
 
 
 def opener() -> urllib.request.OpenerDirector:
@@ -176,8 +180,8 @@ def get(
         return error.code, error.read().decode()
 
 
-def sign_in(link: str) -> None:
-    """Follows the link as a browser does, whose script presses the button of its page."""
+def sign_in(link: str) -> urllib.request.OpenerDirector:
+    """Follows the link as a browser does, whose script presses the button of its page. The browser, signed in."""
     browser = opener()
     status, page = get(browser, link)
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page)
@@ -186,6 +190,7 @@ def sign_in(link: str) -> None:
     status, page = get(browser, link, {"csrfmiddlewaretoken": html.unescape(token.group(1))})
     if status != 200 or not re.search(r"<h1[^>]*>\s*Demo\s*</h1>", page):
         raise Failed(f"signing in by the link led to a page ({status}) that is not the demo's:\n{page[:2000]}")
+    return browser
 
 
 def walk(newcomer: Newcomer) -> None:
