@@ -261,7 +261,7 @@ def _audit(address: str, membership: Any, project: int, acknowledged: list[list[
 
 
 def _exported(address: str, membership: Any, project: int) -> list[dict[str, Any]]:
-    headers = {"Cookie": _signed_in(membership.user, membership.workspace_id)}
+    headers = {"Cookie": signed_in(membership.user, membership.workspace_id)}
     lines = httpx.get(f"{address}/api/v1/projects/{project}/answers/export?format=jsonl", headers=headers, timeout=600)
     lines.raise_for_status()
     return [json.loads(line) for line in lines.text.splitlines()]
@@ -343,11 +343,11 @@ def _people(membership: Any, project: int, count: int, name: str) -> list[dict[s
         user = User.objects.create_user(f"{name}{number}@localhost")
         Membership.objects.create(user=user, workspace=membership.workspace, role="annotator")
         Participant.objects.create(project_id=project, user=user)
-        found.append({"cookie": _signed_in(user, membership.workspace_id), "csrf": CSRF})
+        found.append({"cookie": signed_in(user, membership.workspace_id), "csrf": CSRF})
     return found
 
 
-def _signed_in(user: Any, workspace: int) -> str:
+def signed_in(user: Any, workspace: int) -> str:
     """The cookies of a new session."""
     from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
     from django.contrib.sessions.backends.db import SessionStore

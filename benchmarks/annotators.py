@@ -3,8 +3,8 @@
 Reads one JSON object from stdin: `{"host", "port", "project", "people": [{"cookie", "csrf"}], "seconds", "think_s"}`.
 Each person claims two tasks and then submits one after the other, as the page does: one request submits and brings the
 next task, while the one after it is held already. Between two tasks lies a think time around `think_s` (exponential), or
-none. A person's requests share one connection. Prints one JSON object: milliseconds of each submission, errors, and the
-ids of all answers that were acknowledged, with their person.
+none. A person's requests share one connection. Prints one JSON object: milliseconds of each submission and the second at which it was
+sent, errors, and the ids of all answers that were acknowledged, with their person.
 """
 
 import asyncio
@@ -29,6 +29,7 @@ class Person:
         self.config, self.index = config, index
         self.session: dict[str, str] = config["people"][index]
         self.took: list[float] = []
+        self.sent: list[float] = []  # seconds since the process began to work
         self.errors: list[str] = []
         self.answers: list[tuple[int, int, int]] = []  # (answer, task, person)
         self.reader: asyncio.StreamReader | None = None
@@ -56,7 +57,7 @@ class Person:
         content = await self.reader.readexactly(int(headers.get("content-length", 0)))
         return int(lines[0].split()[1]), json.loads(content or b"{}")
 
-    async def work(self, until: float, draw: random.Random) -> None:
+    async def work(self, started: float, until: float, draw: random.Random) -> None:
         think = self.config["think_s"]
         if think:
             await asyncio.sleep(draw.random() * think)  # they do not all sit down in the same second
@@ -68,10 +69,11 @@ class Person:
                 if time.monotonic() + thinking >= until:
                     return  # still thinking when the time is over: not all at once as the last thing of all
                 await asyncio.sleep(thinking)
-            started = time.perf_counter()
+            self.sent.append(round(time.monotonic() - started, 1))
+            sent = time.perf_counter()
             body = {"content": ANSWER, "revision": seat["draft_revision"], "seconds": 12.5, "hold": 2}
             status, reply = await self.post(f"/assignments/{seat['id']}/submit", body)
-            self.took.append((time.perf_counter() - started) * 1000)
+            self.took.append((time.perf_counter() - sent) * 1000)
             if status == 200:
                 self.answers.append((reply["answer"]["id"], self.index))
                 queue = reply["queue"]
@@ -85,12 +87,13 @@ async def main(config: dict[str, Any]) -> dict[str, Any]:
     started = time.monotonic()
     until = started + config["seconds"]
     draw = random.Random(7)  # noqa: S311
-    results = await asyncio.gather(*(person.work(until, draw) for person in people), return_exceptions=True)
+    results = await asyncio.gather(*(person.work(started, until, draw) for person in people), return_exceptions=True)
     elapsed = time.monotonic() - started
     broken = [repr(result) for result in results if isinstance(result, BaseException)]
     return {
         "elapsed": elapsed,
         "took": [round(ms, 2) for person in people for ms in person.took],
+        "sent": [second for person in people for second in person.sent],
         "errors": [error for person in people for error in person.errors] + broken,
         "answers": [answer for person in people for answer in person.answers],
     }
