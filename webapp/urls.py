@@ -7,6 +7,7 @@ from webapp.api import api
 from webapp.core.nowhere import Nowhere
 from webapp.experiments import consumers
 from webapp.home import home
+from webapp.identity import directory_views as directories
 from webapp.search import search
 
 urlpatterns = [
@@ -18,8 +19,12 @@ urlpatterns = [
     path("installation", installation.overview, name="installation"),
     path("installation/people", installation.people, name="installation_people"),
     path("installation/people/<int:user_id>", installation.change_rights, name="installation_rights"),
+    path("installation/directories", directories.page, name="installation_directories"),
+    path("installation/directories/<int:directory_id>/keys", directories.new_key, name="directory_key_new"),
+    path("installation/directories/keys/<int:key_id>/revoke", directories.revoke, name="directory_key_revoke"),
     path("installation/limits", installation.limits, name="installation_limits"),
     path("installation/workspaces/<int:workspace_id>", installation.limits, name="workspace_limits"),
+    path("scim/v2/", include("webapp.identity.scim.urls")),
     path("", include("webapp.core.urls")),
     path("", include("webapp.accounts.urls")),
     path("", include("webapp.identity.urls")),

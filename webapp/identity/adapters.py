@@ -11,7 +11,7 @@ from allauth.socialaccount.models import SocialLogin
 from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.core.exceptions import ValidationError
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from webapp.accounts import services
 from webapp.accounts.entering import BACKEND
@@ -34,6 +34,10 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
         user.backend = BACKEND
         super().login(request, user)
         services.record_session(user, "session.started")
+
+    def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
+        """For ways in that do not ask for a password, such as passkeys."""
+        return company.refusal(request, company.CLOSED)
 
     def add_message(self, *args: object, **kwargs: object) -> None:
         """None: the pages say what happened, and our words are not allauth's."""

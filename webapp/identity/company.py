@@ -36,7 +36,7 @@ def meet(request: HttpRequest, login: SocialLogin) -> None:
         raise ImmediateHttpResponse(refusal(request, CLOSED))
     named = told.get(settings.ENV.oidc_groups_claim)
     # providers leave the claim out for people of no group: what groups had given ends then, too
-    groups.follow(login.user, [str(each) for each in named] if isinstance(named, list) else [])
+    groups.follow_sign_in(login.user, [str(each) for each in named] if isinstance(named, list) else [])
 
 
 def claims(login: SocialLogin) -> dict[str, Any]:

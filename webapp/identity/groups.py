@@ -3,18 +3,21 @@
 from collections.abc import Iterable
 
 from django.db import transaction
+from django.db.models import QuerySet
 
 from webapp.accounts import services
-from webapp.accounts.models import RANK, Membership, Removal, Role, User
+from webapp.accounts.models import RANK, Membership, Removal, Role, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import enqueue
 
-from .models import FromDirectory, GroupRole
+from .models import DirectoryPerson, FromDirectory, GroupRole
 
 
 @transaction.atomic
 def map_group(membership: Membership, group: str, role: str) -> GroupRole:
-    """From their next sign-in people of `group` have `role` in the workspace. A group has one role: the newest counts."""
+    """People of `group` have `role` in the workspace: at once where a directory tells us who they are by SCIM, else from their
+    next sign-in. A group has one role: the newest counts."""
     if not 0 < len(group.strip()) <= 200:
         raise Invalid("A group needs a name.", {"group": "must have 1 to 200 characters"})
     if role not in Role.values:
@@ -23,29 +26,56 @@ def map_group(membership: Membership, group: str, role: str) -> GroupRole:
         workspace=membership.workspace, group=group.strip(), defaults={"role": role}
     )
     audit.record(membership, membership.user, "group.mapped", row, group=row.group, role=role)
+    enqueue("workers.directories.follow_group", row.workspace_id, row.group)
     return row
 
 
 @transaction.atomic
 def unmap(membership: Membership, row: GroupRole) -> None:
-    """The group means nothing here any more; whoever came by it leaves at their next sign-in."""
+    """The group means nothing here any more; whoever came by it leaves, as `map_group` says when."""
     audit.record(membership, membership.user, "group.unmapped", row, group=row.group)
+    enqueue("workers.directories.follow_group", row.workspace_id, row.group)
     row.delete()
 
 
+def follow_group(workspace_id: int, group: str) -> None:
+    """Brings the people whom directories count to `group` to what it means in the workspace now."""
+    people = DirectoryPerson.objects.filter(groups__name=group).select_related("user", "directory").order_by("user_id")
+    for person in people.iterator():
+        if person.directory.reach().filter(pk=workspace_id).exists():
+            follow_directory(person)
+
+
+def follow_directory(person: DirectoryPerson) -> None:
+    """Brings the memberships to what the groups of the person's directory mean; a closed account belongs to none of them."""
+    named = person.groups.values_list("name", flat=True) if person.user.is_active else ()
+    follow(person.user, named, person.directory.reach())
+
+
+def follow_sign_in(user: User, named: Iterable[str]) -> None:
+    """The same for the groups that a sign-in named. Where a directory's groups count, it is believed alone: it says at once
+    what a sign-in says once."""
+    person = DirectoryPerson.objects.filter(user=user).select_related("user", "directory").first()
+    if person is None:
+        return follow(user, named)
+    follow_directory(person)
+    follow(user, named, Workspace.objects.exclude(pk__in=person.directory.reach()))
+
+
 @transaction.atomic
-def follow(user: User, groups: Iterable[str]) -> None:
-    """Brings the memberships of `user` to what their `groups` mean now.
+def follow(user: User, groups: Iterable[str], where: QuerySet[Workspace] | None = None) -> None:
+    """Brings the memberships of `user` to what their `groups` mean now, in the workspaces `where` (None: in all).
 
     Who was removed by an owner stays out, and a role given by hand stays as it is. A workspace keeps its last owner.
     """
+    where = Workspace.objects.all() if where is None else where
     User.objects.select_for_update().get(pk=user.pk)  # two sign-ins at once would each add and each take away
     wanted: dict[int, str] = {}
-    rows = GroupRole.objects.filter(group__in=set(groups)).select_related("workspace")
+    rows = GroupRole.objects.filter(group__in=set(groups), workspace__in=where).select_related("workspace")
     for row in rows:
         wanted[row.workspace_id] = max(wanted.get(row.workspace_id, row.role), row.role, key=lambda r: RANK[Role(r)])
-    came = Membership.objects.filter(user=user).exclude(from_directory=None).select_related("from_directory", "user")
-    before = list(came)
+    came = Membership.objects.filter(user=user, workspace__in=where).exclude(from_directory=None)
+    before = list(came.select_related("from_directory", "user"))
     belongs = set(Membership.objects.filter(user=user).values_list("workspace_id", flat=True))
     for workspace in {row.workspace for row in rows if row.workspace_id not in belongs}:
         if not Removal.objects.filter(workspace=workspace, user=user).exists():

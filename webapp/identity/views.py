@@ -12,7 +12,7 @@ from webapp.accounts.access import member
 from webapp.accounts.models import Role
 from webapp.core.problems import Problem
 
-from . import groups, second_factor
+from . import directories, groups, second_factor
 from .forms import TimeOutsForm
 from .models import GroupRole
 
@@ -33,6 +33,7 @@ def _rules(request: HttpRequest, form: TimeOutsForm) -> HttpResponse:
         "without": [each.user for each in members if each.user_id in without],
         "groups": GroupRole.objects.filter(workspace=membership.workspace).order_by("group"),
         "roles": Role.choices,
+        "directories": directories.counting_in(membership.workspace),
         "company": settings.ENV.oidc_name if settings.ENV.oidc_server_url else "",
     }
     allowed = time_outs.installation()

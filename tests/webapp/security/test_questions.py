@@ -18,6 +18,7 @@ from webapp.accounts.models import Invite, SignedIn
 TEMPLATES = Path(__file__).parents[3] / "templates"
 # forms that take something away for good; in brackets (name, value) of the button that does, None: whichever button
 REMOVES = {
+    "directory_key_revoke": {None},
     "erase_account": {None},
     "erase_person": {None},
     "evaluation_delete": {None},
@@ -35,6 +36,7 @@ KEEPS_BESIDE = {"installation_rights", "unmap_group"}  # is given again by the s
 # these take nothing away, or stand beside what takes them back: archive and restore, pause and resume, close and open, stop and
 # resume, gold and ordinary, a right taken and given (an administrator's asks), a view forgotten whose filters stay set
 KEEPS = {
+    "directory_key_new", "installation_directories",
     "address_check", "ask_second_factor", "map_group", "unmap_group", "mfa_authenticate", "openid_connect_login",
     "backup_cancel", "backup_start", "drill_cancel", "drill_start", "curation_start", "dataset_freeze", "dataset_housekeeping", "dataset_tag", "endpoint_act",
     "endpoint_recorded", "evaluation_rename", "evaluation_rerun", "evaluation_study", "evaluation_study_read",

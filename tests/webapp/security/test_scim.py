@@ -1,0 +1,504 @@
+"""A company's directory comes by SCIM: what it may make, see and close, and whose accounts it leaves alone."""
+
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from uuid import uuid4
+
+import httpx2
+import pytest
+from django.conf import settings
+from django.contrib.auth import SESSION_KEY
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from scim2_client.engines.httpx2 import SyncSCIMClient
+from scim2_tester import Status, check_server
+
+from tests.cast import ApiClient, browser
+from webapp.accounts import addresses, closing, services
+from webapp.accounts.models import Membership, Proof, Role, User
+from webapp.core.models import AuditEntry
+from webapp.core.problems import Conflict
+from webapp.identity import directories, groups
+from webapp.identity.models import Directory, DirectoryGroup, DirectoryKey, DirectoryPerson
+from webapp.identity.scim import door
+
+pytestmark = pytest.mark.django_db
+PASSWORD = "a long enough passphrase"
+PATCH = "urn:ietf:params:scim:api:messages:2.0:PatchOp"
+USER = "urn:ietf:params:scim:schemas:core:2.0:User"
+GROUP = "urn:ietf:params:scim:schemas:core:2.0:Group"
+
+
+class Company:
+    """The directory's side: JSON in, JSON out, below /scim/v2."""
+
+    def __init__(self, directory: Directory, secret: str) -> None:
+        self.directory, self.secret = directory, secret
+        self.client = Client(headers={"authorization": f"Bearer {secret}"})
+
+    def ask(self, method: str, path: str, body=None, **headers):
+        kind = {"content_type": "application/scim+json"}
+        return getattr(self.client, method)(
+            f"/scim/v2{path}", *(() if body is None else (body,)), headers=headers, **kind
+        )
+
+    def find(self, path: str, **query):
+        return self.client.get(f"/scim/v2{path}", query)
+
+    def hire(self, email: str, **more) -> dict:
+        body = {"schemas": [USER], "userName": email, "emails": [{"value": email, "primary": True}], **more}
+        answer = self.ask("post", "/Users", body)
+        assert answer.status_code == 201, answer.content
+        return answer.json()
+
+    def group(self, name: str, *people: dict) -> dict:
+        members = [{"value": each["id"]} for each in people]
+        answer = self.ask("post", "/Groups", {"schemas": [GROUP], "displayName": name, "members": members})
+        assert answer.status_code == 201, answer.content
+        return answer.json()
+
+    def patch(self, path: str, *operations: dict, **headers):
+        return self.ask("patch", path, {"schemas": [PATCH], "Operations": list(operations)}, **headers)
+
+
+@pytest.fixture
+def administrator(cast) -> User:
+    User.objects.filter(pk=cast.owner.user_id).update(is_administrator=True)
+    cast.owner.user.refresh_from_db()
+    return cast.owner.user
+
+
+@pytest.fixture
+def company(administrator) -> Company:
+    return Company(*directories.create(administrator, "Entra", True, []))
+
+
+@pytest.fixture
+def limited(administrator, cast) -> Company:
+    """A directory that counts in the lab alone."""
+    return Company(*directories.create(administrator, "Guests", False, [cast.workspace]))
+
+
+def role_of(email: str, workspace) -> str | None:
+    found = Membership.objects.filter(user__email=email, workspace=workspace).first()
+    return found and found.role
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_service_conforms_to_the_protocol(company, live_server):
+    """Whatever the published test suite of the protocol does with a server over HTTP, with people and groups."""
+    headers = {"Authorization": f"Bearer {company.secret}"}
+    with httpx2.Client(base_url=f"{live_server.url}/scim/v2", headers=headers) as client:
+        results = check_server(SyncSCIMClient(client))
+    wrong = [f"{each.title}: {each.reason}" for each in results if each.status not in (Status.SUCCESS, Status.SKIPPED)]
+    assert not wrong, "\n".join(wrong)
+    skipped = {each.title for each in results if each.status == Status.SKIPPED}
+    assert skipped <= {"search_with_attributes"}
+    assert {"object_creation", "object_replacement", "object_deletion", "check_add_attribute", "check_remove_attribute",
+            "check_replace_attribute", "core_schemas_validation", "object_query_without_id"} <= {each.title for each in results}  # fmt: skip
+
+
+def test_a_person_is_made_found_changed_and_let_go_as_entra_does_it(company):
+    missing = company.find("/Users", filter='userName eq "nia@example.org"').json()
+    assert (missing["totalResults"], missing["Resources"]) == (0, [])
+    nia = company.ask(
+        "post",
+        "/Users",
+        {
+            "schemas": [USER, "urn:ietf:params:scim:schemas:extension:enterprise:2.0:User"],
+            "externalId": "0a21",
+            "userName": "Nia@example.org",
+            "active": True,
+            "displayName": "Nia N",
+            "emails": [{"primary": True, "type": "work", "value": "Nia@example.org"}],
+            "meta": {"resourceType": "User"},
+            "name": {"formatted": "Nia N", "familyName": "N", "givenName": "Nia"},
+            "roles": [],
+            "title": "Rater",
+        },
+    ).json()
+    user = User.objects.get(email="nia@example.org")
+    assert (user.name, user.proof, user.has_usable_password(), user.is_active) == ("Nia N", Proof.COMPANY, False, True)
+    for asked in ('userName eq "NIA@example.org"', 'externalId eq "0a21"', f'id eq "{nia["id"]}"',
+                  'emails eq "nia@example.org"', 'emails.value eq "Nia@example.org" and active eq true'):  # fmt: skip
+        assert [each["id"] for each in company.find("/Users", filter=asked).json()["Resources"]] == [nia["id"]], asked
+    changed = company.patch(
+        f"/Users/{nia['id']}",
+        {"op": "Add", "path": 'emails[type eq "home"].value', "value": "nia@home.example"},
+        {"op": "Replace", "value": {"displayName": "Nia M", "name.familyName": "M"}},
+        {"op": "Replace", "path": "active", "value": "False"},
+    ).json()
+    assert (changed["displayName"], changed["name"]["familyName"], changed["active"]) == ("Nia M", "M", False)
+    assert {each["value"] for each in changed["emails"]} == {"Nia@example.org", "nia@home.example"}
+    user.refresh_from_db()
+    assert (user.name, user.is_active, user.email) == ("Nia M", False, "nia@example.org")
+    assert company.patch(f"/Users/{nia['id']}", {"op": "Replace", "path": "active", "value": "True"}).json()["active"]
+    assert company.ask("delete", f"/Users/{nia['id']}").status_code == 204
+    assert company.ask("get", f"/Users/{nia['id']}").status_code == 404
+    assert User.objects.get(pk=user.pk).is_active is False
+
+
+def test_okta_sends_a_person_whole(company):
+    nia = company.hire("nia@example.org", displayName="Nia")
+    body = {"schemas": [USER], "userName": "nia@example.org", "displayName": "Nia B", "active": False,
+            "emails": [{"value": "nia.b@example.org", "primary": True}], "groups": [], "id": nia["id"]}  # fmt: skip
+    assert company.ask("put", f"/Users/{nia['id']}", body).json()["active"] is False
+    user = User.objects.get(email="nia.b@example.org")
+    assert (user.name, user.is_active) == ("Nia B", False)
+
+
+def test_an_address_is_taken_from_the_user_name_where_it_is_one(company):
+    answer = company.ask("post", "/Users", {"schemas": [USER], "userName": "nia@example.org"})
+    assert answer.status_code == 201 and User.objects.filter(email="nia@example.org").exists()
+    answer = company.ask("post", "/Users", {"schemas": [USER], "userName": "nia"})
+    assert (answer.status_code, answer.json()["scimType"]) == (400, "invalidValue")
+
+
+def test_groups_give_roles_at_once_and_take_them(company, cast):
+    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(cast.owner, "science", Role.RESEARCHER)
+    nia, mo = company.hire("nia@example.org"), company.hire("mo@example.org")
+    raters = company.group("raters", nia)
+    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    science = company.group("science")
+    company.patch(
+        f"/Groups/{science['id']}",
+        {"op": "Add", "path": "members", "value": [{"value": nia["id"]}, {"value": mo["id"]}]},
+    )
+    assert role_of("nia@example.org", cast.workspace) == role_of("mo@example.org", cast.workspace) == Role.RESEARCHER
+    token = ApiClient(Membership.objects.get(user__email="mo@example.org"))
+    # one after the protocol, one as Entra used to send it
+    company.patch(f"/Groups/{science['id']}", {"op": "remove", "path": f'members[value eq "{nia["id"]}"]'})
+    company.patch(f"/Groups/{science['id']}", {"op": "Remove", "path": "members", "value": [{"value": mo["id"]}]})
+    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    assert role_of("mo@example.org", cast.workspace) is None and token.get("/me").status_code == 401
+    renamed = {"schemas": [GROUP], "displayName": "science", "members": [{"value": nia["id"]}]}
+    assert company.ask("put", f"/Groups/{raters['id']}", renamed).status_code == 409
+    company.ask("delete", f"/Groups/{science['id']}")
+    assert company.ask("put", f"/Groups/{raters['id']}", renamed).status_code == 200
+    assert role_of("nia@example.org", cast.workspace) == Role.RESEARCHER
+    company.ask("delete", f"/Groups/{raters['id']}")
+    assert role_of("nia@example.org", cast.workspace) is None
+    entry = AuditEntry.objects.filter(workspace=cast.workspace, action="member.left").last()
+    assert entry.token == company.secret[:10] and entry.detail["by"] == "directory"
+
+
+def test_what_an_owner_says_of_a_group_counts_at_once(company, cast, eager, django_capture_on_commit_callbacks):
+    company.group("raters", company.hire("nia@example.org"))
+    with django_capture_on_commit_callbacks(execute=True):
+        row = groups.map_group(cast.owner, "raters", Role.REVIEWER)
+    assert role_of("nia@example.org", cast.workspace) == Role.REVIEWER
+    with django_capture_on_commit_callbacks(execute=True):
+        groups.unmap(cast.owner, row)
+    assert role_of("nia@example.org", cast.workspace) is None
+
+
+def test_an_owners_hand_stands_over_the_directory(company, cast):
+    groups.map_group(cast.owner, "raters", Role.OWNER)
+    anna = company.hire(cast.annotator.user.email)
+    team = company.group("raters", anna)
+    assert role_of(cast.annotator.user.email, cast.workspace) == Role.ANNOTATOR
+    services.remove_member(cast.owner, cast.annotator)
+    company.patch(f"/Groups/{team['id']}", {"op": "remove", "path": "members"})
+    company.patch(f"/Groups/{team['id']}", {"op": "add", "path": "members", "value": [{"value": anna["id"]}]})
+    assert role_of(cast.annotator.user.email, cast.workspace) is None
+
+
+@pytest.mark.parametrize("how", ["active", "delete"])
+def test_who_was_let_go_has_no_way_in(company, cast, how):
+    user = cast.annotator.user
+    services.set_password(user, PASSWORD)
+    open_session, token, link = browser(cast.annotator), ApiClient(cast.annotator), services.create_sign_in_link(user)
+    anna = company.hire(user.email)
+    assert open_session.get("/workspaces").status_code == 200 and token.get("/me").status_code == 200
+    if how == "active":
+        assert company.patch(f"/Users/{anna['id']}", {"op": "replace", "value": {"active": False}}).status_code == 200
+    else:
+        assert company.ask("delete", f"/Users/{anna['id']}").status_code == 204
+    assert open_session.get("/workspaces").status_code == 302 and token.get("/me").status_code == 401
+    assert Client().post(f"/sign-in/link/{link}").status_code == 410
+    late = Client()
+    late.post("/sign-in", {"email": user.email, "password": PASSWORD})
+    late.force_login(
+        user, backend="django.contrib.auth.backends.ModelBackend"
+    )  # a session that was opened all the same
+    assert late.get("/workspaces").status_code == 302
+    assert Membership.objects.filter(pk=cast.annotator.pk).exists()  # what an owner gave opens nothing, and stays
+    said = AuditEntry.objects.filter(workspace=cast.workspace, action="account.closed").get()
+    assert (said.detail["by"], said.token) == ("Entra", company.secret[:10])
+    fresh = services.create_sign_in_link(user)
+    assert Client().post(f"/sign-in/link/{fresh}").status_code == 410
+    with pytest.raises(Conflict):
+        services.sign_up_invited(user.email, Proof.INVITATION, "Anna", PASSWORD)
+
+
+def test_a_deleted_person_comes_back_to_their_account_by_the_same_directory_alone(company, administrator):
+    nia = company.hire("nia@example.org")
+    user = User.objects.get(email="nia@example.org")
+    company.ask("delete", f"/Users/{nia['id']}")
+    other = Company(*directories.create(administrator, "Okta", True, []))
+    body = {"schemas": [USER], "userName": "nia@example.org"}
+    assert other.ask("post", "/Users", body).status_code == 409
+    again = company.hire("nia@example.org")
+    user.refresh_from_db()
+    assert user.is_active and again["id"] != nia["id"]
+    assert company.ask("get", f"/Users/{nia['id']}").status_code == 404
+    assert User.objects.filter(email="nia@example.org").count() == 1
+
+
+def test_directories_see_and_change_their_own_people_and_groups_alone(company, administrator):
+    nia = company.hire("nia@example.org")
+    team = company.group("raters", nia)
+    other = Company(*directories.create(administrator, "Okta", True, []))
+    for path in (f"/Users/{nia['id']}", f"/Groups/{team['id']}"):
+        for method in ("get", "delete"):
+            assert other.ask(method, path).status_code == 404
+        assert other.patch(path, {"op": "replace", "path": "externalId", "value": "x"}).status_code == 404
+    assert other.find("/Users").json()["totalResults"] == other.find("/Groups").json()["totalResults"] == 0
+    stolen = {"schemas": [GROUP], "displayName": "mine", "members": [{"value": nia["id"]}]}
+    assert other.ask("post", "/Groups", stolen).status_code == 400
+    assert other.ask("post", "/Users", {"schemas": [USER], "userName": "nia@example.org"}).status_code == 409
+
+
+def test_an_address_that_nothing_has_proven_is_no_account_to_take(company, cast):
+    """Somebody typed it: they keep what they did, under no address, and the company's person gets an account of their own."""
+    typed = User.objects.create_user("nia@example.org", PASSWORD, name="Typed")
+    membership = services.enter(cast.workspace, typed, Role.ANNOTATOR)
+    company.hire("nia@example.org")
+    user = User.objects.get(email="nia@example.org")
+    typed.refresh_from_db()
+    assert user != typed and typed.is_active and typed.email.endswith(addresses.NOWHERE)
+    assert Membership.objects.get(pk=membership.pk).user == typed
+    assert not Membership.objects.filter(user=user).exists()
+
+
+def test_an_account_known_by_an_owners_word_is_handed_over_without_its_ways_in(company, cast):
+    User.objects.filter(pk=cast.annotator.user_id).update(proof=Proof.INVITATION)
+    cast.annotator.user.refresh_from_db()
+    services.set_password(cast.annotator.user, PASSWORD)
+    token, session = ApiClient(cast.annotator), browser(cast.annotator)
+    company.hire(cast.annotator.user.email)
+    assert token.get("/me").status_code == 401 and session.get("/workspaces").status_code == 302
+    user = User.objects.get(pk=cast.annotator.user_id)
+    assert user.proof == Proof.COMPANY and not user.has_usable_password()
+
+
+def test_an_account_whose_address_is_proven_goes_on_as_it_is(company, cast):
+    session = browser(cast.annotator)
+    company.hire(cast.annotator.user.email)
+    assert session.get("/workspaces").status_code == 200
+    assert DirectoryPerson.objects.get().user == cast.annotator.user
+
+
+def test_nobodys_address_is_taken_by_a_change(company, cast):
+    nia = company.hire("nia@example.org")
+    emails = {"op": "replace", "path": "emails", "value": [{"value": cast.reviewer.user.email, "primary": True}]}
+    assert company.patch(f"/Users/{nia['id']}", emails).status_code == 409
+    assert company.ask("get", f"/Users/{nia['id']}").json()["emails"][0]["value"] == "nia@example.org"
+    assert User.objects.get(email=cast.reviewer.user.email) == cast.reviewer.user
+
+
+def test_a_directory_of_one_workspace_leaves_the_others_alone(limited, cast):
+    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(cast.outsider, "raters", Role.OWNER)
+    limited.group("raters", limited.hire("nia@example.org"))
+    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", cast.outsider.workspace) is None
+    for somebody in (cast.outsider, cast.owner):  # of another workspace; an administrator of the installation
+        body = {"schemas": [USER], "userName": somebody.user.email}
+        assert limited.ask("post", "/Users", body).status_code == 409
+    assert limited.hire(cast.annotator.user.email)["active"]
+
+
+def test_the_last_administrator_stays(company, administrator):
+    ada = company.hire(administrator.email)
+    answer = company.patch(f"/Users/{ada['id']}", {"op": "replace", "path": "active", "value": False})
+    assert answer.status_code == 409 and "administrator" in answer.json()["detail"]
+    assert company.ask("delete", f"/Users/{ada['id']}").status_code == 409
+    administrator.refresh_from_db()
+    assert administrator.is_active and administrator.is_administrator
+
+
+def test_rights_in_the_installation_do_not_come_back(cast, administrator):
+    services.make_administrator(cast.researcher.user, True)
+    closing.close(administrator, by="Entra")
+    closing.reopen(administrator, by="Entra")
+    administrator.refresh_from_db()
+    assert administrator.is_active and not administrator.is_administrator
+
+
+def test_a_sign_in_without_groups_does_not_undo_what_the_directory_says(limited, cast):
+    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(cast.outsider, "guests", Role.ANNOTATOR)
+    limited.group("raters", limited.hire("nia@example.org"))
+    nia = User.objects.get(email="nia@example.org")
+    groups.follow_sign_in(nia, ["guests"])
+    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", cast.outsider.workspace) == Role.ANNOTATOR  # where the directory does not count
+    groups.follow_sign_in(nia, [])
+    assert role_of("nia@example.org", cast.workspace) == Role.ANNOTATOR
+    assert role_of("nia@example.org", cast.outsider.workspace) is None
+
+
+def test_a_key_is_shown_once_stored_as_a_hash_and_revoked(cast, administrator):
+    page = browser(cast.owner)
+    made = page.post("/installation/directories", {"name": "Entra", "everywhere": "on"})
+    secret = made.content.decode().split("tsd_")[1].split("<")[0]
+    secret = "tsd_" + secret.split('"')[0].strip()
+    key = DirectoryKey.objects.get()
+    assert secret not in page.get("/installation/directories").content.decode() and secret not in str(vars(key))
+    company = Company(Directory.objects.get(), secret)
+    assert company.find("/Users").status_code == 200
+    key.refresh_from_db()
+    assert key.last_used_at is not None
+    another = page.post(f"/installation/directories/{company.directory.pk}/keys")
+    assert b"shown only now" in another.content and company.find("/Users").status_code == 200
+    revoke = f"/installation/directories/keys/{key.pk}/revoke"
+    assert b"Keep it" in page.post(revoke).content and company.find("/Users").status_code == 200
+    page.post(revoke, {"sure": "1"})
+    assert company.find("/Users").status_code == 401
+    said = AuditEntry.objects.filter(workspace=cast.workspace).values_list("action", flat=True)
+    assert {"directory.created", "directory.key_created", "directory.key_revoked"} <= set(said)
+
+
+def test_a_directory_has_a_name_of_its_own_and_a_workspace(cast, company):
+    page = browser(cast.owner)
+    for body in ({"name": "Entra", "everywhere": "on"}, {"name": "Other"}, {"name": "", "everywhere": "on"}):
+        assert page.post("/installation/directories", body).status_code == 422
+    assert Directory.objects.count() == 1
+    assert (
+        page.post("/installation/directories", {"name": "Other", "workspaces": [cast.workspace.pk]}).status_code == 200
+    )
+    assert list(Directory.objects.get(name="Other").reach()) == [cast.workspace]
+
+
+def test_only_administrators_see_directories(cast, company):
+    page, key = browser(cast.outsider), DirectoryKey.objects.get()
+    assert page.get("/installation/directories").status_code == 403
+    for path in ("", f"/{company.directory.pk}/keys", f"/keys/{key.pk}/revoke"):
+        body = {"name": "x", "everywhere": "on", "sure": "1"}
+        assert page.post(f"/installation/directories{path}", body).status_code == 403
+    key.refresh_from_db()
+    assert key.revoked_at is None and DirectoryKey.objects.count() == 1
+
+
+@pytest.mark.parametrize("said", ["", "Bearer", "Bearer tsd_wrong", "Basic dHM6dHM="])
+def test_without_a_key_there_is_nothing(company, cast, said):
+    stranger = browser(cast.owner) if not said else Client(headers={"authorization": said})
+    for path in ("/Users", "/Groups", "/Schemas", "/ServiceProviderConfig", "/", "/Me"):
+        assert stranger.get(f"/scim/v2{path}").status_code == 401
+    assert stranger.post("/scim/v2/Users", {"userName": "x@example.org"}, "application/json").status_code == 401
+
+
+def test_an_api_token_is_no_key_of_a_directory(cast):
+    assert ApiClient(cast.owner).client.get("/scim/v2/Users").status_code == 401
+
+
+def test_strangers_and_directories_have_limits(company, monkeypatch):
+    monkeypatch.setattr(door, "STRANGERS_PER_MINUTE", 2)
+    monkeypatch.setattr(door, "REQUESTS_PER_MINUTE", 3)
+    guesses = [Client(headers={"authorization": "Bearer tsd_x"}).get("/scim/v2/Users") for _ in range(3)]
+    assert [each.status_code for each in guesses] == [401, 401, 429] and int(guesses[-1]["Retry-After"]) > 0
+    assert [company.find("/Users").status_code for _ in range(4)] == [200, 200, 200, 429]
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b"{", 400),
+        (b"[]", 400),
+        (b"[" * 100_000, 400),
+        (b'{"schemas":["' + USER.encode() + b'"],"userName":"\\ud800@example.org"}', 400),
+        (b'{"schemas":["' + USER.encode() + b'"],"userName":"' + b"a" * 300 + b'@example.org"}', 400),
+        (b'{"schemas":["' + USER.encode() + b'"],"userName":"a@example.org","displayName":"\\u0000"}', 201),
+        (b'{"schemas":["' + USER.encode() + b'"],"userName":"a@example.org","active":"perhaps"}', 400),
+        (b'{"schemas":["' + USER.encode() + b'"],"userName":"a@example.org","displayName":"' + b"n" * 30_000 + b'"}', 400),
+        (b" " * (door.LARGEST + 1), 413),
+    ],
+)  # fmt: skip
+def test_bodies_that_cannot_be_kept_are_refused_in_the_protocols_shape(company, body, status):
+    answer = company.client.post("/scim/v2/Users", body, "application/scim+json")
+    assert answer.status_code == status, answer.content
+    if status != 201:
+        assert answer.json()["schemas"] == ["urn:ietf:params:scim:api:messages:2.0:Error"]
+        assert answer["Content-Type"] == "application/scim+json" and not DirectoryPerson.objects.exists()
+
+
+@pytest.mark.parametrize(
+    "asked", ["userName", 'userName co "a"', 'title eq "x"', "userName eq 1", "(" * 500, 'active eq "yes"']
+)
+def test_filters_that_are_not_carried_out_are_refused(company, asked):
+    answer = company.find("/Users", filter=asked)
+    assert (answer.status_code, answer.json()["scimType"]) == (400, "invalidFilter")
+
+
+def test_lists_have_pages_and_cost_the_same_however_many_there_are(company):
+    people = [company.hire(f"p{each}@example.org") for each in range(5)]
+    company.group("raters", *people[:2])
+    page = company.find("/Users", startIndex=2, count=2).json()
+    assert (page["totalResults"], page["startIndex"], page["itemsPerPage"]) == (5, 2, 2)
+    assert [each["id"] for each in page["Resources"]] == [people[1]["id"], people[2]["id"]]
+    assert company.find("/Users", count=0).json()["Resources"] == []
+    assert company.find("/Users", startIndex="x").status_code == 400
+
+    def queries(path: str) -> int:
+        with CaptureQueriesContext(
+            connection,
+        ) as found:
+            assert company.find(path).status_code == 200
+        return len(found)
+
+    before = queries("/Users"), queries("/Groups")
+    company.group("others", *[company.hire(f"q{each}@example.org") for each in range(5)])
+    assert (queries("/Users"), queries("/Groups")) == before
+    bare = company.find("/Groups", filter='displayName eq "Raters"', excludedAttributes="members").json()["Resources"]
+    assert len(bare) == 1 and "members" not in bare[0]
+    of = company.find("/Groups", filter=f'members eq "{people[0]["id"]}"').json()["Resources"]
+    assert [each["displayName"] for each in of] == ["raters"] and len(of[0]["members"]) == 2
+    shown = company.ask("get", f"/Users/{people[0]['id']}").json()
+    assert [each["display"] for each in shown["groups"]] == ["raters"]
+
+
+def test_versions_keep_writers_from_overwriting_each_other(company):
+    nia = company.hire("nia@example.org")
+    path, seen = f"/Users/{nia['id']}", nia["meta"]["version"]
+    unchanged = company.ask("get", path, **{"if-none-match": seen})
+    assert unchanged.status_code == 304
+    renamed = {"op": "replace", "path": "displayName", "value": "Nia"}
+    assert company.patch(path, renamed, **{"if-match": seen}).status_code == 200
+    assert company.patch(path, renamed | {"value": "Late"}, **{"if-match": seen}).status_code == 412
+    assert company.ask("delete", path, **{"if-match": seen}).status_code == 412
+    now = company.ask("get", path)
+    assert now["ETag"] == now.json()["meta"]["version"] and now.json()["displayName"] == "Nia"
+
+
+def test_members_are_people_of_the_directory(company):
+    for value in ("x", str(uuid4())):
+        body = {"schemas": [GROUP], "displayName": "raters", "members": [{"value": value}]}
+        assert company.ask("post", "/Groups", body).status_code == 400
+    assert not DirectoryGroup.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_of_two_who_make_the_same_person_at_once_one_is_told(company):
+    start = Barrier(2)
+
+    def hire(number: int) -> int:
+        try:
+            start.wait()
+            body = {"schemas": [USER], "userName": "nia@example.org", "externalId": str(number)}
+            return company.ask("post", "/Users", body).status_code
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        assert sorted(threads.map(hire, range(2))) == [201, 409]
+    assert User.objects.filter(email="nia@example.org").count() == DirectoryPerson.objects.count() == 1
+
+
+def test_the_session_cookie_means_nothing_there(company, cast):
+    """No form of another site can make a browser speak for a directory."""
+    client = browser(cast.owner)
+    assert SESSION_KEY in client.session and settings.SESSION_COOKIE_NAME in client.cookies
+    assert client.post("/scim/v2/Users", {"userName": "x@example.org"}, "application/json").status_code == 401

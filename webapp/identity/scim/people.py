@@ -1,0 +1,169 @@
+"""The people of a directory: each has an account, which follows what the directory says."""
+
+from typing import Any
+from uuid import UUID, uuid4
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+from scim2_models import (
+    Context,
+    GroupMembership,
+    InvalidValueException,
+    Meta,
+    MutabilityException,
+    NotFoundException,
+    Reference,
+    UniquenessException,
+)
+
+from webapp.accounts import addresses, closing
+from webapp.accounts.models import Membership, Proof
+from webapp.accounts.models import User as Account
+from webapp.identity import groups
+from webapp.identity.models import Directory, DirectoryPerson
+
+from .resources import POLICY, User, fold
+from .versions import Altered, checked
+
+LARGEST = 20_000  # characters of what is kept of a person
+TAKEN = "Somebody else has this address or userName."
+
+
+def known(directory: Directory) -> QuerySet[DirectoryPerson]:
+    return DirectoryPerson.objects.filter(directory=directory, deleted_at=None).select_related("user", "directory")
+
+
+def shown(person: DirectoryPerson, root: str) -> User:
+    """The resource; `root` is the address of the service. `groups` comes from what is prefetched."""
+    document = dict(person.document)
+    if "active" in document or not person.user.is_active:
+        document["active"] = person.user.is_active
+    resource = User.model_validate(document, scim_policy=POLICY)
+    resource.id = str(person.key)
+    resource.groups = [
+        GroupMembership(
+            value=str(each.key), ref=Reference(f"{root}/Groups/{each.key}"), display=each.name, type="direct"
+        )
+        for each in person.groups.all()
+    ] or None
+    resource.meta = Meta(
+        resource_type="User",
+        created=person.created_at,
+        last_modified=person.changed_at,
+        location=f"{root}/Users/{person.key}",
+        version=f'W/"{person.version}"',
+    )
+    return resource
+
+
+def complete(payload: dict[str, Any]) -> dict[str, Any]:
+    """What most directories leave out: an account is active, and a userName that is an address is one."""
+    said = {name.lower() for name in payload}
+    name = next((value for key, value in payload.items() if key.lower() == "username"), None)
+    if "emails" not in said and isinstance(name, str) and not addresses.wrong(name.strip()):
+        payload = {**payload, "emails": [{"value": name.strip(), "type": "work", "primary": True}]}
+    return payload if "active" in said else {**payload, "active": True}
+
+
+@transaction.atomic
+def create(directory: Directory, resource: User) -> DirectoryPerson:
+    """The person with their account: a new one; the one that the directory had closed; or one whose address is known to be
+    theirs. Raises UniquenessException where address or userName are somebody else's."""
+    email = address(resource)
+    row = DirectoryPerson.objects.select_for_update(of=("self",)).filter(user__email=email).first()
+    if row is not None and (row.directory_id != directory.pk or row.deleted_at is None):
+        raise UniquenessException(detail=TAKEN)
+    if row is None:
+        row = DirectoryPerson(directory=directory, user=_account(directory, email, name(resource)))
+    row.key, row.deleted_at, row.version = uuid4(), None, 0
+    row.created_at = timezone.now()
+    return _kept(row, resource)
+
+
+@transaction.atomic
+def change(directory: Directory, key: UUID, expected: str, altered: Altered[User]) -> DirectoryPerson:
+    """The person as `altered` leaves them, if they are still at the version `expected` (empty: at any)."""
+    person = known(directory).select_for_update(of=("self",)).filter(key=key).first()
+    if person is None:
+        raise NotFoundException(detail="There is no such person.")
+    checked(expected, person.version)
+    before = shown(person, "")
+    after = altered(before.model_copy(deep=True))
+    if after.user_name is None or not after.emails:
+        raise MutabilityException(detail="A person has a userName and an address.")
+    if _document(after) == person.document:
+        return person
+    return _kept(person, after)
+
+
+@transaction.atomic
+def delete(directory: Directory, key: UUID, expected: str) -> None:
+    """Closes the account. What the person did stays; the directory may bring them back."""
+    person = known(directory).select_for_update(of=("self",)).filter(key=key).first()
+    if person is None:
+        raise NotFoundException(detail="There is no such person.")
+    checked(expected, person.version)
+    closing.close(person.user, by=directory.name)
+    person.groups.clear()
+    groups.follow_directory(person)
+    person.deleted_at = timezone.now()
+    person.save(update_fields=["deleted_at", "changed_at"])
+
+
+def address(resource: User) -> str:
+    """The address that is marked as primary, else the first."""
+    emails = [each for each in resource.emails or [] if each.value]
+    first = next((each for each in emails if each.primary), emails[0] if emails else None)
+    if first is None or not first.value or addresses.wrong(first.value.strip().lower()):
+        raise InvalidValueException(detail="emails: a person needs an e-mail address.")
+    return first.value.strip().lower()
+
+
+def name(resource: User) -> str:
+    of = resource.name
+    parts = [part for part in (of.given_name, of.family_name) if part] if of else []
+    return (resource.display_name or (of and of.formatted) or " ".join(parts)).strip()[:120]
+
+
+def _account(directory: Directory, email: str, called: str) -> Account:
+    account = Account.objects.select_for_update().filter(email=email).first()
+    if account is None or not account.verified:
+        addresses.take(email, Proof.COMPANY)  # whoever typed it first keeps what they did, under no address
+        return Account.objects.create_user(email, name=called, proof=Proof.COMPANY)
+    belongs = Membership.objects.filter(user=account)
+    elsewhere = account.is_administrator or belongs.exclude(workspace__in=directory.reach()).exists()
+    if not account.is_active or (elsewhere and not directory.everywhere):
+        raise UniquenessException(detail=TAKEN)
+    addresses.hand_over(account, Proof.COMPANY)
+    return account
+
+
+def _kept(person: DirectoryPerson, resource: User) -> DirectoryPerson:
+    """Writes what the resource says to the row and to the account."""
+    user_name, external_id = fold((resource.user_name or "").strip()), resource.external_id or ""
+    named = [fold((each.value or "").strip()) for each in resource.emails or []]
+    if not user_name or any(len(text) > 254 for text in (user_name, external_id, *named)):
+        raise InvalidValueException(detail="userName, externalId and addresses have 1 to 254 characters.")
+    if known(person.directory).filter(user_name=user_name).exclude(pk=person.pk).exists():
+        raise UniquenessException(detail=TAKEN)
+    addresses.assign(person.user, address(resource), Proof.COMPANY)
+    Account.objects.filter(pk=person.user_id).update(name=name(resource))
+    person.user_name, person.external_id = user_name, external_id
+    person.emails = named
+    person.document = _document(resource)
+    person.version += 1
+    if resource.active is False:
+        closing.close(person.user, by=person.directory.name)
+    elif resource.active:
+        closing.reopen(person.user, by=person.directory.name)
+    person.save()
+    groups.follow_directory(person)
+    return person
+
+
+def _document(resource: User) -> dict[str, Any]:
+    document: dict[str, Any] = resource.model_dump(scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST)
+    if len(str(document)) > LARGEST:
+        raise InvalidValueException(detail=f"A person has at most {LARGEST} characters.")
+    return document

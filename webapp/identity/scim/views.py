@@ -1,0 +1,232 @@
+"""The service of RFC 7644 below /scim/v2."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+from uuid import UUID
+
+from django.db.models import Prefetch, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from scim2_models import (
+    Context,
+    ForbiddenException,
+    InvalidValueException,
+    ListResponse,
+    NotFoundException,
+    NotImplementedException,
+    PatchOp,
+    Resource,
+    ResponseParameters,
+)
+
+from webapp.identity.models import Directory, DirectoryGroup, DirectoryPerson
+
+from . import filters, groups, people, resources, versions
+from .door import answered, body_of, scim
+
+Row = TypeVar("Row", DirectoryPerson, DirectoryGroup)
+Kept = TypeVar("Kept", resources.User, resources.Group)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[Row, Kept]):
+    """What differs between people and groups."""
+
+    model: type[Kept]
+    rows: Callable[[Directory], QuerySet[Row]]
+    shown: Callable[[Row, str], Kept]
+    create: Callable[[Directory, Kept], Row]
+    change: Callable[[Directory, UUID, str, versions.Altered[Kept]], Row]
+    delete: Callable[[Directory, UUID, str], None]
+    filters: Mapping[str, filters.Condition]
+    complete: Callable[[dict[str, Any]], dict[str, Any]]
+    others: str  # the attribute that lists resources of the other kind
+    with_others: Callable[[QuerySet[Row]], QuerySet[Row]]
+    with_nobody: Callable[[QuerySet[Row]], QuerySet[Row]]  # for answers without `others`
+
+
+PEOPLE = Kind(
+    resources.User,
+    people.known,
+    people.shown,
+    people.create,
+    people.change,
+    people.delete,
+    filters.PEOPLE,
+    people.complete,
+    "groups",
+    lambda rows: rows.prefetch_related("groups"),
+    lambda rows: rows.prefetch_related(Prefetch("groups", DirectoryGroup.objects.none())),
+)
+GROUPS = Kind(
+    resources.Group,
+    groups.known,
+    groups.shown,
+    groups.create,
+    groups.change,
+    groups.delete,
+    filters.GROUPS,
+    dict,
+    "members",
+    lambda rows: rows.prefetch_related(Prefetch("people", DirectoryPerson.objects.only("key").order_by("pk"))),
+    lambda rows: rows.prefetch_related(Prefetch("people", DirectoryPerson.objects.none())),
+)
+
+
+@scim
+def listed(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept]) -> HttpResponse:
+    """GET: a page of what the filter finds; POST: a new one."""
+    if request.method == "POST":
+        payload = kind.complete(body_of(request))
+        made = kind.model.model_validate(payload, scim_ctx=Context.RESOURCE_CREATION_REQUEST)
+        return _one(request, kind, _again(kind, directory, kind.create(directory, made)), 201)
+    if request.method != "GET":
+        return _wrong_method("GET, POST")
+    wanted = _attributes(request, kind)
+    rows = kind.rows(directory)
+    if text := request.GET.get("filter", ""):
+        rows = rows.filter(filters.condition(text, kind.filters)).distinct()
+    start, count = (
+        max(1, _number(request, "startIndex", 1)),
+        min(resources.MOST, max(0, _number(request, "count", resources.PAGE))),
+    )
+    shown_rows = _for_answer(kind, rows, wanted).order_by("pk")[start - 1 : start - 1 + count]
+    found = [kind.shown(row, _root(request)) for row in shown_rows]
+    return _list(found, rows.count(), start, wanted)
+
+
+@scim
+def one(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept], key: str) -> HttpResponse:
+    expected = request.headers.get("If-Match", "")
+    if request.method == "DELETE":
+        kind.delete(directory, _key(key), expected)
+        return HttpResponse(status=204)
+    if request.method in ("PUT", "PATCH"):
+        change = (_replaced if request.method == "PUT" else _patched)(kind, body_of(request))
+        return _one(request, kind, _again(kind, directory, kind.change(directory, _key(key), expected, change)))
+    if request.method != "GET":
+        return _wrong_method("GET, PUT, PATCH, DELETE")
+    wanted = _attributes(request, kind)
+    row = _for_answer(kind, kind.rows(directory), wanted).filter(key=_key(key)).first()
+    if row is None:
+        raise NotFoundException(detail="There is no such resource.")
+    if versions.named(request.headers.get("If-None-Match", ""), row.version):
+        return HttpResponse(status=304)
+    return _one(request, kind, row)
+
+
+@scim
+def described(request: HttpRequest, directory: Directory, what: str, key: str = "") -> HttpResponse:
+    """What the service can do, and the schemas of what it keeps."""
+    if request.method != "GET":
+        return _wrong_method("GET")
+    if "filter" in request.GET:  # RFC 7644, 4
+        raise ForbiddenException(detail="Descriptions of the service are not filtered.")
+    if what == "ServiceProviderConfig":
+        return answered(resources.config().model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
+    found: list[Resource[Any]] = [*(resources.schemas() if what == "Schemas" else resources.resource_types())]
+    if not key:
+        return _list(found, len(found), 1, {})
+    chosen = next((each for each in found if (each.id or "").lower() == key.lower()), None)
+    if chosen is None:
+        raise NotFoundException(detail="There is no such description.")
+    return answered(chosen.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
+
+
+@scim
+def nothing(request: HttpRequest, directory: Directory, rest: str = "") -> HttpResponse:
+    if rest.split("/")[-1] in (".search", "Bulk", "Me"):
+        raise NotImplementedException(detail="This service has no such operation: see ServiceProviderConfig.")
+    raise NotFoundException(detail="There is no such address.")
+
+
+def _replaced(kind: Kind[Row, Kept], payload: dict[str, Any]) -> versions.Altered[Kept]:
+    made = kind.model.model_validate(kind.complete(payload), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST)
+
+    def altered(former: Kept) -> Kept:
+        made.replace(former)
+        return made
+
+    return altered
+
+
+def _patched(kind: Kind[Row, Kept], payload: dict[str, Any]) -> versions.Altered[Kept]:
+    patch: Any = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
+        payload, scim_ctx=Context.RESOURCE_PATCH_REQUEST
+    )
+
+    def altered(former: Kept) -> Kept:
+        patch.patch(former)
+        return former
+
+    return altered
+
+
+def _again(kind: Kind[Row, Kept], directory: Directory, row: Row) -> Row:
+    """The row with what the answer shows of others, read after the change."""
+    return kind.with_others(kind.rows(directory)).get(pk=row.pk)
+
+
+def _for_answer(kind: Kind[Row, Kept], rows: QuerySet[Row], wanted: dict[str, Any]) -> QuerySet[Row]:
+    """Rows with what the answer shows of others: directories ask for groups without their members."""
+    asked, left_out = (_names(wanted.get(each)) for each in ("attributes", "excluded_attributes"))
+    without = kind.others in left_out or bool(asked and not any(each.startswith(kind.others) for each in asked))
+    return kind.with_nobody(rows) if without else kind.with_others(rows)
+
+
+def _names(paths: list[Any] | None) -> list[str]:
+    return [str(path).rsplit(":", 1)[-1].lower() for path in paths or ()]
+
+
+def _one(request: HttpRequest, kind: Kind[Row, Kept], row: Row, status: int = 200) -> HttpResponse:
+    resource = kind.shown(row, _root(request))
+    body = resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, **_attributes(request, kind))
+    where = resource.meta.location if resource.meta else ""
+    return answered(body, status, f'W/"{row.version}"', (where or "") if status == 201 else "")
+
+
+def _list(found: list[Any], total: int, start: int, wanted: dict[str, Any]) -> HttpResponse:
+    body = {
+        "schemas": [str(ListResponse.__schema__)],
+        "totalResults": total,
+        "startIndex": start,
+        "itemsPerPage": len(found),
+        "Resources": [each.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, **wanted) for each in found],
+    }
+    return answered(body)
+
+
+def _attributes(request: HttpRequest, kind: Kind[Row, Kept]) -> dict[str, Any]:
+    """The attributes to answer with, as `model_dump` takes them."""
+    names = {"attributes": "attributes", "excludedAttributes": "excluded_attributes"}
+    asked = {ours: request.GET[theirs] for theirs, ours in names.items() if theirs in request.GET}
+    if not asked:
+        return {}
+    read: ResponseParameters[Any] = ResponseParameters.model_validate(asked)
+    return {"attributes": read.attributes, "excluded_attributes": read.excluded_attributes}
+
+
+def _number(request: HttpRequest, name: str, default: int) -> int:
+    text = request.GET.get(name, "")
+    try:
+        return max(-1, min(int(text), 10**9)) if text else default
+    except ValueError as error:
+        raise InvalidValueException(detail=f"{name} is a whole number.") from error
+
+
+def _key(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise NotFoundException(detail="There is no such resource.") from error
+
+
+def _root(request: HttpRequest) -> str:
+    return request.build_absolute_uri(reverse("scim_users")).removesuffix("/Users")
+
+
+def _wrong_method(allowed: str) -> HttpResponse:
+    answer = HttpResponse(status=405)
+    answer["Allow"] = allowed
+    return answer
