@@ -15,9 +15,8 @@ def close(user: User, by: str) -> None:
     """Because `by` (a directory) says so: no way in opens the account from now on, and what is open ends. Rights in the
     installation end for good. Raises Conflict for the last administrator."""
     # locks the rows: of two administrators who are closed at once each would see the other stay
-    rows = list(
-        User.objects.select_for_update().filter(is_administrator=True, is_active=True).values_list("pk", flat=True)
-    )
+    administrators = User.objects.filter(is_administrator=True, is_active=True).order_by("pk")
+    rows = list(administrators.select_for_update().values_list("pk", flat=True))
     if rows == [user.pk]:
         raise Conflict("An installation needs an administrator. Make somebody else one first.")
     closed = User.objects.filter(pk=user.pk, is_active=True)

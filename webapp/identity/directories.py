@@ -4,23 +4,30 @@ import secrets
 from collections.abc import Sequence
 
 from django.db import IntegrityError, transaction
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Count, OuterRef, Prefetch, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from webapp.accounts.models import Membership, User, Workspace, hash_secret
 from webapp.core import audit
 from webapp.core.problems import Invalid
 
-from .models import Directory, DirectoryKey
+from .models import Directory, DirectoryGroup, DirectoryKey, DirectoryPerson
 
 
 def listed() -> QuerySet[Directory]:
     """All, with their live keys (`live`), their workspaces, and how many people and groups they have."""
     live = DirectoryKey.objects.filter(revoked_at=None).order_by("-id")
     counted = Directory.objects.annotate(
-        persons=Count("people", filter=Q(people__deleted_at=None), distinct=True), teams=Count("groups", distinct=True)
+        persons=_count(DirectoryPerson.objects.filter(deleted_at=None)), teams=_count(DirectoryGroup.objects.all())
     )
     return counted.prefetch_related(Prefetch("keys", live, to_attr="live"), "workspaces").order_by("name")
+
+
+def _count(rows: "QuerySet[DirectoryPerson] | QuerySet[DirectoryGroup]") -> Coalesce:
+    """Of each directory; two counts over joins would multiply people with groups."""
+    mine = rows.filter(directory=OuterRef("pk")).order_by().values("directory")
+    return Coalesce(Subquery(mine.annotate(count=Count("pk")).values("count")), 0)
 
 
 def counting_in(workspace: Workspace) -> list[str]:

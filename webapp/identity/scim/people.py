@@ -11,7 +11,6 @@ from scim2_models import (
     GroupMembership,
     InvalidValueException,
     Meta,
-    MutabilityException,
     NotFoundException,
     Reference,
     UniquenessException,
@@ -36,10 +35,7 @@ def known(directory: Directory) -> QuerySet[DirectoryPerson]:
 
 def shown(person: DirectoryPerson, root: str) -> User:
     """The resource; `root` is the address of the service. `groups` comes from what is prefetched."""
-    document = dict(person.document)
-    if "active" in document or not person.user.is_active:
-        document["active"] = person.user.is_active
-    resource = User.model_validate(document, scim_policy=POLICY)
+    resource = User.model_validate(person.document | {"active": person.user.is_active}, scim_policy=POLICY)
     resource.id = str(person.key)
     resource.groups = [
         GroupMembership(
@@ -57,13 +53,17 @@ def shown(person: DirectoryPerson, root: str) -> User:
     return resource
 
 
-def complete(payload: dict[str, Any]) -> dict[str, Any]:
-    """What most directories leave out: an account is active, and a userName that is an address is one."""
-    said = {name.lower() for name in payload}
-    name = next((value for key, value in payload.items() if key.lower() == "username"), None)
-    if "emails" not in said and isinstance(name, str) and not addresses.wrong(name.strip()):
-        payload = {**payload, "emails": [{"value": name.strip(), "type": "work", "primary": True}]}
-    return payload if "active" in said else {**payload, "active": True}
+def complete(payload: dict[str, Any], former: User | None) -> dict[str, Any]:
+    """What many directories leave out: a new account is active, another stays as it was; a userName that is an address is one."""
+    said = {key.lower(): value for key, value in payload.items()}
+    payload = {key: value for key, value in payload.items() if key.lower() not in ("emails", "active")}
+    emails, called = said.get("emails"), said.get("username")
+    if isinstance(emails, list):
+        emails = [each for each in emails if not isinstance(each, dict) or each.get("value")]
+    if not emails and isinstance(called, str) and not addresses.wrong(called.strip()):
+        emails = [{"value": called.strip(), "type": "work", "primary": True}]
+    active = said["active"] if said.get("active") is not None else former is None or former.active
+    return payload | {"emails": emails, "active": active}
 
 
 @transaction.atomic
@@ -88,10 +88,7 @@ def change(directory: Directory, key: UUID, expected: str, altered: Altered[User
     if person is None:
         raise NotFoundException(detail="There is no such person.")
     checked(expected, person.version)
-    before = shown(person, "")
-    after = altered(before.model_copy(deep=True))
-    if after.user_name is None or not after.emails:
-        raise MutabilityException(detail="A person has a userName and an address.")
+    after = altered(shown(person, ""))
     if _document(after) == person.document:
         return person
     return _kept(person, after)
@@ -147,16 +144,14 @@ def _kept(person: DirectoryPerson, resource: User) -> DirectoryPerson:
         raise InvalidValueException(detail="userName, externalId and addresses have 1 to 254 characters.")
     if known(person.directory).filter(user_name=user_name).exclude(pk=person.pk).exists():
         raise UniquenessException(detail=TAKEN)
+    # before anything else of accounts is locked: closing locks those of all administrators
+    (closing.reopen if resource.active else closing.close)(person.user, by=person.directory.name)
     addresses.assign(person.user, address(resource), Proof.COMPANY)
     Account.objects.filter(pk=person.user_id).update(name=name(resource))
     person.user_name, person.external_id = user_name, external_id
     person.emails = named
     person.document = _document(resource)
     person.version += 1
-    if resource.active is False:
-        closing.close(person.user, by=person.directory.name)
-    elif resource.active:
-        closing.reopen(person.user, by=person.directory.name)
     person.save()
     groups.follow_directory(person)
     return person

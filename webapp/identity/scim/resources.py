@@ -34,7 +34,7 @@ PAGE = 100  # where the directory does not say how many
 # `emails[type eq "work"].value` where there is no such address yet
 POLICY = ScimPolicy(
     unknown=ScimPolicy.Unknown.ignore,
-    remove_value=ScimPolicy.RemoveValue.apply,
+    remove_value_as_filter=ScimPolicy.RemoveValue.apply,
     unmatched_path_filter=ScimPolicy.UnmatchedPathFilter.create,
 )
 
@@ -51,7 +51,7 @@ class Email(ComplexAttribute):
         home = "home"
         other = "other"
 
-    value: str | None = None
+    value: Annotated[str | None, Required.true] = None
     type: Type | None = None
     primary: bool | None = None
 
@@ -65,7 +65,7 @@ class User(Resource[Any]):
     name: Name | None = None
     Name: ClassVar[type[ComplexAttribute]] = Name
     display_name: str | None = None
-    active: bool | None = None
+    active: Annotated[bool | None, Required.true] = None
     emails: Annotated[list[Email] | None, Required.true] = None
     Emails: ClassVar[type[ComplexAttribute]] = Email
     groups: Annotated[list[GroupMembership] | None, Mutability.read_only] = None

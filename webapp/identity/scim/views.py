@@ -40,7 +40,7 @@ class Kind(Generic[Row, Kept]):
     change: Callable[[Directory, UUID, str, versions.Altered[Kept]], Row]
     delete: Callable[[Directory, UUID, str], None]
     filters: Mapping[str, filters.Condition]
-    complete: Callable[[dict[str, Any]], dict[str, Any]]
+    complete: Callable[[dict[str, Any], Kept | None], dict[str, Any]]
     others: str  # the attribute that lists resources of the other kind
     with_others: Callable[[QuerySet[Row]], QuerySet[Row]]
     with_nobody: Callable[[QuerySet[Row]], QuerySet[Row]]  # for answers without `others`
@@ -67,7 +67,7 @@ GROUPS = Kind(
     groups.change,
     groups.delete,
     filters.GROUPS,
-    dict,
+    lambda payload, former: payload,
     "members",
     lambda rows: rows.prefetch_related(Prefetch("people", DirectoryPerson.objects.only("key").order_by("pk"))),
     lambda rows: rows.prefetch_related(Prefetch("people", DirectoryPerson.objects.none())),
@@ -78,12 +78,12 @@ GROUPS = Kind(
 def listed(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept]) -> HttpResponse:
     """GET: a page of what the filter finds; POST: a new one."""
     if request.method == "POST":
-        payload = kind.complete(body_of(request))
+        payload = kind.complete(body_of(request), None)
         made = kind.model.model_validate(payload, scim_ctx=Context.RESOURCE_CREATION_REQUEST)
         return _one(request, kind, _again(kind, directory, kind.create(directory, made)), 201)
     if request.method != "GET":
         return _wrong_method("GET, POST")
-    wanted = _attributes(request, kind)
+    wanted = _attributes(request)
     rows = kind.rows(directory)
     if text := request.GET.get("filter", ""):
         rows = rows.filter(filters.condition(text, kind.filters)).distinct()
@@ -107,7 +107,7 @@ def one(request: HttpRequest, directory: Directory, kind: Kind[Row, Kept], key: 
         return _one(request, kind, _again(kind, directory, kind.change(directory, _key(key), expected, change)))
     if request.method != "GET":
         return _wrong_method("GET, PUT, PATCH, DELETE")
-    wanted = _attributes(request, kind)
+    wanted = _attributes(request)
     row = _for_answer(kind, kind.rows(directory), wanted).filter(key=_key(key)).first()
     if row is None:
         raise NotFoundException(detail="There is no such resource.")
@@ -127,7 +127,7 @@ def described(request: HttpRequest, directory: Directory, what: str, key: str = 
         return answered(resources.config().model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE))
     found: list[Resource[Any]] = [*(resources.schemas() if what == "Schemas" else resources.resource_types())]
     if not key:
-        return _list(found, len(found), 1, {})
+        return _list(found, len(found), 1, None)
     chosen = next((each for each in found if (each.id or "").lower() == key.lower()), None)
     if chosen is None:
         raise NotFoundException(detail="There is no such description.")
@@ -142,9 +142,9 @@ def nothing(request: HttpRequest, directory: Directory, rest: str = "") -> HttpR
 
 
 def _replaced(kind: Kind[Row, Kept], payload: dict[str, Any]) -> versions.Altered[Kept]:
-    made = kind.model.model_validate(kind.complete(payload), scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST)
-
     def altered(former: Kept) -> Kept:
+        whole = kind.complete(payload, former)
+        made = kind.model.model_validate(whole, scim_ctx=Context.RESOURCE_REPLACEMENT_REQUEST)
         made.replace(former)
         return made
 
@@ -152,6 +152,10 @@ def _replaced(kind: Kind[Row, Kept], payload: dict[str, Any]) -> versions.Altere
 
 
 def _patched(kind: Kind[Row, Kept], payload: dict[str, Any]) -> versions.Altered[Kept]:
+    for operation in _operations(payload):
+        if str(operation.get("op", "")).lower() == "remove" and isinstance(operation.get("value"), list):
+            # Entra names who is to be removed with a reference of null, which is nobody's
+            operation["value"] = [_by_value(each) for each in operation["value"]]
     patch: Any = PatchOp[kind.model].model_validate(  # type: ignore[name-defined]
         payload, scim_ctx=Context.RESOURCE_PATCH_REQUEST
     )
@@ -163,14 +167,23 @@ def _patched(kind: Kind[Row, Kept], payload: dict[str, Any]) -> versions.Altered
     return altered
 
 
+def _operations(payload: dict[str, Any]) -> list[dict[str, Any]]:
+    found = next((value for name, value in payload.items() if name.lower() == "operations"), None)
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def _by_value(entry: Any) -> Any:
+    return {"value": entry["value"]} if isinstance(entry, dict) and entry.get("value") else entry
+
+
 def _again(kind: Kind[Row, Kept], directory: Directory, row: Row) -> Row:
     """The row with what the answer shows of others, read after the change."""
     return kind.with_others(kind.rows(directory)).get(pk=row.pk)
 
 
-def _for_answer(kind: Kind[Row, Kept], rows: QuerySet[Row], wanted: dict[str, Any]) -> QuerySet[Row]:
+def _for_answer(kind: Kind[Row, Kept], rows: QuerySet[Row], wanted: ResponseParameters[Any] | None) -> QuerySet[Row]:
     """Rows with what the answer shows of others: directories ask for groups without their members."""
-    asked, left_out = (_names(wanted.get(each)) for each in ("attributes", "excluded_attributes"))
+    asked, left_out = (_names(wanted.attributes), _names(wanted.excluded_attributes)) if wanted else ([], [])
     without = kind.others in left_out or bool(asked and not any(each.startswith(kind.others) for each in asked))
     return kind.with_nobody(rows) if without else kind.with_others(rows)
 
@@ -181,30 +194,29 @@ def _names(paths: list[Any] | None) -> list[str]:
 
 def _one(request: HttpRequest, kind: Kind[Row, Kept], row: Row, status: int = 200) -> HttpResponse:
     resource = kind.shown(row, _root(request))
-    body = resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, **_attributes(request, kind))
+    body = resource.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=_attributes(request))
     where = resource.meta.location if resource.meta else ""
     return answered(body, status, f'W/"{row.version}"', (where or "") if status == 201 else "")
 
 
-def _list(found: list[Any], total: int, start: int, wanted: dict[str, Any]) -> HttpResponse:
+def _list(found: list[Any], total: int, start: int, wanted: ResponseParameters[Any] | None) -> HttpResponse:
     body = {
         "schemas": [str(ListResponse.__schema__)],
         "totalResults": total,
         "startIndex": start,
         "itemsPerPage": len(found),
-        "Resources": [each.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, **wanted) for each in found],
+        "Resources": [
+            each.model_dump(scim_ctx=Context.RESOURCE_QUERY_RESPONSE, response_parameters=wanted) for each in found
+        ],
     }
     return answered(body)
 
 
-def _attributes(request: HttpRequest, kind: Kind[Row, Kept]) -> dict[str, Any]:
-    """The attributes to answer with, as `model_dump` takes them."""
+def _attributes(request: HttpRequest) -> ResponseParameters[Any] | None:
+    """Which attributes the answer has; None: all."""
     names = {"attributes": "attributes", "excludedAttributes": "excluded_attributes"}
     asked = {ours: request.GET[theirs] for theirs, ours in names.items() if theirs in request.GET}
-    if not asked:
-        return {}
-    read: ResponseParameters[Any] = ResponseParameters.model_validate(asked)
-    return {"attributes": read.attributes, "excluded_attributes": read.excluded_attributes}
+    return ResponseParameters[Any].model_validate(asked) if asked else None
 
 
 def _number(request: HttpRequest, name: str, default: int) -> int:
