@@ -91,6 +91,7 @@ HOLDINGS = (
     Holding("accounts.ApiToken", "user", "tokens", "Your API tokens.", GONE, hide=("digest",), also=IN_WORKSPACE),
     Holding("mfa.Authenticator", "user", "second_factors", "Your second factors, without their secrets.", GONE, hide=("data",)),
     Holding("socialaccount.SocialAccount", "user", "company_sign_in", "What your company's sign-in told.", GONE),
+    Holding("identity.DirectoryPerson", "user", "company_directory", "What your company's directory told.", GONE),
     Holding("account.EmailAddress", "user", "sign_in_addresses", "Addresses of the sign-in library, which stores none.", GONE),
     Holding(
         "axes.AccessAttempt", "username", "failed_sign_ins", "Failed attempts to sign in with your address.", GONE, by="email",
@@ -140,6 +141,10 @@ HOLDINGS = (
     Holding(
         "annotation.Publication", "made_by", "made/Publication", "Publications that you made.", Erasure.EMPTIED,
         only=("id", "project_id", "version_id", "created_at"),
+    ),
+    Holding(
+        "identity.DirectoryKey", "created_by", "made/DirectoryKey", "Keys of directories that you made.", Erasure.EMPTIED,
+        only=("id", "prefix", "created_at", "last_used_at", "revoked_at"),
     ),
     _made("annotation.Project", "Annotation projects"),
     _made("annotation.Guidelines", "Versions of guidelines"),
