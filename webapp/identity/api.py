@@ -17,7 +17,7 @@ class TimeOutsIn(Schema):
 
 
 class TimeOutsOut(TimeOutsIn):
-    """What the workspace asks for, and what the installation allows. Of a person's workspaces the strictest counts."""
+    """What the workspace asks for, and what the installation allows. The strictest of a person's workspaces counts."""
 
     installation_idle_minutes: int
     installation_session_minutes: int

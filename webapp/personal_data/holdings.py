@@ -160,6 +160,7 @@ HOLDINGS = (
     _made("experiments.Run", "Runs"),
     _made("webhooks.Webhook", "Webhooks"),
     _made("backups.Backup", "Backups"),
+    _made("backups.BackupDrill", "Drills of backups"),
     Holding(
         "datasets.Dataset", "deleting_by", "", "Says who asked for a deletion for as long as it takes; the audit log keeps it.",
         Erasure.EMPTIED,

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from trainer.contracts import counted as words
 from webapp.accounts.models import User
 
 from .holdings import HOLDINGS, Erasure, Holding
@@ -13,10 +14,10 @@ from .models import DataExport
 
 @dataclass(frozen=True)
 class Fate:
-    """What an erasure does with how many rows: [(name, number)]."""
+    """What an erasure does: kinds of rows with their number in words, and how many other rows."""
 
-    deleted: list[tuple[str, int]]
-    kept: list[tuple[str, int]]
+    deleted: list[str]
+    kept: list[str]
     emptied: int
     logged: int
 
@@ -38,9 +39,9 @@ def fate(person: User) -> Fate:
     def counted(erasure: Erasure) -> list[tuple[Holding, int]]:
         return [(each, each.rows(person).count()) for each in HOLDINGS if each.erasure == erasure]
 
-    def named(erasure: Erasure) -> list[tuple[str, int]]:
-        rows = counted(erasure)
-        return [(each.file.replace("_", " "), count) for each, count in rows if each.source is not User and count]
+    def named(erasure: Erasure) -> list[str]:
+        rows = [(each, count) for each, count in counted(erasure) if each.source is not User and count]
+        return [words.counted(count, each.file.replace("_", " ")) for each, count in rows]
 
     emptied = sum(count for _, count in counted(Erasure.EMPTIED))
     logged = sum(count for each, count in counted(Erasure.LOGGED) if each.direct)

@@ -136,10 +136,10 @@ def erase_person(request: HttpRequest, user_id: int) -> HttpResponse:
 
 def _said(fate: queries.Fate, who: str) -> str:
     return (
-        f"{who} cannot sign in again, and nobody can bring the account back. Name, address and password go, with {_listed(fate.deleted)}. "
-        f"Under a pseudonym stay {_listed(fate.kept)}. The audit log keeps its entries and no longer says who did it."
+        f"{who} cannot sign in again, and nobody can bring the account back. {_listed(fate.deleted)} go with name, address and "
+        f"password. {_listed(fate.kept)} stay under a pseudonym. The audit log keeps its entries and no longer says who did it."
     )
 
 
-def _listed(counts: list[tuple[str, int]]) -> str:
-    return ", ".join(f"{count:,} {name}" for name, count in counts) or "nothing"
+def _listed(counts: list[str]) -> str:
+    return ", ".join(counts) or "No other rows"
