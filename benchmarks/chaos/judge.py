@@ -10,6 +10,7 @@ import hashlib
 import json
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +33,14 @@ def said(body: dict[str, Any]) -> str:
 
 
 class JudgeProcess:
-    """Keeps one running: whoever it is that kills it, `keep` starts the next."""
+    """Keeps one running: whoever it is that kills it, the next one is started at once."""
 
     def __init__(self, port: int, ledger: Path, latency_s: float) -> None:
         self.port, self._ledger, self._latency_s = port, ledger, latency_s
+        self._closed = threading.Event()
         self._process = self._start()
+        self._keeper = threading.Thread(target=self._keep, daemon=True)
+        self._keeper.start()
 
     @property
     def url(self) -> str:
@@ -46,11 +50,14 @@ class JudgeProcess:
     def pid(self) -> int | None:
         return self._process.pid if self._process.poll() is None else None
 
-    def keep(self) -> None:
-        if self._process.poll() is not None:
-            self._process = self._start()
+    def _keep(self) -> None:
+        while not self._closed.wait(0.2):
+            if self._process.poll() is not None:
+                self._process = self._start()
 
     def close(self) -> None:
+        self._closed.set()
+        self._keeper.join()
         self._process.kill()
         self._process.wait()
 

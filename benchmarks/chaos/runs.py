@@ -56,7 +56,7 @@ class Runs:
 
     def judge(self, name: str, kind: str = "criterion") -> str:
         """A judge of its own, so that no run finds what another has asked; its model has its name."""
-        endpoint = {"kind": "chat", "name": name, "url": self.judge_url, "model": name, "retries": 3}
+        endpoint = {"kind": "chat", "name": name, "url": self.judge_url, "model": name, "retries": 10}
         found = [row for row in self.site.get("endpoints")["items"] if row["name"] == name]
         made = found[0] if found else self.site.post("endpoints", **endpoint)
         if not [row for row in self.site.get("judges")["items"] if row["name"] == name]:
@@ -102,7 +102,8 @@ class Runs:
 
     @property
     def all_over(self) -> bool:
-        return all(self._seen.get(run.id, {}).get("state") == "finished" for run in self.launched)
+        """The disturbed ones."""
+        return all(self._seen.get(run.id, {}).get("state") == "finished" for run in self.launched if run.disturbed)
 
     @property
     def steps_made(self) -> int:

@@ -51,7 +51,6 @@ def _now_and_then(storm: Storm, every_s: float) -> Iterator[int]:
         time.sleep(every_s)
         number += 1
         yield number
-    storm.judge.keep()
 
 
 def empty_redis(storm: Storm, runs: Runs) -> None:

@@ -137,7 +137,6 @@ class Storm:
         job, evaluation = work
 
         def left() -> list[str]:
-            self.judge.keep()
             row = self.site.get(f"evaluations/{evaluation}")
             if row["state"] == "paused":  # the judge was away for longer than its retries: a person lets it go on
                 self.site.ledger.write("resumed", evaluation=evaluation, reason=row["problem"])
@@ -161,7 +160,6 @@ def kill_at_random(storm: Storm, runs: Runs) -> None:
     steps = -1
     while time.monotonic() < deadline and killer.counts.total() < plan.kills:
         time.sleep(draw.uniform(0.5, 1.5) * plan.every_s)
-        storm.judge.keep()
         moved = runs.steps_made != steps
         kind = killer.strike(sparing=() if moved else ENDS_RUNS)
         if kind in ENDS_RUNS:

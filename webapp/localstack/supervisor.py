@@ -20,6 +20,7 @@ FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.5, 30.0
 HEALTHY_AFTER_S = (
     10.0  # a service that ran this long starts its back-off afresh: what kills it now is no fault of its start
 )
+MOST_PATIENCE = 4  # doublings of the time to start
 LOG_CHECK_S = 30.0
 EXTERNAL_CHECK_S = 5.0
 
@@ -67,6 +68,11 @@ class Service:
     child: Child | None = field(default=None, init=False)
     failures: int = field(default=0, init=False)
     next_try: float = field(default=0.0, init=False)
+
+    def patience_s(self) -> float:
+        """Seconds to answer in; twice as many after each failure. On a machine that is so busy that one start did not come to its end
+        in time, the next would not either."""
+        return self.start_timeout_s * 2.0 ** min(self.failures, MOST_PATIENCE)
 
     def backoff_s(self) -> float:
         return float(min(FIRST_BACKOFF_S * 2 ** (self.failures - 1), LAST_BACKOFF_S))
@@ -169,10 +175,10 @@ class Supervisor:
         elif service.state is State.STARTING and not service.once:
             if service.ready(child):
                 self._set(service, State.RUNNING)
-            elif age > service.start_timeout_s:
+            elif age > (limit := service.patience_s()):
                 child.kill_group()
                 service.child = None
-                self._failed(service, f"did not answer within {service.start_timeout_s:.0f} s")
+                self._failed(service, f"did not answer within {limit:.0f} s")
         elif age > HEALTHY_AFTER_S:
             service.failures = 0
 

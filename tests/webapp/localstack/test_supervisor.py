@@ -139,6 +139,21 @@ def test_a_service_that_never_answers_is_started_again(supervise):
     assert "did not answer" in service.reason
 
 
+def test_whoever_was_too_slow_to_start_gets_twice_as_long_the_next_time(supervise):
+    began: list[float] = []
+
+    def slow() -> Command:
+        began.append(time.monotonic())
+        return sleeper()
+
+    service = Service("web", slow, ready=lambda child: time.monotonic() - began[-1] > 0.6, start_timeout_s=0.4)
+    until(supervise(service), lambda: service.state is State.RUNNING)
+    assert len(began) == 2
+    assert [Service("web", sleeper, start_timeout_s=120).patience_s()] == [120]
+    service.failures = 99
+    assert service.patience_s() == 0.4 * 16
+
+
 def test_an_external_service_is_only_looked_at(supervise):
     answers = [True]
     service = Service("postgres", None, ready=lambda child: answers[0])
