@@ -219,5 +219,5 @@ def everything(site: Site, project: int, hook: int, judged: Ledger, found: Runs)
         versions(site),
         published(site, project),
         verdicts(site, judged),
-        *runs(site, found),
+        *(runs(site, found) if found.launched else []),
     ]

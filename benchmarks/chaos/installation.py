@@ -86,11 +86,13 @@ def people_of(stack: Stack, count: int, name: str) -> list[tuple[int, str]]:
     return [(int(number), secret) for _, number, secret in found]
 
 
-def prepare(site: Site, pairs: int) -> None:
-    """The model and the three datasets that everybody works on, before anything is disturbed."""
+def prepare(site: Site, pairs: int, runs: bool) -> None:
+    """What everybody works on, before anything is disturbed: pairs, and for runs a model and prompts."""
+    imported(site, PAIRS, [pair(number) for number in range(pairs)])
+    if not runs:
+        return
     make_model(site.stack)
     site.post("models", name=MODEL, source="local", path=str(site.stack.var / "models" / "tiny"))
-    imported(site, PAIRS, [pair(number) for number in range(pairs)])
     imported(site, PROMPTS, [prompt(number, verified=True) for number in range(28)])
     imported(site, JUDGED, [prompt(number, verified=False) for number in range(28)])
 

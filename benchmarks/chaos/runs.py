@@ -129,4 +129,5 @@ class Watching(threading.Thread):
 
     def stop(self) -> None:
         self._stop_asked.set()
-        self.join()
+        if self.is_alive():
+            self.join()

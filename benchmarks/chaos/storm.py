@@ -32,7 +32,8 @@ Disturb = Callable[["Storm", Runs], None]
 @dataclass(frozen=True)
 class Plan:
     """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it.
-    `more_runs`: where a disturbed run has finished before the end of the kills, the next one of its kind begins."""
+    `steps` 0: no run is trained. `more_runs`: where a disturbed run has finished before the end of the kills, the next one of its
+    kind begins."""
 
     seed: int
     seconds: float
@@ -77,13 +78,14 @@ class Storm:
     def run(self) -> Outcome:
         """Raises GivenUp where something has not come back."""
         try:
-            prepare(self.site, self.plan.pairs)
+            prepare(self.site, self.plan.pairs, runs=bool(self.plan.steps))
             hook = int(
                 self.site.post("webhooks", url=self.receiver.url, events=["answer.submitted", "import.finished"])["id"]
             )
             runs = Runs(self.site, self.plan.steps, self.judge.url)
-            self.times["two undisturbed runs"] = runs.undisturbed()
-            self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
+            if self.plan.steps:
+                self.times["two undisturbed runs"] = runs.undisturbed()
+                self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
             people = People(self.site, self.plan.people, self.plan.seed)
             watching = self._under_fire(runs, people)
             findings = comparing.everything(self.site, people.project, hook, self.judged, runs)
@@ -105,7 +107,8 @@ class Storm:
         watched.launched, watched.resumed = runs.launched, runs.resumed
         watching = Watching(watched, self.plan.more_runs)
         work = self._work(runs)
-        watching.start()
+        if self.plan.steps:
+            watching.start()
         people.start()
         try:
             self.disturb(self, watched)

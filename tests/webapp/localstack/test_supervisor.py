@@ -140,18 +140,19 @@ def test_a_service_that_never_answers_is_started_again(supervise):
 
 
 def test_whoever_was_too_slow_to_start_gets_twice_as_long_the_next_time(supervise):
-    began: list[float] = []
-
-    def slow() -> Command:
-        began.append(time.monotonic())
-        return sleeper()
-
-    service = Service("web", slow, ready=lambda child: time.monotonic() - began[-1] > 0.6, start_timeout_s=0.4)
-    until(supervise(service), lambda: service.state is State.RUNNING)
-    assert len(began) == 2
-    assert [Service("web", sleeper, start_timeout_s=120).patience_s()] == [120]
+    service = Service("web", sleeper, ready=lambda child: False, start_timeout_s=50)
+    supervisor = supervise(service)
+    for said in (50, 100, 200):
+        service.next_try = 0
+        until(supervisor, lambda: service.state is State.STARTING)
+        service.child.started -= said - 20
+        supervisor.tick()
+        assert service.state is State.STARTING
+        service.child.started -= 21
+        supervisor.tick()
+        assert (service.state, service.reason) == (State.RESTARTING, f"did not answer within {said} s")
     service.failures = 99
-    assert service.patience_s() == 0.4 * 16
+    assert service.patience_s() == 50 * 16
 
 
 def test_an_external_service_is_only_looked_at(supervise):
