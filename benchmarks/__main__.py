@@ -45,7 +45,11 @@ MODULES = {
     "launch": Module("from the launch of a run to its first point", 2, "--runs 1"),
     "ingest": Module("events stored per second", 1, "--posts 5"),
     "datasets": Module("import and reads of a large dataset", 5, "20000"),
-    "backup": Module("a backup, the next one, and a restoration with all comparisons", 3, "--rows-mb 10 --files-mb 10"),
+    "backup": Module(
+        "work lost at a fall, a backup, the next one, and a restoration with all comparisons",
+        3,
+        "--rows-mb 10 --files-mb 10 --kills 1",
+    ),
     "workbench": Module("an annotator's wait for the next task, in a browser", 2, "--tasks 6"),
     "answers": Module("export of answers, and the people of a large project", 4, "--answers 2000 --exported 500"),
     "annotation": Module(

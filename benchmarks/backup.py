@@ -1,4 +1,11 @@
-"""Seconds of a backup, of the next one, and of a restoration with all its comparisons: `python -m benchmarks.backup [--rows-mb N] [--files-mb N]`.
+"""What a fall costs: work that is lost, and the seconds of a backup, of the next one, and of a restoration with all its comparisons:
+`python -m benchmarks.backup [--rows-mb N] [--files-mb N] [--kills N]`.
+
+**Work lost.** Clients commit rows to an embedded Postgres as the product starts it and write down what it acknowledged; every process of it gets
+SIGKILL; it is started again and asked. That is the fall with a disk that survives. With the disk, the work since the last backup is lost: at most
+the shortest interval of the plan and the time of a backup.
+
+**Backup and restoration.**
 
 An installation of its own is filled with rows (recorded outputs of about 1 KB) and with the files of a registered model, half of the bytes each.
 Between the backups a hundredth of the rows and one file are new. The restoration goes into another folder with a Postgres of its own; it
@@ -11,10 +18,15 @@ import argparse
 import json
 import os
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
+
+import psutil
+import psycopg
 
 from benchmarks.machine import describe
 from webapp.localstack.postgres import Postgres
@@ -28,19 +40,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.backup", description=__doc__)
     parser.add_argument("--rows-mb", type=int, default=500)
     parser.add_argument("--files-mb", type=int, default=500)
+    parser.add_argument("--kills", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="ts-backup-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         home.chmod(0o755)  # as root the database runs as another user
+        acknowledged, lost, lost_s = killed(home / "killed", options.kills)
         with installation(home / "var"):
             found = measure(home, options.rows_mb, options.files_mb)
+            from webapp.backups.forms import MINUTES
     print(describe())
+    print(f"load average {os.getloadavg()[0]:.1f}, {os.getloadavg()[1]:.1f}, {os.getloadavg()[2]:.1f}")
+    print(
+        f"{options.kills} times SIGKILL of the whole database: of {acknowledged:,} acknowledged commits {lost:,} were lost ({lost_s:.1f} s)."
+    )
+    with_disk = 60 * min(MINUTES) + found["next"]
+    print(
+        f"With the disk, at most {with_disk:.0f} s: a backup every {min(MINUTES)} minutes, which takes {found['next']:.1f} s here."
+    )
     table(found)
     longer = found["empty"] + (found["restore"] - found["empty"]) * GOAL_BYTES / found["bytes"]
     said = f"computed from {found['bytes'] / 1e9:.2f} GB, not measured; the aim is {GOAL_S:.0f} s"
     print(f"20 GB of this mix would take {longer:.0f} s to restore and compare ({said}).")
     ours = {name: round(found[name], 1) for name in ("backup", "next", "empty", "restore")}
     ours["restore_20_gb_extrapolated"] = round(longer)
+    ours |= {"lost_at_kill": round(lost_s, 1), "lost_with_disk": round(with_disk)}
     print(
         json.dumps(
             {
@@ -49,6 +73,45 @@ def main() -> None:
             }
         )
     )
+
+
+def killed(var: Path, times: int) -> tuple[int, int, float]:
+    """Commits that were acknowledged, how many of them are gone, and the seconds from the first that is gone to the kill."""
+    acknowledged: dict[int, float] = {}
+    numbers, gone, seconds = count(), set[int](), 0.0
+    for _ in range(times):
+        server = Postgres(var)
+        server.start()
+        with psycopg.connect(server.url(), autocommit=True) as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS kept (n bigint)")
+        clients = [threading.Thread(target=commit, args=[server.url(), numbers, acknowledged]) for _ in range(4)]
+        for client in clients:
+            client.start()
+        time.sleep(2)
+        root = psutil.Process(server.process_id)
+        for process in (root, *root.children(recursive=True)):
+            process.kill()
+        at = time.monotonic()
+        for client in clients:
+            client.join()
+        server.stop()
+        again = Postgres(var)
+        again.start()
+        with psycopg.connect(again.url()) as connection:
+            there = {n for (n,) in connection.execute("SELECT n FROM kept")}
+        again.stop()
+        gone |= acknowledged.keys() - there
+        seconds = max([seconds, *(at - acknowledged[n] for n in gone)])
+    return len(acknowledged), len(gone), seconds
+
+
+def commit(url: str, numbers: Iterator[int], acknowledged: dict[int, float]) -> None:
+    """One row after the other, until the server is gone."""
+    with suppress(psycopg.Error), psycopg.connect(url, autocommit=True) as connection:
+        while True:
+            number = next(numbers)
+            connection.execute("INSERT INTO kept VALUES (%s)", [number])
+            acknowledged[number] = time.monotonic()
 
 
 @contextmanager

@@ -3,8 +3,12 @@ from django import forms
 from .models import BackupPlan
 
 AT = [(str(hour), f"{hour:02d}:00 UTC") for hour in range(24)]
-EVERY = [("every-15", "every 15 minutes"), ("every-60", "every hour"), ("every-360", "every 6 hours")]
-WHEN = [("", "never"), *EVERY, *((hour, f"every day at {words}") for hour, words in AT)]
+MINUTES = {15: "every 15 minutes", 60: "every hour", 360: "every 6 hours"}
+WHEN = [
+    ("", "never"),
+    *((f"every-{minutes}", words) for minutes, words in MINUTES.items()),
+    *((hour, f"every day at {words}") for hour, words in AT),
+]
 DAYS = [("", "never"), ("1", "every day"), ("7", "every week"), ("30", "every 30 days")]
 
 

@@ -226,6 +226,12 @@ class Postgres:
                 raise CannotRun(f"Postgres did not start: {self._child.output()}")
             time.sleep(0.05)
 
+    @property
+    def process_id(self) -> int:
+        """Of a server that `start` has started."""
+        assert self._child  # noqa: S101  by whoever calls
+        return self._child.process.pid
+
     def stop(self) -> None:
         if self._child:
             self._child.ask_to_stop()

@@ -3,11 +3,13 @@
 import json
 import logging
 import os
+import time
 
 import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from tests.patience import SECONDS
 from webapp.backups import bucket, keeping, manifest, places, services
 from webapp.backups.manifest import KeptFile
 from webapp.backups.models import Backup
@@ -114,8 +116,10 @@ class TestOneAtATime:
         kept = open_store(WHERE, None, create=True)
         with kept.alone():
             server.put("touch/stone/lock", json.dumps({"host": "elsewhere", "pid": 1, "began": 1.0}).encode())
+            deadline = time.monotonic() + SECONDS
             while not kept.place._lost:
-                pass
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
             with pytest.raises(BackupProblem, match="Somebody else writes"):
                 kept.add([b"content"])
         assert json.loads(server.get("touch/stone/lock"))["host"] == "elsewhere"

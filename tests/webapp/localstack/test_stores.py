@@ -34,6 +34,9 @@ def home():
 
 def write_and_crash(server: Postgres) -> None:
     with psycopg.connect(server.url(), autocommit=True) as connection:
+        # what is acknowledged is on the disk, also when the power goes
+        for setting in ("fsync", "synchronous_commit", "full_page_writes"):
+            assert connection.execute(f"show {setting}").fetchone() == ("on",)
         connection.execute("create table if not exists kept (n int)")
         connection.execute("insert into kept values (1)")
     server._child.process.send_signal(signal.SIGKILL)
