@@ -9,6 +9,7 @@ from channels.sessions import SessionMiddlewareStack
 from django.conf import settings
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from trainer import tracing
 from webapp.localstack.places import metrics_folder
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
@@ -22,6 +23,7 @@ from webapp.core.handler import ThreadedHandler  # noqa: E402
 from webapp.experiments.consumers import Door  # noqa: E402
 from webapp.urls import websocket_urlpatterns  # noqa: E402
 
+tracing.serve("touchstone-web")
 application: Any = ProtocolTypeRouter(
     {
         "http": ThreadedHandler(settings.HTTP_THREADS, known),

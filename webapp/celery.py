@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from celery import Celery
-from celery.signals import task_postrun, task_prerun
+from celery.signals import task_failure, task_postrun, task_prerun, worker_init
 
+from trainer import tracing
 from webapp.core.logs import current_request_id
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "webapp.settings")
@@ -23,11 +24,36 @@ app.conf.include = sorted(f"workers.{module.name}" for module in pkgutil.iter_mo
 @task_prerun.connect  # type: ignore[untyped-decorator]  # celery has no types
 def _begin_id(task_id: str, task: Any, **_: Any) -> None:
     """All that the task logs carries the id of the request that asked for it; what beat asks for carries its own."""
-    headers = task.request.headers or {}  # of a task that is carried out at once; those of a message become attributes
-    asked = getattr(task.request, REQUEST_ID, None) or headers.get(REQUEST_ID) or task_id[:12]
+    asked = _header(task, REQUEST_ID) or task_id[:12]
     task.request.log_token = current_request_id.set(asked)
+    parent = _header(task, tracing.PARENT)
+    if parent:  # beat's rounds, which nobody asked for, are no traces
+        told = {"messaging.system": "redis", "messaging.operation.type": "process", "messaging.message.id": task_id}
+        task.request.span = tracing.span(
+            f"process {task.name}", "CONSUMER", parent, **told, **{"touchstone.request_id": asked}
+        )
+        task.request.told = task.request.span.__enter__()
 
 
 @task_postrun.connect  # type: ignore[untyped-decorator]
 def _end_id(task: Any, **_: Any) -> None:
+    if span := getattr(task.request, "span", None):
+        span.__exit__(None, None, None)
     current_request_id.reset(task.request.log_token)
+
+
+@task_failure.connect  # type: ignore[untyped-decorator]
+def _failed(sender: Any, exception: BaseException, **_: Any) -> None:
+    if told := getattr(sender.request, "told", None):
+        told.failed(type(exception).__name__)
+
+
+@worker_init.connect  # type: ignore[untyped-decorator]
+def _serve(**_: Any) -> None:
+    tracing.serve("touchstone-worker")
+
+
+def _header(task: Any, name: str) -> str | None:
+    """Of a task that is carried out at once; those of a message become attributes."""
+    found: str | None = getattr(task.request, name, None) or (task.request.headers or {}).get(name)
+    return found

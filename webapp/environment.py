@@ -128,6 +128,14 @@ class Environment(BaseSettings):
         False,
         description="Believe addresses that the provider does not mark as verified; only if nobody can choose theirs",
     )
+    otel_exporter_otlp_endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://",
+        description="A receiver of OpenTelemetry traces (OTLP over HTTP); none are made if absent. Needs pip install '.[tracing]'",
+    )
+    otel_exporter_otlp_headers: str | None = Field(
+        None, description="What is sent along to the receiver, as NAME=VALUE with commas, such as a key; runs send none"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
     log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
 
@@ -199,6 +207,7 @@ def read() -> Environment:
 
 def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
     """The trainer knows no settings file: what it reads from the environment is put there, for what we start as well."""
-    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts"):
+    traces = ("otel_exporter_otlp_endpoint", "otel_exporter_otlp_headers")  # read by what sends them, by these names
+    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts", *traces):
         if value := getattr(found, name):
             environ[name.upper()] = value

@@ -20,6 +20,7 @@ SECRETS = frozenset(
         "mail_url",
         "oidc_client_secret",
         "backup_secret",
+        "otel_exporter_otlp_headers",
     }
 )
 

@@ -51,8 +51,13 @@ if ENV.public_url:
 SECURE = bool(ENV.public_url and ENV.public_url.startswith("https://"))
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE
 SESSION_COOKIE_HTTPONLY = True
+# Under this prefix browsers take a cookie over https alone, from this very host, for all of it: no neighbour can plant one
+_COOKIES = "__Host-" if SECURE else ""
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_COOKIES}sessionid", f"{_COOKIES}csrftoken"
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # in no cookie of their own
 # Browsers that came by https once do not come back by http; only where PUBLIC_URL promises that https stays
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
 SESSION_ENGINE = "webapp.accounts.sessions"
 SESSION_HOURS, SESSION_IDLE_HOURS = ENV.session_hours, ENV.session_idle_hours
 SESSION_COOKIE_AGE = round(3600 * SESSION_HOURS)
@@ -97,8 +102,9 @@ MIDDLEWARE = [
     "webapp.core.middleware.ApiErrorsMiddleware",
     "webapp.core.middleware.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
+    "webapp.core.middleware.UsableMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -266,7 +272,6 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.Argon2PasswordHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 10}},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
-    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     {"NAME": "webapp.accounts.passwords.NotGuessable"},
 ]
 AXES_VERBOSE = False
@@ -328,6 +333,7 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
 WHITENOISE_USE_FINDERS = True  # served as they lie in the tree: one copy, no collecting step
+WHITENOISE_ALLOW_ALL_ORIGINS = False  # no other site needs them
 STATICFILES_DIRS = [BASE_DIR / "webapp" / "static"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 
@@ -338,16 +344,17 @@ LOGGING = {
         "request_id": {"()": "webapp.core.logs.RequestIdFilter"},
         "refusals": {"()": "webapp.core.logs.Refusals"},
         "no_secrets": {"()": "webapp.core.logs.NoSecrets"},
+        "one_line": {"()": "webapp.core.logs.OneLine"},
     },
     "formatters": {
-        "line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(name)s: %(message)s"},
+        "line": {"format": "%(asctime)s %(levelname)s %(request_id)s %(person)s %(name)s: %(message)s"},
         "json": {"()": "webapp.core.logs.JsonLines"},
     },
     "handlers": {
         "console": {
             "class": "logging.StreamHandler",
             "formatter": ENV.log_format,
-            "filters": ["request_id", "refusals", "no_secrets"],
+            "filters": ["request_id", "refusals", "no_secrets", "one_line"],
         }
     },
     "root": {"handlers": ["console"], "level": ENV.log_level},

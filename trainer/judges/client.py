@@ -9,6 +9,9 @@ import random
 from time import perf_counter
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import urlsplit
+
+from trainer import tracing
 
 from .budget import Budget, Hold
 from .chat import Chat, ChatReply, ChatRequest, EndpointProblem, Prices, Target, cost
@@ -122,11 +125,11 @@ class ChatClient:
     async def _charged(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, charged to the budget if there is one."""
         if self.budget is None:
-            return await self._attempt(data, attempt)
+            return await self._attempt(request, data, attempt)
         hold = await self.budget.hold(request, self.target.prices)
         reply, billed = None, True
         try:
-            reply = await self._attempt(data, attempt)
+            reply = await self._attempt(request, data, attempt)
         except EndpointProblem as found:
             # an answer that cannot be read, or comes too late, is paid for all the same
             billed = found.code in ("bad_response", "timeout")
@@ -139,7 +142,41 @@ class ChatClient:
         if self.budget is not None:
             await self.budget.settle(hold, reply, self.target.prices, billed=billed)
 
-    async def _attempt(self, data: bytes, attempt: int) -> ChatReply:
+    async def _attempt(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
+        """One attempt, told to whoever follows traces: who was asked and how many tokens it took, never what was said."""
+        asked = self._asked(request, attempt) if tracing.on() else {}
+        with tracing.span(f"chat {self.target.model}", "CLIENT", **asked) as told:
+            try:
+                reply = await self._replied(data, attempt)
+            except EndpointProblem as found:
+                told.failed(found.code)
+                raise
+            told.set(
+                {
+                    "gen_ai.usage.input_tokens": reply.prompt_tokens,
+                    "gen_ai.usage.output_tokens": reply.completion_tokens,
+                    "gen_ai.usage.cache_read.input_tokens": reply.cached_tokens,
+                }
+            )
+        return reply
+
+    def _asked(self, request: ChatRequest, attempt: int) -> dict[str, tracing.Value | None]:
+        """The attributes of the semantic conventions for calls of models: of any provider that speaks OpenAI's language."""
+        place, sampling = urlsplit(self._url), request.sampling
+        return {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.provider.name": "openai",
+            "gen_ai.request.model": self.target.model,
+            "gen_ai.request.temperature": sampling.temperature,
+            "gen_ai.request.top_p": sampling.top_p,
+            "gen_ai.request.max_tokens": sampling.max_tokens,
+            "gen_ai.request.seed": sampling.seed if request.seed is None else request.seed,
+            "server.address": place.hostname,
+            "server.port": place.port or (443 if place.scheme == "https" else 80),
+            "http.request.resend_count": attempt - 1 or None,
+        }
+
+    async def _replied(self, data: bytes, attempt: int) -> ChatReply:
         answer, seconds = await self.post(data)
         try:
             return read(answer, seconds, attempt)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import httpx
 
+from trainer import tracing
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import RunAssignment
 from trainer.contracts.example import version_digest
@@ -50,10 +51,21 @@ def job(arguments: list[str]) -> int:
             with folder.alone(Path(assignment.run_dir), _PATIENCE_S):
                 # how far the server is, now that no earlier attempt tells it anything more
                 assignment = RunAssignment.model_validate_json(_patiently(client, url))
-                return _carry_out(client, url, token, assignment)
+                return _traced(client, url, token, assignment)
     except (JobError, folder.Taken) as error:
         print(error, file=sys.stderr)
         return 3
+
+
+def _traced(client: httpx.Client, url: str, token: str, assignment: RunAssignment) -> int:
+    """In a span that belongs to the task by which the server handed the run over."""
+    run, attempt = os.environ.get("TOUCHSTONE_RUN_ID", ""), assignment.attempt
+    told: dict[str, tracing.Value] = {"touchstone.run.id": run, "touchstone.run.attempt": attempt}
+    with tracing.job("touchstone-run", f"run {assignment.recipe}", **told) as span:
+        code = _carry_out(client, url, token, assignment)
+        if code:
+            span.failed(str(code))
+    return code
 
 
 def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssignment) -> int:

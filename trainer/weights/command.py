@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from trainer import tracing
 from trainer.config.memory import is_shortage
 from trainer.monitors.spool import disk_is_full
 
@@ -40,7 +41,12 @@ def main(arguments: list[str]) -> int:
     url = f"{os.environ['TOUCHSTONE_URL'].rstrip('/')}/api/v1/ingest/weights/{os.environ[JOB]}"
     try:
         with JobClient(url, os.environ["TOUCHSTONE_RUN_TOKEN"]) as client:
-            return carry_out(client)
+            told: dict[str, tracing.Value] = {"touchstone.job.id": os.environ[JOB]}
+            with tracing.job("touchstone-weights-job", f"job {client.assignment.kind}", **told) as span:
+                code = carry_out(client)
+                if code:
+                    span.failed(str(code))
+            return code
     except Abandoned as error:
         print(f"abandoned: {error}", file=sys.stderr)
     except ServerAway as error:

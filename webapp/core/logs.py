@@ -6,9 +6,13 @@ import re
 from contextvars import ContextVar
 from datetime import UTC, datetime
 
+from trainer import tracing
+
 NOBODY = "-"
 # Of the request that is answered, or that asked for the task that is carried out
 current_request_id: ContextVar[str] = ContextVar("current_request_id", default=NOBODY)
+current_person: ContextVar[str] = ContextVar("current_person", default=NOBODY)  # the id of the account
+BREAKS = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")  # a tab does no harm
 IN_ADDRESS = re.compile(r"/(sign-in/link|invite|join|verify|personal-data)/[A-Za-z0-9_~.%-]+")
 
 
@@ -24,11 +28,37 @@ def hidden(text: str) -> str:
 
 
 class RequestIdFilter(logging.Filter):
-    """Puts the id of the request on every log record as `request_id`."""
+    """Puts on every log record the id of the request as `request_id`, who asked as `person` (the account's id, or "-"), and the id
+    of the trace as `trace`, which is empty where there is none.
+
+    Django tells of a refused request when the answer is made and the context is gone, and gives the request along.
+    """
 
     def filter(self, record: logging.LogRecord) -> bool:
+        request = getattr(record, "request", None)
         if not hasattr(record, "request_id"):
-            record.request_id = current_request_id.get()
+            record.request_id = getattr(request, "id", None) or current_request_id.get()
+        if not hasattr(record, "person"):
+            record.person = _person(request) or current_person.get()
+        if not hasattr(record, "trace"):
+            record.trace = getattr(request, "trace", "") or tracing.trace_id()
+        return True
+
+
+def _person(request: object) -> str:
+    """Of the membership that a page or a token acts under: to ask the session here could fail, and would cost a query."""
+    membership = getattr(request, "membership", None)
+    return str(membership.user_id) if membership is not None else ""
+
+
+class OneLine(logging.Filter):
+    """Line breaks and other control characters of a message are written as escapes: who chooses an address or a header must
+    not be able to write lines into the log."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        text = record.getMessage().rstrip("\n")
+        if BREAKS.search(text):
+            record.msg, record.args = BREAKS.sub(lambda found: repr(found[0])[1:-1], text), ()
         return True
 
 
@@ -39,11 +69,14 @@ class JsonLines(logging.Formatter):
         told = {
             "time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname,
-            "request": getattr(record, "request_id", "-"),
+            "request": getattr(record, "request_id", NOBODY),
+            "person": getattr(record, "person", NOBODY),
             "logger": record.name,
             "message": record.getMessage(),
             "process": record.process,
         }
+        if trace := getattr(record, "trace", ""):
+            told["trace"] = trace
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:

@@ -4,11 +4,16 @@ import json
 from collections.abc import Callable
 from secrets import token_hex
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBadRequest, HttpResponseNotAllowed
+
+from trainer import tracing
 
 from . import audit
-from .logs import current_request_id
+from .logs import NOBODY, current_person, current_request_id
 from .problems import UNNAMED, told
+from .telemetry import METHODS
+
+UNTRACED = ("/static/", "/healthz", "/readyz", "/metrics")
 
 
 class RequestIdMiddleware:
@@ -20,20 +25,46 @@ class RequestIdMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         request.id = token_hex(6)  # type: ignore[attr-defined]
         token = current_request_id.set(request.id)  # type: ignore[attr-defined]
+        person = current_person.set(NOBODY)  # until it is known
         came = audit.origin.set(audit.Origin(address=request.META.get("REMOTE_ADDR") or ""))
         try:
-            response = self._answer(request)
+            response = self.get_response(request) if request.path.startswith(UNTRACED) else self._traced(request)
         finally:
             current_request_id.reset(token)
+            current_person.reset(person)
             audit.origin.reset(came)
         response["X-Request-Id"] = request.id  # type: ignore[attr-defined]
         return response
 
-    def _answer(self, request: HttpRequest) -> HttpResponse:
+    def _traced(self, request: HttpRequest) -> HttpResponse:
+        """In a span named by the route's pattern. What strangers say of traces in their headers is not believed."""
+        known: dict[str, str] = {"http.request.method": request.method or "", "touchstone.request_id": request.id}  # type: ignore[attr-defined]
+        with tracing.span(str(request.method), "SERVER", **known) as span:
+            request.trace = tracing.trace_id()  # type: ignore[attr-defined]
+            response = self.get_response(request)
+            if request.resolver_match is not None:
+                route = f"/{request.resolver_match.route}"
+                span.name(f"{request.method} {route}")
+                span.set({"http.route": route})
+            span.set({"http.response.status_code": response.status_code})
+            if response.status_code >= 500:
+                span.failed(str(response.status_code))
+        return response
+
+
+class UsableMiddleware:
+    """Refuses what no view can use; behind those that guard browsers, whose headers its answers carry as well."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if request.method not in METHODS:  # TRACE among others, which would be answered like a GET
+            return HttpResponseNotAllowed(sorted(METHODS))
         # Postgres text cannot hold a NUL; caught here, it never reaches a query
         if "\0" in request.path or "%00" in request.META.get("QUERY_STRING", ""):
             said = f"The address holds a NUL character. (Request {request.id})"  # type: ignore[attr-defined]
-            return HttpResponseBadRequest(said, content_type="text/plain")
+            return HttpResponseBadRequest(said, content_type="text/plain; charset=utf-8")
         return self.get_response(request)
 
 

@@ -7,6 +7,7 @@ from django.db import transaction
 from django.db.models import Q
 from django.utils import timezone
 
+from trainer import tracing
 from webapp.celery import REQUEST_ID, app
 
 from .logs import asked_by
@@ -45,5 +46,5 @@ def _send(name: str, args: tuple[object, ...]) -> None:
 
 
 def _headers() -> dict[str, str]:
-    """The task is logged under the id of the request that asked for it."""
-    return {REQUEST_ID: asked} if (asked := asked_by()) else {}
+    """The task is logged under the id of the request that asked for it, and belongs to its trace."""
+    return ({REQUEST_ID: asked} if (asked := asked_by()) else {}) | tracing.carried()

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from trainer import tracing
 from trainer.config import ConfigInvalid, resolve
 from webapp.core import locks, ray_client
 from webapp.core.addresses import internal_url
@@ -59,6 +60,7 @@ def launch(run_id: int) -> float | None:
             "TOUCHSTONE_RUN_ID": str(run.id),
             "TOUCHSTONE_RUN_TOKEN": tokens.run_token(run),
             "TOUCHSTONE_REQUEST_ID": asked_by(),
+            **tracing.job_environment(),
         }
         client.submit(job_id(run.id, run.attempt), trainer_command(run.config), environment)
     except RayAway as error:

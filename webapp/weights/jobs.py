@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
+from trainer import tracing
 from webapp.core import ray_client
 from webapp.core.addresses import internal_url
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused, Wanted
@@ -45,6 +46,7 @@ def launch(pk: int) -> float | None:
             "TOUCHSTONE_URL": internal_url(),
             "TOUCHSTONE_WEIGHTS_JOB": str(job.pk),
             "TOUCHSTONE_RUN_TOKEN": tokens.token(job),
+            **tracing.job_environment(),
         }
         client.submit(job_id(job), _command(job), environment, wanted(job))
     except RayAway as error:

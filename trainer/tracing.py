@@ -1,0 +1,174 @@
+"""Traces by OpenTelemetry, where OTEL_EXPORTER_OTLP_ENDPOINT names a receiver: `pip install '.[tracing]'` brings what sends them.
+
+Without that variable nothing is imported and a span is an empty block. Names follow OpenTelemetry's semantic conventions, 1.37 and
+later: `gen_ai.provider.name` instead of `gen_ai.system`. Spans tell names, numbers and ids, never a text of somebody.
+"""
+
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from importlib import import_module
+from typing import Any, Literal
+
+logger = logging.getLogger(__name__)
+ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+PARENT = (
+    "traceparent"  # W3C Trace Context: the header of HTTP and of tasks; a job finds it in its environment, in capitals
+)
+MISSING = "OTEL_EXPORTER_OTLP_ENDPOINT is set and no trace is sent, because a package is missing ({}): pip install '.[tracing]'"
+Kind = Literal["INTERNAL", "SERVER", "CLIENT", "CONSUMER"]
+Value = str | bool | int | float
+
+
+class Span:
+    """What a block tells of itself while it lasts; tells nobody where traces are off."""
+
+    def __init__(self, told: Any = None) -> None:
+        self._told = told
+        self._has_failed = False
+
+    def name(self, name: str) -> None:
+        if self._told is not None:
+            self._told.update_name(name)
+
+    def set(self, attributes: Mapping[str, Value | None]) -> None:
+        """What is None is left out."""
+        if self._told is not None:
+            self._told.set_attributes({name: value for name, value in attributes.items() if value is not None})
+
+    def failed(self, kind: str) -> None:
+        """`kind` is a class of failures, such as "timeout" or "500": the words of a failure may quote somebody's text. The first
+        one counts."""
+        if self._told is not None and not self._has_failed:
+            self._has_failed = True
+            self._told.set_attribute("error.type", kind)
+            self._told.set_status(import_module("opentelemetry.trace").StatusCode.ERROR)
+
+
+SILENT = Span()
+
+
+class _Process:
+    """What one process sends with; made at its first span, so after a server has forked."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.service = "touchstone"
+        self.parent: Any = None  # of spans that have none in their own thread
+        self.tracer: Any = None
+        self.provider: Any = None
+        self.tried = False
+
+    def ready(self) -> Any:
+        if not self.tried:
+            with self.lock:
+                if not self.tried:
+                    self.tracer = self._tracer()
+                    self.tried = True
+        return self.tracer
+
+    def _tracer(self) -> Any:
+        try:
+            exporter = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter").OTLPSpanExporter()
+            sdk, export = import_module("opentelemetry.sdk.trace"), import_module("opentelemetry.sdk.trace.export")
+            resource = import_module("opentelemetry.sdk.resources").Resource
+        except ImportError as error:
+            logger.warning(MISSING.format(error.name))
+            return None
+        named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": self.service}
+        self.provider = sdk.TracerProvider(resource=resource.create(named))
+        self.provider.add_span_processor(export.BatchSpanProcessor(exporter))
+        return self.provider.get_tracer("touchstone")
+
+
+_process = _Process()
+
+
+def on() -> bool:
+    return any(os.environ.get(name) for name in ENDPOINTS)
+
+
+def serve(service: str) -> None:
+    """What this process is called in traces: `touchstone-web`, `touchstone-worker`, `touchstone-run`."""
+    _process.service = service
+
+
+def span(
+    name: str, kind: Kind = "INTERNAL", parent: str | None = None, **attributes: Value | None
+) -> AbstractContextManager[Span]:
+    """`with span("chat m", "CLIENT", **{"gen_ai.request.model": "m"}) as told:` tells how long the block took, and its end.
+
+    It belongs to the span around it, or to the one that `parent` (a traceparent) names. A dot in a name is written as it is, in
+    a dictionary. An exception that leaves the block marks it failed, by its class alone.
+    """
+    if not on() or _process.ready() is None:
+        return nullcontext(SILENT)
+    return _told(name, kind, parent, attributes)
+
+
+@contextmanager
+def _told(name: str, kind: Kind, parent: str | None, attributes: Mapping[str, Value | None]) -> Iterator[Span]:
+    trace = import_module("opentelemetry.trace")
+    around = _context(parent) if parent else None
+    if around is None and not trace.get_current_span().get_span_context().is_valid:
+        around = _process.parent
+    given = {name: value for name, value in attributes.items() if value is not None}
+    with _process.tracer.start_as_current_span(
+        name,
+        context=around,
+        kind=trace.SpanKind[kind],
+        attributes=given,
+        record_exception=False,
+        set_status_on_exception=False,
+    ) as found:
+        told = Span(found)
+        try:
+            yield told
+        except BaseException as error:
+            told.failed(type(error).__name__)
+            raise
+
+
+def _context(parent: str) -> Any:
+    module = import_module("opentelemetry.trace.propagation.tracecontext")
+    return module.TraceContextTextMapPropagator().extract({PARENT: parent})
+
+
+@contextmanager
+def job(service: str, name: str, **attributes: Value | None) -> Iterator[Span]:
+    """The span of a whole process, which belongs to the TRACEPARENT of its environment. All others of the process belong to it,
+    in whatever thread they are. What was told is sent before the block ends."""
+    serve(service)
+    with span(name, "CONSUMER", os.environ.get(PARENT.upper()), **attributes) as told:
+        if on() and _process.tracer is not None:
+            _process.parent = import_module("opentelemetry.context").get_current()
+        yield told
+    _process.parent = None
+    flush()
+
+
+def flush() -> None:
+    """Sends what waits: a process that is about to end has no other chance."""
+    if _process.provider is not None:
+        _process.provider.force_flush(5_000)
+
+
+def carried() -> dict[str, str]:
+    """`traceparent` of the span that lasts now, for a header or an environment; empty where there is none."""
+    found: dict[str, str] = {}
+    if on() and _process.tracer is not None:
+        import_module("opentelemetry.trace.propagation.tracecontext").TraceContextTextMapPropagator().inject(found)
+    return {PARENT: found[PARENT]} if PARENT in found else {}
+
+
+def trace_id() -> str:
+    """32 hexadecimal digits of the trace that lasts now; empty where there is none."""
+    return carried().get(PARENT, "--").split("-")[1]
+
+
+def job_environment() -> dict[str, str]:
+    """What a job of the cluster needs to go on with the trace: nothing where traces are off."""
+    ours = {name: os.environ[name] for name in ENDPOINTS if os.environ.get(name)}
+    return ours | {name.upper(): value for name, value in carried().items()}
