@@ -96,20 +96,20 @@ def serve(service: str) -> None:
 
 
 def span(
-    name: str, kind: Kind = "INTERNAL", parent: str | None = None, **attributes: Value | None
+    name: str, kind: Kind = "INTERNAL", attributes: Mapping[str, Value | None] | None = None, parent: str | None = None
 ) -> AbstractContextManager[Span]:
-    """`with span("chat m", "CLIENT", **{"gen_ai.request.model": "m"}) as told:` tells how long the block took, and its end.
+    """`with span("chat m", "CLIENT", {"gen_ai.request.model": "m"}) as told:` tells how long the block took, and its end.
 
-    It belongs to the span around it, or to the one that `parent` (a traceparent) names. A dot in a name is written as it is, in
-    a dictionary. An exception that leaves the block marks it failed, by its class alone.
+    It belongs to the span around it, or to the one that `parent` (a traceparent) names. An exception that leaves the block marks
+    it failed, by its class alone.
     """
     if not on() or _process.ready() is None:
         return nullcontext(SILENT)
-    return _told(name, kind, parent, attributes)
+    return _told(name, kind, attributes or {}, parent)
 
 
 @contextmanager
-def _told(name: str, kind: Kind, parent: str | None, attributes: Mapping[str, Value | None]) -> Iterator[Span]:
+def _told(name: str, kind: Kind, attributes: Mapping[str, Value | None], parent: str | None) -> Iterator[Span]:
     trace = import_module("opentelemetry.trace")
     around = _context(parent) if parent else None
     if around is None and not trace.get_current_span().get_span_context().is_valid:
@@ -137,11 +137,11 @@ def _context(parent: str) -> Any:
 
 
 @contextmanager
-def job(service: str, name: str, **attributes: Value | None) -> Iterator[Span]:
+def job(service: str, name: str, attributes: Mapping[str, Value | None] | None = None) -> Iterator[Span]:
     """The span of a whole process, which belongs to the TRACEPARENT of its environment. All others of the process belong to it,
     in whatever thread they are. What was told is sent before the block ends."""
     serve(service)
-    with span(name, "CONSUMER", os.environ.get(PARENT.upper()), **attributes) as told:
+    with span(name, "CONSUMER", attributes, os.environ.get(PARENT.upper())) as told:
         if on() and _process.tracer is not None:
             _process.parent = import_module("opentelemetry.context").get_current()
         yield told

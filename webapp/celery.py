@@ -28,10 +28,13 @@ def _begin_id(task_id: str, task: Any, **_: Any) -> None:
     task.request.log_token = current_request_id.set(asked)
     parent = _header(task, tracing.PARENT)
     if parent:  # beat's rounds, which nobody asked for, are no traces
-        told = {"messaging.system": "redis", "messaging.operation.type": "process", "messaging.message.id": task_id}
-        task.request.span = tracing.span(
-            f"process {task.name}", "CONSUMER", parent, **told, **{"touchstone.request_id": asked}
-        )
+        told = {
+            "messaging.system": "redis",
+            "messaging.operation.type": "process",
+            "messaging.message.id": task_id,
+            "touchstone.request_id": asked,
+        }
+        task.request.span = tracing.span(f"process {task.name}", "CONSUMER", told, parent)
         task.request.told = task.request.span.__enter__()
 
 

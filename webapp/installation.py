@@ -13,6 +13,7 @@ from django.db import connection
 from django.db.models import Count, Model, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
@@ -21,7 +22,7 @@ from webapp.accounts.access import administrators
 from webapp.accounts.forms import LimitsForm
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.backups import queries as backups
-from webapp.core import health, schema
+from webapp.core import health, schema, sure
 from webapp.core.paging import Page, page
 from webapp.core.problems import Problem
 from webapp.datasets import queries as datasets
@@ -94,6 +95,20 @@ def change_rights(request: HttpRequest, user_id: int) -> HttpResponse:
         messages.success(request, f"The rights of {person} are changed.")
     except Problem as problem:
         messages.error(request, problem.message)
+    return redirect("installation_people")
+
+
+@administrators
+@require_POST
+def sign_out(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Signs a person out of every browser, once the administrator has said yes."""
+    person = get_object_or_404(User, pk=user_id)
+    text = f"{person.email} has to sign in again in every browser. Tokens go on working."
+    back = reverse("installation_people")
+    if asked := sure.question(request, title=f"Sign {person} out everywhere?", text=text, yes="Sign out", back=back):
+        return asked
+    count = services.end_sessions_of(cast(User, request.user), person)
+    messages.success(request, f"{person} was signed out of {count} {'browser' if count == 1 else 'browsers'}.")
     return redirect("installation_people")
 
 

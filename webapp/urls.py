@@ -19,6 +19,7 @@ urlpatterns = [
     path("installation", installation.overview, name="installation"),
     path("installation/people", installation.people, name="installation_people"),
     path("installation/people/<int:user_id>", installation.change_rights, name="installation_rights"),
+    path("installation/people/<int:user_id>/sign-out", installation.sign_out, name="installation_sign_out"),
     path("installation/directories", directories.page, name="installation_directories"),
     path("installation/directories/<int:directory_id>/keys", directories.new_key, name="directory_key_new"),
     path("installation/directories/keys/<int:key_id>/revoke", directories.revoke, name="directory_key_revoke"),

@@ -58,7 +58,7 @@ def test_proxies_let_through_what_the_server_takes_and_no_more():
 
 def test_proxies_pass_websockets_where_they_are():
     paths = [str(route.pattern) for route in consumers.websocket_urlpatterns]
-    [place] = re.findall(r"location (/\w+/) \{", NGINX)
+    [place] = re.findall(r"location (/\w+/) \{", NGINX[NGINX.index("listen 443") :])
     assert paths and all(f"/{path}".startswith(place) for path in paths)
     assert "proxy_set_header Upgrade $http_upgrade" in NGINX and "(/ws/...)" in CADDY
 
@@ -68,6 +68,19 @@ def test_proxies_say_who_came_and_keep_metrics_inside():
     assert "proxy_set_header X-Forwarded-Proto $scheme" in NGINX and "proxy_set_header Host $http_host" in NGINX
     assert re.search(r"location = /metrics \{\s*return 404;", NGINX) and "respond @inside 404" in CADDY
     assert "add_header Strict-Transport-Security" not in NGINX + CADDY, "the server sends it"
+
+
+def test_proxies_lead_people_to_https_and_refuse_scripts_without_it():
+    plain = NGINX[NGINX.index("listen 80;") : NGINX.index("listen 443")]
+    assert re.search(r"location /api/ \{\s*return 403;", plain) and "return 301 https://" in plain
+    plain = CADDY[CADDY.index("\nhttp://") : CADDY.index("\n{$SITE")]
+    assert re.search(r"handle /api/\* \{\s*respond 403", plain) and "redir https://" in plain
+
+
+def test_proxies_speak_no_old_tls():
+    assert re.search(r"ssl_protocols TLSv1\.2 TLSv1\.3;", NGINX)
+    ciphers = re.search(r"ssl_ciphers (\S+);", NGINX)[1].split(":")
+    assert all(re.fullmatch(r"ECDHE-(ECDSA|RSA)-(AES\d+-GCM-SHA\d+|CHACHA20-POLY1305)", each) for each in ciphers)
 
 
 def test_blocks_of_the_samples_are_closed():

@@ -145,7 +145,7 @@ class ChatClient:
     async def _attempt(self, request: ChatRequest, data: bytes, attempt: int) -> ChatReply:
         """One attempt, told to whoever follows traces: who was asked and how many tokens it took, never what was said."""
         asked = self._asked(request, attempt) if tracing.on() else {}
-        with tracing.span(f"chat {self.target.model}", "CLIENT", **asked) as told:
+        with tracing.span(f"chat {self.target.model}", "CLIENT", asked) as told:
             try:
                 reply = await self._replied(data, attempt)
             except EndpointProblem as found:

@@ -61,7 +61,7 @@ def _traced(client: httpx.Client, url: str, token: str, assignment: RunAssignmen
     """In a span that belongs to the task by which the server handed the run over."""
     run, attempt = os.environ.get("TOUCHSTONE_RUN_ID", ""), assignment.attempt
     told: dict[str, tracing.Value] = {"touchstone.run.id": run, "touchstone.run.attempt": attempt}
-    with tracing.job("touchstone-run", f"run {assignment.recipe}", **told) as span:
+    with tracing.job("touchstone-run", f"run {assignment.recipe}", told) as span:
         code = _carry_out(client, url, token, assignment)
         if code:
             span.failed(str(code))

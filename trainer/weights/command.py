@@ -42,7 +42,7 @@ def main(arguments: list[str]) -> int:
     try:
         with JobClient(url, os.environ["TOUCHSTONE_RUN_TOKEN"]) as client:
             told: dict[str, tracing.Value] = {"touchstone.job.id": os.environ[JOB]}
-            with tracing.job("touchstone-weights-job", f"job {client.assignment.kind}", **told) as span:
+            with tracing.job("touchstone-weights-job", f"job {client.assignment.kind}", told) as span:
                 code = carry_out(client)
                 if code:
                     span.failed(str(code))

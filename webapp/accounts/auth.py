@@ -10,6 +10,7 @@ from ninja.security import APIKeyCookie, HttpBearer
 
 from webapp.core import audit
 from webapp.core.limits import TooMany, seconds_to_wait
+from webapp.core.logs import current_person
 
 from . import areas, services
 from .models import ApiToken, Membership, hash_secret
@@ -64,6 +65,7 @@ class TokenAuth(HttpBearer):
         limit(f"user:{row.user_id}")  # of the person: more tokens give no more requests
         areas.check_request(row.areas, request.method or "", request.path)
         services.touch_token(row)
+        current_person.set(str(row.user_id))
         audit.origin.set(replace(audit.origin.get(), token=row.prefix))
         request.user, request.membership, request.api_token = row.user, membership, row  # type: ignore[attr-defined]
         return membership

@@ -16,19 +16,27 @@ RIGHTS = [("", "nothing"), (Right.READ, "read"), (Right.WRITE, "read and write")
 LASTS = [("30", "30 days"), (str(TOKEN_DAYS), f"{TOKEN_DAYS} days"), ("365", "a year"), ("0", "until revoked")]
 
 
+LONGEST_PASSWORD = 1000  # characters: what looks at a password reads all of it
+
+
+class Password(forms.CharField):
+    """A password exactly as it was typed: spaces at its ends belong to it. `use` is what browsers call it."""
+
+    def __init__(self, use: str, label: str | None = None) -> None:
+        widget = forms.PasswordInput(attrs={"autocomplete": use})
+        super().__init__(label=label, widget=widget, strip=False, max_length=LONGEST_PASSWORD)
+
+
 class SignInForm(forms.Form):
     email = forms.EmailField(widget=forms.EmailInput(attrs={"autocomplete": "username", "autofocus": True}))
-    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}))
+    password = Password("current-password")
 
 
 class PasswordForm(forms.Form):
     """Sets a password; asks for the present one where there is one."""
 
-    current = forms.CharField(
-        label="Current password",
-        widget=forms.PasswordInput(attrs={"autocomplete": "current-password"}),
-    )
-    new = forms.CharField(label="New password", widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+    current = Password("current-password", "Current password")
+    new = Password("new-password", "New password")
 
     def __init__(self, user: User, *args: Any, **kwargs: Any) -> None:
         self.user = user
@@ -99,7 +107,7 @@ class JoinForm(forms.Form):
     """A person without an account accepts an invitation to `email`."""
 
     name = forms.CharField(max_length=120, label="Your name", widget=forms.TextInput(attrs={"autocomplete": "name"}))
-    password = forms.CharField(widget=forms.PasswordInput(attrs={"autocomplete": "new-password"}))
+    password = Password("new-password")
 
     def __init__(self, *args: Any, email: str = "", **kwargs: Any) -> None:
         self.email = email

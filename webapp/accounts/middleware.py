@@ -7,6 +7,8 @@ from django.contrib import auth
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.utils.crypto import constant_time_compare
 
+from webapp.core.logs import current_person
+
 from . import queries, sessions
 from .access import to_sign_in
 from .models import Membership
@@ -30,6 +32,7 @@ class WorkspaceMiddleware:
             return self.get_response(request)
         mine = _signed_in(request)
         if request.user.is_authenticated:
+            current_person.set(str(request.user.pk))
             request.membership = _membership(request, mine)  # type: ignore[attr-defined]
             sessions.used(request)
         response = self.get_response(request)

@@ -378,6 +378,16 @@ def end_sessions(user: User, rows: QuerySet[SignedIn]) -> int:
     return count
 
 
+@transaction.atomic
+def end_sessions_of(administrator: User, person: User) -> int:
+    """Signs a person out everywhere, by an administrator; it stands in the logs of the workspaces of both."""
+    count = sessions.end(SignedIn.objects.filter(user=person))
+    both = Membership.objects.filter(user__in=(administrator, person)).order_by("workspace_id", "id")
+    for membership in both.distinct("workspace_id").select_related("workspace"):
+        audit.record(membership, administrator, "session.ended_by_administrator", person, sessions=count)
+    return count
+
+
 def set_theme(user: User, theme: str) -> None:
     """`system`, `light` or `dark`."""
     if theme not in User.Theme.values:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import cast
 from urllib.parse import urlencode
 
+from allauth.account.decorators import reauthentication_required
 from asgiref.sync import sync_to_async
 from django.conf import settings
 from django.contrib import messages
@@ -156,6 +157,7 @@ def workspaces(request: HttpRequest) -> HttpResponse:
 
 @sensitive_post_parameters("current", "new")
 @require_http_methods(["GET", "POST"])
+@reauthentication_required(enabled=lambda request: "email" in request.POST)  # type: ignore[untyped-decorator]  # allauth has no types
 def profile(request: HttpRequest) -> HttpResponse:
     """Address, theme and password."""
     user = cast(User, request.user)
@@ -206,8 +208,10 @@ def sessions_used(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@reauthentication_required  # type: ignore[untyped-decorator]
 def sessions_end(request: HttpRequest) -> HttpResponse:
-    """Signs out the browser that the button names, or with `others` all but this one."""
+    """Signs out the browser that the button names, or with `others` all but this one; whoever asks confirms first that it is
+    them, as whoever found an open browser cannot."""
     user, here = cast(User, request.user), request.session.session_key
     rows = sessions.of(user).order_by().exclude(session_key=here)
     if "others" not in request.POST:
@@ -253,7 +257,7 @@ def theme(request: HttpRequest) -> HttpResponse:
     try:
         services.set_theme(cast(User, request.user), request.POST.get("theme", ""))
     except Problem as problem:
-        return HttpResponse(problem.message, status=problem.status, content_type="text/plain")
+        return HttpResponse(problem.message, status=problem.status, content_type="text/plain; charset=utf-8")
     if request.headers.get("HX-Request"):
         return HttpResponse(status=204)
     return redirect("profile")

@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import Any, cast
 
 from asgiref.sync import sync_to_async
+from django.conf import settings
 from django.core import signals
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
@@ -22,6 +23,17 @@ from . import bodies, telemetry
 from .problems import told
 
 logger = logging.getLogger(__name__)
+# of an answer that no middleware has seen; HSTS is empty where PUBLIC_URL promises no https
+GUARDS = {
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; base-uri 'none'; object-src 'none'; frame-ancestors 'none'",
+    "Cache-Control": "no-store",
+}
+HSTS = (
+    {"Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains"}
+    if settings.SECURE_HSTS_SECONDS
+    else {}
+)
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
@@ -112,6 +124,8 @@ def _refusal(scope: Mapping[str, Any], refused: bodies.Refused) -> HttpResponse:
         response = HttpResponse(said, status=refused.status, content_type="text/plain; charset=utf-8")
     telemetry.refused(scope["method"], refused.status)
     response["X-Request-Id"] = asked.id  # type: ignore[attr-defined]
+    for name, value in (GUARDS | (HSTS if scope.get("scheme") == "https" else {})).items():
+        response[name] = value
     response["Connection"] = "close"
     response["Content-Length"] = str(len(response.content))
     return response

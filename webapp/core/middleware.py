@@ -39,7 +39,7 @@ class RequestIdMiddleware:
     def _traced(self, request: HttpRequest) -> HttpResponse:
         """In a span named by the route's pattern. What strangers say of traces in their headers is not believed."""
         known: dict[str, str] = {"http.request.method": request.method or "", "touchstone.request_id": request.id}  # type: ignore[attr-defined]
-        with tracing.span(str(request.method), "SERVER", **known) as span:
+        with tracing.span(str(request.method), "SERVER", known) as span:
             request.trace = tracing.trace_id()  # type: ignore[attr-defined]
             response = self.get_response(request)
             if request.resolver_match is not None:

@@ -3,6 +3,7 @@
 from urllib.parse import urlsplit
 
 from allauth.account.adapter import DefaultAccountAdapter
+from allauth.account.internal.flows.login import get_authentication_records
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
@@ -18,9 +19,10 @@ from webapp.accounts.entering import BACKEND
 from webapp.accounts.models import User
 from webapp.core.sealed import Unreadable, seal, unseal
 
-from . import company, second_factor
+from . import company, provider, second_factor
 
 NAME = "Touchstone"
+NOT_LET_IN = "The company's sign-in did not let you in. Try again."
 UNREADABLE = "This installation cannot read your second factor any more. Whoever runs it can take it off your account."
 
 
@@ -33,7 +35,8 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]  # allauth ha
     def login(self, request: HttpRequest, user: User) -> None:
         user.backend = BACKEND
         super().login(request, user)
-        services.record_session(user, "session.started")
+        methods = [str(each.get("type") or each.get("method")) for each in get_authentication_records(request, user)]
+        services.record_session(user, "session.started", by=methods)
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:
         """For ways in that do not ask for a password, such as passkeys."""
@@ -51,10 +54,16 @@ class CompanyAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
 
     def pre_social_login(self, request: HttpRequest, sociallogin: SocialLogin) -> None:
         """Finds or makes the account, and lets its roles follow the groups that the sign-in told."""
+        if not provider.fits(sociallogin):
+            company.logger.warning("refused an ID token that was made for another sign-in")
+            raise ImmediateHttpResponse(company.refusal(request, NOT_LET_IN))
         company.meet(request, sociallogin)
 
-    def on_authentication_error(self, request: HttpRequest, provider: object, **told: object) -> None:
-        raise ImmediateHttpResponse(company.refusal(request, "The company's sign-in did not let you in. Try again."))
+    def on_authentication_error(
+        self, request: HttpRequest, provider: object, exception: Exception | None = None, **told: object
+    ) -> None:
+        company.logger.warning("the company's sign-in let nobody in: %s", exception or told.get("error"))
+        raise ImmediateHttpResponse(company.refusal(request, NOT_LET_IN))
 
 
 class SecondFactorAdapter(DefaultMFAAdapter):  # type: ignore[misc]

@@ -14,5 +14,6 @@ class IdentityConfig(AppConfig):
         signals.authenticator_added.connect(second_factor.added)
         signals.authenticator_removed.connect(second_factor.removed)
         signals.authenticator_reset.connect(second_factor.reset)
+        signals.authentication_failed.connect(second_factor.failed)
         # an authenticator app's secret, and the seed of recovery codes; keys of passkeys are public
         sealed_inside("mfa.Authenticator", "data", "secret", "seed")

@@ -1,5 +1,6 @@
 """Sign-in by the company's own provider (OpenID Connect): from what it tells to an account of ours."""
 
+import logging
 from typing import Any
 
 from allauth.core.exceptions import ImmediateHttpResponse
@@ -15,6 +16,7 @@ from webapp.accounts.models import Proof, User
 
 from . import groups
 
+logger = logging.getLogger(__name__)
 UNVERIFIED = "The company's sign-in does not vouch for your address. Ask whoever runs it to verify addresses."
 CLOSED = "Your account is closed. Ask an administrator of this installation."
 

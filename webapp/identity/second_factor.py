@@ -1,20 +1,23 @@
 """Second factors: who has one, which workspaces ask for one, and what that keeps closed."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Callable, Iterable
+from functools import wraps
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 from allauth.account.internal.flows.login import get_authentication_records
 from allauth.mfa.models import Authenticator
 from django.db import transaction
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseBase
 
 from webapp.accounts import services, sessions
 from webapp.accounts.models import Membership, SignedIn, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict
 
+logger = logging.getLogger(__name__)
 PROOFS = (Authenticator.Type.TOTP, Authenticator.Type.WEBAUTHN)  # recovery codes alone are none
 SESSION_KEY = "second_factor"
 
@@ -78,17 +81,27 @@ def forget(user: User) -> int:
 def added(sender: object, request: HttpRequest, user: User, authenticator: Authenticator, **_: object) -> None:
     """Receiver of allauth's signal. Sessions that were opened without the factor end: `is_missing` believes those that are
     open, and one of them may be whom it shall keep out."""
-    services.record_session(user, f"second_factor.{authenticator.type}_added")
-    if authenticator.type in PROOFS:
+    _changed(request, user, authenticator, "added")
+
+
+def removed(sender: object, request: HttpRequest, user: User, authenticator: Authenticator, **_: object) -> None:
+    _changed(request, user, authenticator, "removed")
+
+
+def reset(sender: object, request: HttpRequest, user: User, authenticator: Authenticator, **_: object) -> None:
+    _changed(request, user, authenticator, "made_anew")
+
+
+def _changed(request: HttpRequest, user: User, authenticator: Authenticator, how: str) -> None:
+    """Notes it, and signs out all other browsers; recovery codes that come along with a first factor are no change."""
+    services.record_session(user, f"second_factor.{authenticator.type}_{how}")
+    if authenticator.type in PROOFS or how == "made_anew":
         sessions.end(SignedIn.objects.filter(user=user).exclude(session_key=request.session.session_key or ""))
 
 
-def removed(sender: object, user: User, authenticator: Authenticator, **_: object) -> None:
-    services.record_session(user, f"second_factor.{authenticator.type}_removed")
-
-
-def reset(sender: object, user: User, authenticator: Authenticator, **_: object) -> None:
-    services.record_session(user, f"second_factor.{authenticator.type}_made_anew")
+def failed(sender: object, user: User, authenticator: Authenticator, **_: object) -> None:
+    """Receiver of allauth's signal: a wrong code or key. The log tells it; the audit log could be filled by whoever guesses."""
+    logger.warning("refused a second factor (%s) of person %s", authenticator.type, user.pk)
 
 
 def without(members: Iterable[Membership]) -> set[int]:
@@ -96,3 +109,18 @@ def without(members: Iterable[Membership]) -> set[int]:
     ids = {each.user_id for each in members}
     have = Authenticator.objects.filter(user_id__in=ids, type__in=PROOFS).values_list("user_id", flat=True)
     return ids - set(have)
+
+
+def renewed(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Decorator of the pages on which somebody confirms who they are: the session then goes on under another key, so that a
+    key from before cannot do what the confirmation allows."""
+
+    @wraps(view)
+    def confirming(request: HttpRequest, *args: object, **kwargs: object) -> HttpResponseBase:
+        before = len(get_authentication_records(request, cast(User, request.user)))
+        response = view(request, *args, **kwargs)
+        if len(get_authentication_records(request, cast(User, request.user))) > before:
+            request.session.cycle_key()
+        return response
+
+    return confirming

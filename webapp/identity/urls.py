@@ -8,15 +8,14 @@ from allauth.mfa.base import views as mfa
 from allauth.mfa.recovery_codes import views as codes
 from allauth.mfa.totp import views as totp
 from allauth.mfa.webauthn import views as keys
-from allauth.socialaccount.providers.openid_connect import views as oidc
 from django.contrib.auth.decorators import login_not_required
 from django.urls import path
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST
 
 from webapp.accounts import views as accounts
 
-from . import views
+from . import provider, views
+from .second_factor import renewed
 
 urlpatterns = [
     path("settings/sign-in", views.rules, name="sign_in_rules"),
@@ -29,23 +28,15 @@ urlpatterns = [
     path("sign-out", accounts.sign_out, name="account_logout"),
     path("sign-in/second-factor", never_cache(login_not_required(mfa.authenticate)), name="mfa_authenticate"),
     path("sign-in/passkey", never_cache(login_not_required(keys.login_webauthn)), name="mfa_login_webauthn"),
-    path(
-        "sign-in/<str:provider_id>/start",
-        login_not_required(require_POST(never_cache(oidc.login))),
-        name="openid_connect_login",
-    ),
-    path(
-        "sign-in/<str:provider_id>/callback",
-        login_not_required(never_cache(oidc.callback)),
-        name="openid_connect_callback",
-    ),
+    path("sign-in/<str:provider_id>/start", provider.start, name="openid_connect_login"),
+    path("sign-in/<str:provider_id>/callback", provider.callback, name="openid_connect_callback"),
     path("settings/second-factor", never_cache(mfa.index), name="mfa_index"),
     path("settings/second-factor/keys", never_cache(mfa.index), name="mfa_list_webauthn"),
-    path("settings/second-factor/confirm", never_cache(account.reauthenticate), name="account_reauthenticate"),
-    path("settings/second-factor/confirm/code", never_cache(mfa.reauthenticate), name="mfa_reauthenticate"),
+    path("settings/second-factor/confirm", never_cache(renewed(account.reauthenticate)), name="account_reauthenticate"),
+    path("settings/second-factor/confirm/code", never_cache(renewed(mfa.reauthenticate)), name="mfa_reauthenticate"),
     path(
         "settings/second-factor/confirm/key",
-        never_cache(keys.reauthenticate_webauthn),
+        never_cache(renewed(keys.reauthenticate_webauthn)),
         name="mfa_reauthenticate_webauthn",
     ),
     path("settings/second-factor/app", never_cache(totp.activate_totp), name="mfa_activate_totp"),

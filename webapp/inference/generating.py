@@ -38,7 +38,9 @@ def stream(model: RegisteredModel, user_id: int, request: dict[str, Any]) -> Str
         raise TooMuch(f"You have asked {PER_MINUTE} times within a minute. Wait {wait} s.")
     free = _slot(user_id)
     source, digest = queries.source(model), model.digest
-    response = StreamingHttpResponse(_Events(source, digest, request, free), content_type="text/event-stream")
+    response = StreamingHttpResponse(
+        _Events(source, digest, request, free), content_type="text/event-stream; charset=utf-8"
+    )
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"  # a proxy in front would collect the tokens
     return response

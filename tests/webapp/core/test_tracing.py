@@ -109,7 +109,7 @@ def program(text: str, **env: str) -> subprocess.CompletedProcess:
 USED = """
 import sys
 from trainer import tracing
-with tracing.span("chat m", "CLIENT", x=1) as span:
+with tracing.span("chat m", "CLIENT", {"x": 1}) as span:
     span.set({"y": 2})
     span.name("other")
     span.failed("timeout")

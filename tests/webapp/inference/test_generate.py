@@ -44,7 +44,7 @@ def tiny(cast, tiny_folder, short_var):
 
 def events(response) -> list[tuple[str, dict]]:
     assert response.status_code == 200, response.content
-    assert response["Content-Type"] == "text/event-stream"
+    assert response["Content-Type"] == "text/event-stream; charset=utf-8"
     text = b"".join(response).decode()
     found = []
     for block in text.strip().split("\n\n"):

@@ -1,10 +1,18 @@
 """Sign-in by an OpenID provider, which runs beside the tests: who comes in, as whom, and what their groups open."""
 
+import json
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from types import SimpleNamespace
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
 import pytest
+from allauth.core.internal.deferred import jwt
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialToken
+from allauth.socialaccount.providers.oauth2.client import OAuth2Client, OAuth2Error
+from cryptography.hazmat.primitives.asymmetric import rsa
 from django.conf import settings as configured
 from django.contrib.auth import SESSION_KEY
 from django.test import Client
@@ -15,7 +23,9 @@ from webapp.accounts import addresses, services
 from webapp.accounts.models import Membership, Proof, Role, User
 from webapp.core.models import AuditEntry
 from webapp.identity import groups
+from webapp.identity.adapters import CompanyAdapter
 from webapp.identity.models import GroupRole
+from webapp.identity.provider import Company
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "a long enough passphrase"
@@ -216,3 +226,131 @@ def test_a_stolen_answer_of_the_provider_opens_nothing(company, client):
 def test_without_a_provider_there_is_no_button(client):
     assert b"Sign in with Lab" not in client.get("/sign-in").content
     assert client.post("/sign-in/company/start").status_code == 404
+
+
+@pytest.fixture
+def between(monkeypatch):
+    """`between(change)`: what the provider's token endpoint answers comes through `change`."""
+    real = OAuth2Client.get_access_token
+    return lambda change: monkeypatch.setattr(
+        OAuth2Client, "get_access_token", lambda self, *args, **kwargs: change(real(self, *args, **kwargs))
+    )
+
+
+def test_a_forged_id_token_opens_nothing(company, client, between):
+    company.says("n1", email="nia@example.org", email_verified=True)
+
+    def forged(told):
+        head, body, signature = told["id_token"].split(".")
+        claims = json.loads(urlsafe_b64decode(body + "==")) | {"sub": "ada", "email": "ada@example.org"}
+        changed = urlsafe_b64encode(json.dumps(claims).encode()).decode().rstrip("=")
+        return told | {"id_token": f"{head}.{changed}.{signature}"}
+
+    between(forged)
+    assert company.sign_in(client, "n1").status_code == 403 and signed_in(client) is None
+    between(lambda told: told | {"id_token": "not.a.token"})
+    assert company.sign_in(client, "n1").status_code == 403 and not User.objects.exists()
+
+
+def test_an_answer_to_another_sign_in_opens_nothing(company, client, between):
+    """The token is good, and was made for a browser that asked before."""
+    company.says("n1", email="nia@example.org", email_verified=True)
+    earlier = []
+    between(lambda told: earlier.append(told) or told)
+    company.sign_in(Client(), "n1")
+    between(lambda told: earlier[0])
+    assert company.sign_in(client, "n1").status_code == 403 and signed_in(client) is None
+    between(lambda told: told)
+    assert company.sign_in(client, "n1").status_code == 302 and signed_in(client) is not None
+
+
+def test_a_description_of_another_provider_is_refused(company, client, settings):
+    apps = settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"]
+    apps[0]["settings"]["server_url"] = company.url.replace("localhost", "127.0.0.1")
+    apps[0]["settings"]["openid_configuration_overrides"] = {"issuer": company.url}
+    answer = client.post("/sign-in/company/start")
+    assert answer.status_code == 403 and b"does not answer as it should" in answer.content
+
+
+def test_a_provider_that_is_away_is_told(company, client, settings):
+    settings.SOCIALACCOUNT_PROVIDERS["openid_connect"]["APPS"][0]["settings"]["server_url"] = "http://localhost:1"
+    answer = client.post("/sign-in/company/start")
+    assert answer.status_code == 403 and b"does not answer as it should" in answer.content
+
+
+def test_nothing_of_the_providers_tokens_is_kept(company, client):
+    company.says("n1", email="nia@example.org", email_verified=True)
+    company.sign_in(client, "n1")
+    assert signed_in(client) is not None and not SocialToken.objects.exists()
+    assert "access_token" not in str(dict(client.session))
+
+
+ISSUER = "https://login.example.org"
+GOOD = {"iss": ISSUER, "aud": "touchstone", "sub": "n1", "nonce": "x"}
+
+
+@pytest.fixture(scope="module")
+def key_pair():
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture
+def read(key_pair, monkeypatch, settings, rf):
+    """What our side reads in an ID token of a provider that lists this key."""
+    listed = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key_pair.public_key())) | {"kid": "k1"}
+    answers = {"openid-configuration": {"issuer": ISSUER, "jwks_uri": f"{ISSUER}/keys"}, "keys": {"keys": [listed]}}
+
+    class Session:
+        """The provider's addresses."""
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def get(self, url, **_):
+            return SimpleNamespace(raise_for_status=lambda: None, json=lambda: answers[url.rpartition("/")[2]])
+
+    monkeypatch.setattr(CompanyAdapter, "get_requests_session", lambda self: Session())
+    app = {"provider_id": "company", "name": "Lab", "client_id": "touchstone", "settings": {"server_url": ISSUER}}
+    settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"APPS": [app]}}
+    asked = Company(rf.get("/"), "company")
+    return lambda token: asked._decode_id_token(SimpleNamespace(client_id="touchstone"), token)
+
+
+def token(claims, key, algorithm="RS256", **head):
+    return jwt.encode({"exp": time.time() + 60} | claims, key, algorithm, headers={"kid": "k1"} | head)
+
+
+def test_a_good_id_token_is_read_whether_it_names_its_key_or_not(read, key_pair):
+    assert read(token(GOOD, key_pair))["sub"] == "n1"
+    assert read(jwt.encode({"exp": time.time() + 60} | GOOD, key_pair, "RS256"))["sub"] == "n1"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"aud": "somebody else"},
+        {"iss": "https://evil.example"},
+        {"exp": 1_000_000_000},
+        {"nbf": 4_000_000_000},
+    ],
+)
+def test_an_id_token_for_another_time_or_place_opens_nothing(read, key_pair, wrong):
+    with pytest.raises(OAuth2Error):
+        read(token(GOOD | wrong, key_pair))
+
+
+def test_an_id_token_that_the_provider_did_not_sign_opens_nothing(read, key_pair):
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    for made in (
+        token(GOOD, other),
+        token(GOOD, None, "none"),
+        token(GOOD, "the client's own secret, or a guess", "HS256"),
+        token(GOOD, key_pair, kid="k2"),
+        token(GOOD, key_pair).rpartition(".")[0] + ".",
+        "no token",
+    ):
+        with pytest.raises(OAuth2Error):
+            read(made)

@@ -1,9 +1,13 @@
 """Passwords that others guess are refused with the reason, wherever a password is chosen."""
 
+from datetime import timedelta
+
 import pytest
+from django.contrib.auth import SESSION_KEY
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.test import Client
+from django.utils import timezone
 
 from tests.cast import browser
 from webapp.accounts import services
@@ -23,7 +27,10 @@ def test_a_password_that_others_guess_is_refused(password):
         validate_password(password, PERSON)
 
 
-@pytest.mark.parametrize("password", ["correct horse battery", "violin 4 quartz", "xK9#mvuQ2rTz", "annas kleiner bär"])
+@pytest.mark.parametrize(
+    "password",
+    ["correct horse battery", "violin 4 quartz", "xK9#mvuQ2rTz", "annas kleiner bär", "8305716294", "ßßß ¿čę ®®"],
+)
 def test_others_are_taken(password):
     validate_password(password, PERSON)
 
@@ -39,3 +46,32 @@ def test_every_door_looks_at_what_is_known_of_the_person(cast, project):
     assert not User.objects.filter(name="Grace Hopper").exists()
     answer = browser(cast.annotator).post("/settings/profile", {"new": "anna-2026-anna"})
     assert answer.status_code == 422 and "“anna”" in answer.content.decode()
+
+
+@pytest.mark.django_db
+def test_spaces_at_its_ends_belong_to_a_password(cast):
+    page, typed = browser(cast.owner), "  quartz violin meadow "
+    assert page.post("/settings/profile", {"new": typed}).status_code == 302
+    for password, opens in ((typed.strip(), False), (typed, True)):
+        client = Client()
+        client.post("/sign-in", {"email": cast.owner.user.email, "password": password})
+        assert (SESSION_KEY in client.session) == opens
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("length", "taken"), [(64, True), (1000, True), (1001, False)])
+def test_a_long_passphrase_is_taken_and_a_book_is_not(cast, length, taken):
+    password = "quartz violin meadow lantern orchid copper granite velvet harbour " * 16
+    answer = browser(cast.owner).post("/settings/profile", {"new": password[:length]})
+    assert answer.status_code == (302 if taken else 422)
+    cast.owner.user.refresh_from_db()
+    assert cast.owner.user.check_password(password[:length]) == taken
+
+
+@pytest.mark.django_db
+def test_an_old_password_still_opens(cast, client):
+    services.set_password(cast.owner.user, "quartz violin meadow")
+    long_ago = timezone.now() - timedelta(days=3650)
+    User.objects.filter(pk=cast.owner.user_id).update(last_login=long_ago, date_joined=long_ago)
+    answer = client.post("/sign-in", {"email": cast.owner.user.email, "password": "quartz violin meadow"})
+    assert answer["Location"] == "/" and client.get("/").status_code == 200

@@ -23,6 +23,7 @@ REMOVES = {
     "erase_person": {None},
     "evaluation_delete": {None},
     "evaluation_move": {("to", "cancelled")},
+    "installation_sign_out": {None},
     "invite_cancel": {None},
     "invite_revoke": {None},
     "member_change": {("remove", "1")},

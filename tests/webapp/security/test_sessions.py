@@ -55,6 +55,7 @@ def test_the_page_lists_where_one_is_signed_in(signed_in, cast):
 
 def test_one_browser_is_signed_out_and_the_others_stay(signed_in):
     here, phone, third = signed_in(), signed_in(PHONE), signed_in()
+    here.post("/settings/second-factor/confirm", {"password": PASSWORD})
     here.post("/settings/sessions/end", {"session": row_of(phone).pk, "sure": "1"})
     assert [inside(each) for each in (here, phone, third)] == [True, False, True]
     assert AuditEntry.objects.filter(action="session.ended", detail={"sessions": 1}).exists()

@@ -4,7 +4,7 @@ import { attention } from "./attention.js";
 
 /** The cookie's, where there is one: signing in again in another tab changes it, and the page's own would be refused. */
 export const csrfToken = () =>
-  document.cookie.match(/(?:^|; )csrftoken=(\w+)/)?.[1] ?? document.querySelector('meta[name="csrf-token"]')?.content ?? "";
+  document.cookie.match(/(?:^|; )(?:__Host-)?csrftoken=(\w+)/)?.[1] ?? document.querySelector('meta[name="csrf-token"]')?.content ?? "";
 
 export class ServerError extends Error {
   constructor(message, { status = 0, code = "", id = "", fields = [], body = null } = {}) {

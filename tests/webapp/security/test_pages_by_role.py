@@ -1,0 +1,206 @@
+"""Every page, as each role and as strangers, with rows behind its address: a new page is closed to whoever is not named here."""
+
+import re
+from http.cookies import SimpleCookie
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from tests.cast import browser
+from tests.webapp.evaluation.conftest import as_file, lines
+from tests.webapp.experiments.conftest import make_version
+from tests.webapp.test_closed_doors import OPEN
+from tests.webapp.test_what_annotators_see import filled, working
+from webapp.accounts import services as accounts
+from webapp.accounts.models import RANK, Invite, Role
+from webapp.api import api
+from webapp.datasets.models import CurationJob, ImportJob, SavedView
+from webapp.evaluation import services as evaluations
+from webapp.experiments import checks
+from webapp.experiments import services as experiments
+from webapp.identity.models import GroupRole
+from webapp.inference import services as inference
+from webapp.inference.models import RegisteredModel
+from webapp.judging.models import Trial
+from webapp.webhooks.models import Webhook
+from webapp.weights.models import WeightsJob
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow]
+PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
+ANNOTATORS = {  # what is about oneself, one's own tasks, and what one sends along; and the doors
+    "home", "search", "version", "api_docs", "healthz", "readyz", "verifiers", "verifier_try", "workspaces", "switch_workspace",
+    "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
+    "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
+    "openid_connect_login", "openid_connect_callback", "/runs", "sessions_used", "personal_data", "personal_data_download", "personal_data_link", "erase_account",
+}  # fmt: skip
+OWNERS = {
+    "member_change", "invite_cancel", "audit", "audit_export", "webhooks", "webhook", "webhook_act", "webhook_delivery", "sign_in_rules",
+    "map_group", "unmap_group", "ask_second_factor", "limit_sessions", "POST members",
+}  # fmt: skip
+# forms, which nobody needs who may not send them
+RESEARCHERS_READ = {
+    "dataset_derive", "endpoint_edit", "endpoint_new", "evaluation_again", "evaluation_new", "import_new", "judge_edit", "judge_examples", "judge_new", "judge_pick",
+    "judge_try", "model_edit", "model_new", "project_new", "project_settings", "run_fork", "run_new", "trainable", "try", "weights_new",
+}  # fmt: skip
+REVIEWERS_CHANGE = {
+    "judge_compare",
+    "objective_calculate",
+    "review_majority",
+    "review_match",
+    "view_delete",
+    "view_save",
+}
+# a row of each is made here: where even the least role that may come in hears 404, nothing was tried
+MADE = {
+    "curation", "dataset_version", "endpoint", "evaluation", "example", "import_job", "judge", "judge_trial", "model", "project",
+    "project_task", "review_task", "run", "run_tab", "webhook", "weights_job",
+}  # fmt: skip
+
+
+def routes(patterns=None, prefix: str = "") -> dict[str, str]:
+    """Route -> name of every page; the API has a test of its own."""
+    found: dict[str, str] = {}
+    for pattern in get_resolver().url_patterns if patterns is None else patterns:
+        route = prefix + str(pattern.pattern)
+        if isinstance(pattern, URLResolver) and not route.startswith("api/"):
+            found |= routes(pattern.url_patterns, route)
+        elif isinstance(pattern, URLPattern) and not route.startswith("api/"):
+            found[route] = pattern.name or f"/{route}"
+    return found
+
+
+@pytest.fixture
+def addresses(cast) -> dict[str, str]:
+    """Route -> address, with ids of rows of the lab."""
+    project = working(cast, "pairwise")
+    version = make_version(cast.owner)
+    model = RegisteredModel.objects.create(
+        workspace=cast.workspace, name="smollm2-135m-instruct", source="hub", path="o/m"
+    )
+    chosen = checks.DatasetChoice(id=version.dataset_id)
+    run = experiments.launch(cast.researcher, recipe="policy", config={"steps": 4}, dataset=chosen)
+    recording = evaluations.store_recording(cast.researcher, "v.jsonl", as_file(lines()))
+    accounts.invite(cast.owner, "nia@example.org", "annotator")
+    judge = cast.workspace.judges.first()
+    ids = {
+        "run_id": run.pk,
+        "model_id": model.pk,
+        "evaluation_id": evaluations.create(
+            cast.researcher, recipe="judge_audit", config={}, recording=recording, dataset=project.version
+        ).pk,
+        "endpoint_id": inference.create_endpoint(cast.researcher, "recorded", name="e").pk,
+        "token_id": accounts.create_token(cast.owner, "lab")[0].pk,
+        "member_id": cast.annotator.pk,
+        "hook_id": Webhook.objects.create(workspace=cast.workspace, url="https://example.org", events=[]).pk,
+        "trial_id": Trial.objects.create(workspace=cast.workspace, judge=judge, spec={}, examples=[]).pk,
+        "view_id": SavedView.objects.create(workspace=cast.workspace, dataset=project.version.dataset, name="v").pk,
+        "row_id": GroupRole.objects.create(workspace=cast.workspace, group="g", role="annotator").pk,
+        "workspace_id": cast.workspace.pk,
+        "name": "grpo",
+        "kind": "csv",
+        "tab": "lineage",
+        "number": 1,
+    }
+    jobs = {
+        "curations": CurationJob.objects.create(version=project.version, kind="leaks").pk,
+        "imports": ImportJob.objects.create(
+            workspace=cast.workspace, dataset_name="d", file_name="f", format="auto"
+        ).pk,
+        "jobs": WeightsJob.objects.create(
+            workspace=cast.workspace, kind="generate", title="t", key="k", model=model
+        ).pk,
+    }
+    found = {}
+    for route in routes():
+        known = ids | {"job_id": jobs.get(route.partition("/")[0]), "invite_id": _invite(route)}
+        known = {name: value for name, value in known.items() if value is not None}
+        shown = PARAMETER.sub(lambda match, known=known: str(known.get(match[1], match[0])), route)
+        found[route] = filled(cast, project, shown)
+    return found
+
+
+def _invite(route: str) -> int | None:
+    return Invite.objects.get().pk if route.startswith("settings/") else None
+
+
+def _status(client: Client, method: str, address: str) -> int:
+    """What it changes is taken back."""
+    client.raise_request_exception, cookies = False, client.cookies
+    client.cookies = SimpleCookie(cookies.output(header="", sep=";"))  # some addresses sign out
+    with transaction.atomic():
+        status = getattr(client, method)(address).status_code
+        transaction.set_rollback(True)
+    client.cookies = cookies
+    return int(status)
+
+
+def least(route: str, name: str, method: str) -> Role | None:
+    """The role that a page needs; None: a right in the whole installation."""
+    if route.startswith("installation") or (name, method) == ("workspaces", "post"):
+        return None
+    if name in ANNOTATORS or name.startswith("mfa_"):
+        return Role.ANNOTATOR
+    if name in OWNERS or f"{method.upper()} {name}" in OWNERS:
+        return Role.OWNER
+    if method == "get":
+        return Role.RESEARCHER if name in RESEARCHERS_READ else Role.REVIEWER
+    return Role.REVIEWER if name in REVIEWERS_CHANGE else Role.RESEARCHER
+
+
+def test_every_page_is_closed_below_its_role_and_to_other_workspaces(cast, addresses):
+    """Asked for by the least role that may, by the one below it, and by the owner of another workspace."""
+    people = [
+        cast.annotator,
+        cast.reviewer,
+        cast.researcher,
+        cast.owner,
+    ]  # the first owner is the administrator as well
+    for who in people:
+        who.user.set_password("a long enough passphrase")
+        who.user.save(update_fields=["password"])
+    clients, outsider = [browser(who) for who in people], browser(cast.outsider)
+    wrong, shown, absent = {}, {}, set()
+    for route, name in routes().items():
+        for method in ("get", "post"):
+            needed, address = least(route, name, method), addresses[route]
+            rank = len(people) - 1 if needed is None else RANK[needed]
+            inside = _status(clients[rank], method, address)
+            if route.startswith("scim/"):  # for directories, by their own keys
+                wrong |= {address: inside} if inside != 401 else {}
+                continue
+            if name == "metrics" or 405 in (inside, inside == 403 and _status(clients[-1], method, address)):
+                continue  # that is for programs: see test_metrics.py; or no page under this method
+            if method == "get" and inside == 404:
+                absent.add(name)
+            below = _status(clients[rank - 1], method, address) if rank else 403
+            if inside in (401, 403) or below != 403:
+                wrong[f"{method} {address}"] = (inside, below)
+            if re.search(r"<int:(?!number|pk)", route):
+                elsewhere = _status(outsider, method, address)
+                if elsewhere not in (403 if needed is None else 404, 405):
+                    shown[f"{method} {address}"] = elsewhere
+    assert (wrong, shown) == ({}, {})
+    assert absent & MADE == set()
+
+
+def test_strangers_reach_no_page_and_no_operation_whatever_the_method(addresses):
+    reached, doors = {}, {each.removesuffix("/x") for each in OPEN}
+    for address in addresses.values():
+        for method in ("get", "post", "put", "patch", "delete"):
+            answer = Client().generic(method.upper(), address)
+            away = answer.status_code == 302 and answer["Location"].startswith("/sign-in")
+            if (
+                not away
+                and answer.status_code not in (401, 403, 404, 405)
+                and address.strip("/").removesuffix("/1") not in doors
+            ):
+                reached[f"{method} {address}"] = answer.status_code
+    for path, methods in api.get_openapi_schema()["paths"].items():
+        for method in methods:
+            address = re.sub(r"{\w+}", "1", path)
+            status = Client().generic(method.upper(), address, "{}", content_type="application/json").status_code
+            if status != 401:
+                reached[f"{method} {path}"] = status
+    assert reached == {}
