@@ -111,7 +111,7 @@ def _pip_wheel() -> Path:
 
 
 def _pip(*arguments: str | Path) -> None:
-    command = [sys.executable, "-m", "pip", *arguments, "-q", "--disable-pip-version-check"]
+    command = [sys.executable, "-m", "pip", *arguments, "-qq", "--disable-pip-version-check"]
     if subprocess.run(command, cwd=pins.ROOT).returncode:
         raise Refused("pip could not bring the wheels; its words are above")
 

@@ -1,5 +1,6 @@
 """Installs a bundle where there is no network and goes to the first point of the demo's run: `make bundle-check`, or
-`python -m scripts.bundle_check [BUNDLE] [--python PROGRAM]`. Prints the seconds of each part; exit status 1 beyond five minutes.
+`python -m scripts.bundle_check [BUNDLE] [--python PROGRAM]`. Prints the seconds of each part, and the seconds of a processor that all of
+it has used; exit status 1 beyond five minutes (`--limit`).
 
 In a network namespace of its own that has the loopback device and no other, a user without rights unpacks the bundle, installs it with
 the distribution's Python, starts it, signs in by the printed link, finds the demo's data and projects, waits for the first point of the
@@ -11,6 +12,7 @@ import fcntl
 import importlib.util
 import json
 import os
+import resource
 import socket
 import struct
 import subprocess
@@ -31,10 +33,13 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m scripts.bundle_check", description=__doc__)
     parser.add_argument("bundle", nargs="?", type=Path, help="the tar; the newest one in var/bundle if left out")
     parser.add_argument("--python", default="/usr/bin/python3", help="what the bundle is installed with")
+    parser.add_argument(
+        "--limit", type=float, default=LIMIT_S, help="seconds; more on a machine that does other things, too"
+    )
     parser.add_argument("--inside", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
     if options.inside:
-        return inside(options.bundle, options.python)
+        return inside(options.bundle, options.python, options.limit)
     found = sorted((ROOT / "var" / "bundle").glob("*.tar"), key=lambda path: path.stat().st_mtime)
     if options.bundle is None and not found:
         parser.error("there is no bundle: make bundle")
@@ -42,6 +47,7 @@ def main(arguments: list[str]) -> int:
         parser.error("only root can make a place without network")
     bundle = (options.bundle or found[-1]).resolve()
     command = [sys.executable, "-m", "scripts.bundle_check", bundle, "--python", options.python, "--inside"]
+    command += ["--limit", str(options.limit)]
     return subprocess.run(["unshare", "--net", *command], cwd=ROOT).returncode
 
 
@@ -54,7 +60,7 @@ def newcomers() -> ModuleType:
     return module
 
 
-def inside(bundle: Path, python: str) -> int:
+def inside(bundle: Path, python: str, limit_s: float) -> int:
     """In the namespace."""
     loopback_alone()
     newcomer = newcomers()
@@ -64,7 +70,7 @@ def inside(bundle: Path, python: str) -> int:
     places = {"HOME": str(customer.home), "PATH": "/usr/bin:/bin", "LANG": "C.UTF-8", "TMPDIR": tempfile.gettempdir()}
     customer.environment = lambda: places
     try:
-        took = walk(newcomer, customer, bundle, python)
+        took = walk(newcomer, customer, bundle, python, limit_s)
     except newcomer.Failed as failed:
         said = customer.output.read_text(errors="replace") if customer.output.exists() else ""
         logs = [
@@ -78,8 +84,10 @@ def inside(bundle: Path, python: str) -> int:
     for name, until in took.items():
         print(f"{name:48}{until - before:8.1f} s{until:9.1f} s")
         before = until
-    print(f"without network, as a user without rights, {python}: {before:.0f} s in all; {LIMIT_S} s are allowed")
-    return 0 if before <= LIMIT_S else 1
+    print(f"without network, as a user without rights, {python}: {before:.0f} s in all; {limit_s:.0f} s are allowed")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{used.ru_utime + used.ru_stime:.0f} s of a processor until all was stopped, {os.cpu_count()} processors")
+    return 0 if before <= limit_s else 1
 
 
 def loopback_alone() -> None:
@@ -91,7 +99,7 @@ def loopback_alone() -> None:
             sys.exit(f"this is no place without network: there are {devices}")
 
 
-def walk(newcomer: ModuleType, customer: Any, bundle: Path, python: str) -> dict[str, float]:
+def walk(newcomer: ModuleType, customer: Any, bundle: Path, python: str, limit_s: float) -> dict[str, float]:
     """Seconds since the beginning at which each part was done."""
     began = time.monotonic()
     took: dict[str, float] = {}
@@ -105,21 +113,21 @@ def walk(newcomer: ModuleType, customer: Any, bundle: Path, python: str) -> dict
     run_as(newcomer, customer, customer.clone, "./install", python)
     done("compared and installed")
     started = newcomer.Run(customer)
-    started.page(LIMIT_S)
+    started.page(limit_s)
     done("started, its first page is there")
-    link = started.until(r"^(http\S+/sign-in/link/\S+)$", LIMIT_S)
+    link = started.until(r"^(http\S+/sign-in/link/\S+)$", limit_s)
     browser = newcomer.sign_in(link)
     done("signed in, the demo's page is there")
-    started.until(r"^data      done", LIMIT_S)
+    started.until(r"^data      done", limit_s)
     base = link.partition("/sign-in/")[0]
     datasets = {each["name"] for each in ask(newcomer, browser, f"{base}/api/v1/datasets")}
     projects = len(ask(newcomer, browser, f"{base}/api/v1/projects"))
     if not datasets >= DATASETS or projects != PROJECTS:
         raise newcomer.Failed(f"the demo is not there: {datasets}, {projects} projects")
     done("the demo's data and projects are there")
-    started.until(r"^demo      done", LIMIT_S)
+    started.until(r"^demo      done", limit_s)
     done("the model is prepared, the run launched")
-    wait_for_point(newcomer, browser, base)
+    wait_for_point(newcomer, browser, base, limit_s)
     done("the run's first point is there")
     started.stop()
     return took
@@ -150,8 +158,8 @@ def ask(newcomer: ModuleType, browser: Any, address: str) -> list[dict[str, Any]
     return items
 
 
-def wait_for_point(newcomer: ModuleType, browser: Any, base: str) -> None:
-    deadline = time.monotonic() + LIMIT_S
+def wait_for_point(newcomer: ModuleType, browser: Any, base: str, limit_s: float) -> None:
+    deadline = time.monotonic() + limit_s
     while time.monotonic() < deadline:
         [run] = ask(newcomer, browser, f"{base}/api/v1/runs")
         if run["first_metric_at"]:

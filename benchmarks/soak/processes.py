@@ -11,7 +11,8 @@ GROWN_MB, GROWN_SHARE = 16.0, 0.10  # less is what allocators and caches do in a
 
 # The first that fits the command line, or that of the parent; what fits none is listed by its program
 NAMES = (
-    (r"manage\.py up", "supervisor"),
+    (r"manage\.py up(?: |$)", "supervisor"),
+    (r"manage\.py (\w+)", "manage.py {}"),
     (r"\bpostgres -D", "Postgres"),
     (r"^postgres: \w+ touchstone", "Postgres, a connection"),
     (r"^postgres: ([a-z ]+)", "Postgres, {}"),

@@ -15,6 +15,7 @@ from benchmarks.soak.processes import MB, Process, Row
     ("command", "parent", "name"),
     [
         ("/v/bin/python -u manage.py up --no-demo", "make run", "supervisor"),
+        ("/v/bin/python manage.py upgrade", "", "manage.py upgrade"),
         ("/v/bin/postgres -D /tmp/x/postgres --jit=off", "", "Postgres"),
         ("postgres: touchstone touchstone [local] idle", "/v/bin/postgres -D", "Postgres, a connection"),
         ("postgres: checkpointer ", "/v/bin/postgres -D", "Postgres, checkpointer"),
