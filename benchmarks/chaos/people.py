@@ -16,7 +16,7 @@ THINK_S = (0.1, 0.6)
 class People:
     """A project that they compare pairs in, and a thread for each of them."""
 
-    def __init__(self, site: Site, count: int, seed: int, name: str = "person") -> None:
+    def __init__(self, site: Site, count: int, seed: int, name: str) -> None:
         self.site = site
         given = {"kind": "pairwise", "dataset": {"name": PAIRS}, "overlap": 2, "open": True}
         self.project = int(site.post("projects", name=f"of {name}", **given)["id"])

@@ -86,7 +86,7 @@ class Storm:
             if self.plan.steps:
                 self.times["two undisturbed runs"] = runs.undisturbed()
                 self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
-            people = People(self.site, self.plan.people, self.plan.seed)
+            people = People(self.site, self.plan.people, self.plan.seed, f"person-{self.plan.seed}")
             watching = self._under_fire(runs, people)
             findings = comparing.everything(self.site, people.project, hook, self.judged, runs)
             self.times["longest wait for the answer to a submission"] = people.longest_wait_s
@@ -128,12 +128,14 @@ class Storm:
         """A large import and a judge who grades, both under way; their ids."""
         rows = written(self.folder / "large.jsonl", (pair(number) for number in range(self.plan.rows)))
         job = send(self.site, "chaos large", rows)
-        name = runs.judge(f"{COMPARES} pairs", "pairwise")
+        name = runs.judge(f"{COMPARES} pairs {self.plan.seed}", "pairwise")
         [judge] = [row for row in self.site.get("judges")["items"] if row["name"] == name]
         version = self.site.get(f"judges/{judge['id']}/versions")["items"][0]["id"]
         [dataset] = [row for row in self.site.get("datasets")["items"] if row["name"] == PAIRS]
         body = {"config": {"judges": [{"version": version}]}, "dataset": {"id": dataset["id"]}}
-        evaluation = self.site.once("evaluations", "chaos", recipe="judge_audit", name="chaos", **body)["id"]
+        evaluation = self.site.once(
+            "evaluations", f"chaos {self.plan.seed}", recipe="judge_audit", name=f"chaos {self.plan.seed}", **body
+        )["id"]
         return job, int(evaluation)
 
     def _settle(self, runs: Runs, work: tuple[int, int]) -> None:
