@@ -163,6 +163,9 @@ def web_server(host: str, port: int) -> list[str]:
         "--log-level",
         "info",
     ]
+    # A process that is silent for so long is ended and replaced. Uvicorn's own 5 s are less than a start takes on a busy machine: each
+    # process was ended while it began, and the next one, too
+    args += ["--timeout-worker-healthcheck", "60"]
     # longer than people think between two tasks: their connection is still open when they press the key
     return [*args, "--timeout-keep-alive", "75", "--workers", str(WEB_PROCESSES)]
 
