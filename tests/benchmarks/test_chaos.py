@@ -1,0 +1,95 @@
+"""The tools of `make chaos` by themselves: what they would miss, no storm would show."""
+
+import math
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.chaos.comparing import Finding, _compared
+from benchmarks.chaos.killing import Seen, _kind
+from benchmarks.chaos.ledger import Ledger
+from benchmarks.chaos.proxy import Proxy
+from benchmarks.chaos.slow_disk import SlowDisk, available
+
+
+def test_the_ledger_gives_back_what_was_written_and_leaves_out_a_torn_line(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    ledger.write("answer", id=1)
+    ledger.write("killed", pid=7)
+    with ledger.path.open("a") as file:
+        file.write('{"kind": "answer", "id"')
+    assert [row["id"] for row in Ledger(ledger.path).read("answer")] == [1]
+
+
+def test_what_is_missing_other_or_besides_is_counted() -> None:
+    whole = {("loss", 1): 0.1, ("loss", 2): 0.2, ("loss", 3): 0.3}
+    found = _compared("metrics", [(whole, {("loss", 1): 0.1, ("loss", 2): math.nextafter(0.2, 1), ("loss", 4): 0.4})])
+    assert (found.compared, found.lost, found.doubled) == (3, 2, 1), (
+        "one by its last bit, one is missing, one is besides"
+    )
+    assert not found.holds and _compared("metrics", [(whole, dict(whole))]).holds
+    assert not Finding("nothing", 0).holds, "what compares nothing shows nothing"
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "line", "parent"),
+    [
+        ("web server", "python", "python -u -m uvicorn webapp.asgi:application --workers 2", 1),
+        ("worker", "python", "python -u -m celery -A webapp worker --pool threads", 1),
+        ("beat", "python", "python -u -m celery -A webapp beat --loglevel INFO", 1),
+        ("Redis", "valkey-server", "valkey-server unixsocket:/x", 1),
+        ("Postgres", "postgres", "/x/bin/postgres -D /x", 1),
+        ("Ray's head", "gcs_server", "gcs_server --port 1", 9),
+        ("raylet", "raylet", "raylet --x", 9),
+        ("learner", "python", "/x/python -m trainer job", 9),
+        ("rollout actor", "ray::RolloutActor", "ray::RolloutActor.sample", 9),
+        ("reward worker", "ray::RewardActor", "ray::RewardActor", 9),
+        ("", "python", "python -m http.server", 1),
+    ],
+)
+def test_every_kind_is_known_by_its_command(kind: str, name: str, line: str, parent: int) -> None:
+    assert _kind(Seen(5, name, line, parent), 1) == kind
+
+
+def test_a_way_that_is_cut_lets_nobody_through_and_throws_out_who_was_on_it() -> None:
+    far, proxy = socket.create_server(("127.0.0.1", 0)), Proxy()
+    proxy.to = far.getsockname()
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as near:
+        there, _ = far.accept()
+        near.sendall(b"a")
+        assert there.recv(1) == b"a"
+        proxy.cut()
+        assert near.recv(1) == b""
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as near:
+        assert near.recv(1) == b""
+    proxy.mend()
+    with socket.create_connection(("127.0.0.1", proxy.port), timeout=10) as near:
+        there, _ = far.accept()
+        there.sendall(b"b")
+        assert near.recv(1) == b"b"
+    proxy.close()
+    far.close()
+
+
+SYNC = """
+import os, sys, time
+with open(sys.argv[1], "w") as file:
+    began = time.monotonic()
+    os.fsync(file.fileno())
+    os.fdatasync(file.fileno())
+print(time.monotonic() - began)
+"""
+
+
+@pytest.mark.skipif(not available(), reason="the kernel's number of fsync is not known for this machine")
+def test_a_slow_disk_holds_up_each_sync_of_a_program_that_knows_nothing_of_it(tmp_path: Path) -> None:
+    disk = SlowDisk(0.2)
+    command = [sys.executable, "-c", SYNC, str(tmp_path / "file")]
+    with subprocess.Popen(command, preexec_fn=disk.enter, stdout=subprocess.PIPE) as program:
+        disk.start()
+        told, _ = program.communicate(timeout=60)
+    assert float(told) >= 0.4 and disk.held == 2
+    disk.close()
