@@ -20,7 +20,6 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import obstore
-import psutil
 from django.conf import settings
 from obstore.exceptions import (
     AlreadyExistsError,
@@ -64,7 +63,7 @@ class Bucket:
         self.scratch = settings.VAR / SCRATCH
         self._store = _store(self.title)
         self._there: set[str] | None = None  # names, known while we alone write
-        self._lost = False
+        self._guard, self._claim, self._lost = threading.Lock(), dict[str, Any](), False
 
     def names(self, under: str = "") -> Iterator[str]:
         if not under:
@@ -82,7 +81,7 @@ class Bucket:
         return self._size(name) is not None
 
     def keep(self, partial: Path, name: str) -> None:
-        self._ours()
+        self._ours(surely=not name.startswith("objects/"))
         size = partial.stat().st_size
 
         def upload() -> None:
@@ -160,20 +159,21 @@ class Bucket:
     @contextmanager
     def _claimed(self) -> Iterator[None]:
         """Holds the object `lock`, which only one process can make, and says every minute that it lives."""
-        claim, over = self._claim(), threading.Event()
-        self._lost = False
-        refreshing = threading.Thread(target=self._refresh, args=[claim, over], daemon=True)
+        self._claim, self._lost, over = self._taken(), False, threading.Event()
+        refreshing = threading.Thread(target=self._refresh, args=[over], daemon=True)
         refreshing.start()
         try:
             yield
         finally:
             over.set()
             refreshing.join()
-            if not self._lost:
-                with suppress(BackupProblem, FileNotFoundError), self._words():
+            with suppress(BackupProblem):
+                self._ours(surely=True)
+                with self._words():
                     obstore.delete(self._store, LOCK)
+            self._claim = {}
 
-    def _claim(self) -> dict[str, Any]:
+    def _taken(self) -> dict[str, Any]:
         said = json.dumps({"host": gethostname(), "pid": os.getpid(), "began": _began(os.getpid())}).encode()
         with self._words():
             try:
@@ -183,7 +183,7 @@ class Bucket:
             try:
                 found = obstore.get(self._store, LOCK)
                 held = found.meta
-                self._dead(json.loads(bytes(found.bytes())), held["last_modified"])
+                self._dead(_holder(bytes(found.bytes())), held["last_modified"])
                 return {**obstore.put(self._store, LOCK, said, mode=_version(held))}
             except (PreconditionError, AlreadyExistsError, FileNotFoundError):  # somebody was faster, or has just ended
                 raise BackupProblem(f"Another backup is being made in {self.title}.") from None
@@ -198,18 +198,25 @@ class Bucket:
                 f"try again after {seen + STALE:%H:%M} UTC."
             )
 
-    def _refresh(self, claim: dict[str, Any], over: threading.Event) -> None:
-        while not over.wait(REFRESH_S):
-            try:
-                found = bytes(obstore.get(self._store, LOCK).bytes())
-                claim = {**obstore.put(self._store, LOCK, found, mode=_version(claim))}
-            except (PreconditionError, AlreadyExistsError, FileNotFoundError):
-                self._lost = True
-                return
-            except BaseError as error:  # away for now; the lock is ours as long as nobody else takes it
-                logger.warning("the lock of %s is not refreshed: %s", self.title, type(error).__name__)
+    def _refresh(self, over: threading.Event) -> None:
+        while not self._lost and not over.wait(REFRESH_S):
+            with self._guard:
+                try:
+                    found = bytes(obstore.get(self._store, LOCK).bytes())
+                    self._claim = {**obstore.put(self._store, LOCK, found, mode=_version(self._claim))}
+                except (PreconditionError, AlreadyExistsError, FileNotFoundError):
+                    self._lost = True
+                except BaseError as error:  # away for now; the lock is ours as long as nobody else takes it
+                    logger.warning("the lock of %s is not refreshed: %s", self.title, type(error).__name__)
 
-    def _ours(self) -> None:
+    def _ours(self, surely: bool = False) -> None:
+        """Raises BackupProblem where somebody else has the lock; `surely` asks: before what makes a backup one, or ends the lock."""
+        if surely and self._claim:
+            with self._guard, self._words():
+                try:
+                    self._lost = self._lost or obstore.head(self._store, LOCK)["e_tag"] != self._claim["e_tag"]
+                except FileNotFoundError:
+                    self._lost = True
         if self._lost:
             raise BackupProblem(f"Somebody else writes to {self.title} by now: this process was taken for dead.")
 
@@ -274,12 +281,21 @@ class _Download:
         return b"".join(parts)
 
 
-def _began(pid: int) -> float | None:
-    """When a process of this machine was started; None: there is none."""
+def _began(pid: int) -> int | None:
+    """When a process of this machine was started, in ticks since the machine was, whatever its clock says; None: there is none."""
     try:
-        return float(psutil.Process(pid).create_time())
-    except psutil.Error:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
         return None
+
+
+def _holder(text: bytes) -> dict[str, Any]:
+    """Who the lock names; somebody elsewhere where it cannot be read."""
+    try:
+        told = json.loads(text)
+        return {"host": str(told["host"]), "pid": int(told["pid"]), "began": told["began"]}
+    except (ValueError, KeyError, TypeError):
+        return {"host": "somebody", "pid": 0, "began": None}
 
 
 def _version(claim: Any) -> Any:

@@ -124,6 +124,16 @@ class TestOneAtATime:
                 kept.add([b"content"])
         assert json.loads(server.get("touch/stone/lock"))["host"] == "elsewhere"
 
+    def test_a_lock_that_was_lost_since_the_last_look_makes_no_backup(self, server):
+        kept = open_store(WHERE, None, create=True)
+        with kept.alone():
+            server.put("touch/stone/lock", b"not ours")
+            with pytest.raises(BackupProblem, match="Somebody else writes"):
+                kept.write_manifest("2026-01-01T030000Z", manifest_of())
+        assert kept.names() == [] and server.get("touch/stone/lock") == b"not ours"
+        with pytest.raises(BackupProblem, match="by somebody"), kept.alone():
+            pass
+
 
 def manifest_of(*digests: str) -> bytes:
     listed = tuple(KeptFile(path=each, bytes=1, modified=1, digest=each) for each in digests)
