@@ -6,7 +6,7 @@ from collections.abc import MutableMapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, FilePath, IPvAnyNetwork, ValidationError, ValidationInfo, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, PydanticBaseSettingsSource, SettingsConfigDict
 
 from webapp.secret_files import SECRETS, SecretFiles, with_password
@@ -136,6 +136,18 @@ class Environment(BaseSettings):
     otel_exporter_otlp_headers: str | None = Field(
         None, description="What is sent along to the receiver, as NAME=VALUE with commas, such as a key; runs send none"
     )
+    saml_sso_url: str | None = Field(
+        None, pattern=r"^https?://", description="Address of your company's SAML sign-in; no such sign-in if absent"
+    )
+    saml_entity_id: str = Field("", description="What your company's SAML provider calls itself")
+    saml_certificate_file: FilePath | None = Field(
+        None, validate_default=True, description="File with the certificate, in PEM, with which the provider signs"
+    )
+    saml_name: str = Field("your company", description="Whose SAML sign-in the button names")
+    saml_groups_attribute: str = Field("groups", description="The attribute that lists a person's groups")
+    saml_trusts_addresses: bool = Field(
+        False, description="Believe the addresses that the SAML provider names; only if nobody can choose theirs"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="Least severe level logged")
     log_format: Literal["line", "json"] = Field("line", description="`line` for people, `json` for programs")
 
@@ -171,6 +183,15 @@ class Environment(BaseSettings):
         # an address that is wrong is missing here, and told of by itself
         if value and url in info.data and not info.data[url]:
             raise ValueError(f"{url.upper()} is not set, so there is nothing to sign in to")
+        return value
+
+    @field_validator("saml_certificate_file")
+    @classmethod
+    def _is_a_certificate(cls, value: FilePath | None, info: ValidationInfo) -> FilePath | None:
+        if value and "-----BEGIN CERTIFICATE-----" not in value.read_text(errors="replace"):
+            raise ValueError("holds no certificate in PEM")
+        if info.data.get("saml_sso_url") and not (value and info.data.get("saml_entity_id")):
+            raise ValueError("SAML_SSO_URL needs SAML_ENTITY_ID and SAML_CERTIFICATE_FILE beside it")
         return value
 
     @model_validator(mode="after")

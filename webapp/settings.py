@@ -81,6 +81,7 @@ INSTALLED_APPS = [
     "allauth.mfa",
     "allauth.socialaccount",
     "allauth.socialaccount.providers.openid_connect",
+    "allauth.socialaccount.providers.saml",
     "webapp.core",
     "webapp.localstack",
     "webapp.accounts",
@@ -134,7 +135,7 @@ CONTENT_SECURITY_POLICY = {
         "object-src": [NONE],
         "base-uri": [NONE],
         # browsers also hold the addresses to it that a form's answer leads on to: the company's sign-in
-        "form-action": [SELF, *_origins(ENV.oidc_server_url)],
+        "form-action": [SELF, *_origins(ENV.oidc_server_url, ENV.saml_sso_url)],
         "frame-ancestors": [NONE],
     }
 }
@@ -305,6 +306,7 @@ SOCIALACCOUNT_ADAPTER = "webapp.identity.adapters.CompanyAdapter"
 SOCIALACCOUNT_STORE_TOKENS = False
 SOCIALACCOUNT_LOGIN_ON_GET = False  # another site's link must not sign anybody in
 COMPANY = "company"  # what addresses call the one provider
+COMPANY_SAML = "company-saml"  # under which accounts of its SAML sign-in are known
 SOCIALACCOUNT_PROVIDERS = {
     "openid_connect": {
         "OAUTH_PKCE_ENABLED": True,
@@ -319,7 +321,33 @@ SOCIALACCOUNT_PROVIDERS = {
         ]
         if ENV.oidc_server_url
         else [],
-    }
+    },
+    "saml": {
+        "provider_class": "webapp.identity.saml.CompanySaml",
+        "APPS": [
+            {
+                "provider_id": COMPANY_SAML,
+                "name": ENV.saml_name,
+                "client_id": COMPANY,
+                "settings": {
+                    "idp": {
+                        "entity_id": ENV.saml_entity_id,
+                        "sso_url": ENV.saml_sso_url,
+                        "x509cert": ENV.saml_certificate_file.read_text() if ENV.saml_certificate_file else "",
+                    },
+                    # who may write to the browser may not write what is believed
+                    "advanced": {
+                        "strict": True,
+                        "want_assertion_signed": True,
+                        "want_name_id": True,
+                        "allow_single_label_domains": True,  # a name of ours without a dot is one in a company's network
+                    },
+                },
+            }
+        ]
+        if ENV.saml_sso_url
+        else [],
+    },
 }
 MFA_ADAPTER = "webapp.identity.adapters.SecondFactorAdapter"
 MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]

@@ -1,4 +1,4 @@
-"""Sign-in by the company's own provider (OpenID Connect): from what it tells to an account of ours."""
+"""Sign-in by the company's own provider (OpenID Connect or SAML): from what it tells to an account of ours."""
 
 import logging
 from typing import Any
@@ -28,21 +28,26 @@ def meet(request: HttpRequest, login: SocialLogin) -> None:
     come into the account of somebody else. An account whose address nothing had shown to be its person's is handed over: see
     `addresses.hand_over`.
     """
-    told = claims(login)
+    told, env = claims(login), settings.ENV
+    saml = login.account.provider == settings.COMPANY_SAML
+    trusted, listed = (
+        (env.saml_trusts_addresses, "groups") if saml else (env.oidc_trusts_addresses, env.oidc_groups_claim)
+    )
     if not login.is_existing:
         email = str(told.get("email") or "").strip().lower()
-        if not email or not (told.get("email_verified") is True or settings.ENV.oidc_trusts_addresses):
+        if not email or not (told.get("email_verified") is True or trusted):
             raise ImmediateHttpResponse(refusal(request, UNVERIFIED))
         login.connect(request, _account(email, str(told.get("name") or "")))
     if not login.user.is_active:
         raise ImmediateHttpResponse(refusal(request, CLOSED))
-    named = told.get(settings.ENV.oidc_groups_claim)
+    named = told.get(listed)
     # providers leave the claim out for people of no group: what groups had given ends then, too
     groups.follow_sign_in(login.user, [str(each) for each in named] if isinstance(named, list) else [])
 
 
 def claims(login: SocialLogin) -> dict[str, Any]:
-    """What the provider says of the person: the ID token's claims, and those of its user information over them."""
+    """What the provider says of the person: the ID token's claims, and those of its user information over them. `saml` tells
+    the same in these words."""
     data = login.account.extra_data
     return {**(data.get("id_token") or {}), **(data.get("userinfo") or {})}
 

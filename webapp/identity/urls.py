@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 
 from webapp.accounts import views as accounts
 
-from . import provider, views
+from . import provider, saml, views
 from .second_factor import renewed
 
 urlpatterns = [
@@ -30,6 +30,11 @@ urlpatterns = [
     path("sign-in/passkey", never_cache(login_not_required(keys.login_webauthn)), name="mfa_login_webauthn"),
     path("sign-in/<str:provider_id>/start", provider.start, name="openid_connect_login"),
     path("sign-in/<str:provider_id>/callback", provider.callback, name="openid_connect_callback"),
+    path("sign-in/<slug:organization_slug>/saml", saml.start, name="saml_login"),
+    path("sign-in/<slug:organization_slug>/saml/answer", saml.answer, name="saml_acs"),
+    path("sign-in/<slug:organization_slug>/saml/finish", saml.finish, name="saml_finish_acs"),
+    path("sign-in/<slug:organization_slug>/saml/metadata", saml.metadata, name="saml_metadata"),
+    path("sign-in/<slug:organization_slug>/saml/logout", saml.no_logout, name="saml_sls"),
     path("settings/second-factor", never_cache(mfa.index), name="mfa_index"),
     path("settings/second-factor/keys", never_cache(mfa.index), name="mfa_list_webauthn"),
     path("settings/second-factor/confirm", never_cache(renewed(account.reauthenticate)), name="account_reauthenticate"),

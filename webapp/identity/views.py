@@ -1,6 +1,5 @@
 """The page on which owners say how people sign in to their workspace."""
 
-from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -15,6 +14,7 @@ from webapp.core.problems import Problem
 from . import directories, groups, second_factor
 from .forms import TimeOutsForm
 from .models import GroupRole
+from .templatetags.identity import company_sign_ins
 
 
 @member(Role.OWNER)
@@ -34,7 +34,7 @@ def _rules(request: HttpRequest, form: TimeOutsForm) -> HttpResponse:
         "groups": GroupRole.objects.filter(workspace=membership.workspace).order_by("group"),
         "roles": Role.choices,
         "directories": directories.counting_in(membership.workspace),
-        "company": settings.ENV.oidc_name if settings.ENV.oidc_server_url else "",
+        "companies": [each["name"] for each in company_sign_ins()],
     }
     allowed = time_outs.installation()
     context |= {"form": form, "idle": time_outs.in_words(allowed.idle), "longest": time_outs.in_words(allowed.longest)}

@@ -1,12 +1,18 @@
-"""Whether there is a company's sign-in: the page for it is older than the app that knows."""
+"""Which company's sign-ins there are: the page for them is older than the app that knows."""
 
 from django import template
 from django.conf import settings
+from django.urls import reverse
 
 register = template.Library()
 
 
 @register.simple_tag
-def company_sign_in() -> dict[str, str] | None:
-    """Its id in addresses and its name, or None where the installation has none."""
-    return {"id": settings.COMPANY, "name": settings.ENV.oidc_name} if settings.ENV.oidc_server_url else None
+def company_sign_ins() -> list[dict[str, str]]:
+    """Where each begins, and whose it is."""
+    env = settings.ENV
+    known = [
+        (env.oidc_server_url, "openid_connect_login", env.oidc_name),
+        (env.saml_sso_url, "saml_login", env.saml_name),
+    ]
+    return [{"start": reverse(view, args=[settings.COMPANY]), "name": name} for url, view, name in known if url]
