@@ -5,7 +5,7 @@ machine (the demo's model and the embedding model among them), the docs, a bill 
 `install` and `start`. It is not compressed: wheels are. Whatever the lock knows is compared with its digest before it is packed.
 With a key for ssh-keygen (KEY, a private key file) a signature of the whole tar lies beside it.
 
-Only the wheels lie on the disk twice, in FOLDER/wheels and in the tar. The same files of the same commit give the same tar.
+Only the wheels lie on the disk twice, in FOLDER/wheels and in the tar. The same wheels and commit give the same tar.
 """
 
 import argparse
