@@ -10,7 +10,13 @@ from webapp.accounts.models import User, Workspace
 from webapp.core.models import AuditEntry
 
 pytestmark = pytest.mark.django_db
-PAGES = ("/installation", "/installation/people", "/installation/limits", "/installation/workspaces/1")
+PAGES = (
+    "/installation",
+    "/installation/people",
+    "/installation/directories",
+    "/installation/limits",
+    "/installation/workspaces/1",
+)
 
 
 def test_only_administrators_come_in_whatever_their_role(cast, as_researcher, as_outsider, client):
