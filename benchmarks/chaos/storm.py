@@ -87,7 +87,7 @@ class Storm:
                 self.times["two undisturbed runs"] = runs.undisturbed()
                 self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
             people = People(self.site, self.plan.people, self.plan.seed, f"person-{self.plan.seed}")
-            watching = self._under_fire(runs, people)
+            watching = self._under_fire(runs, people, hook)
             findings = comparing.everything(self.site, people.project, hook, self.judged, runs)
             self.times["longest wait for the answer to a submission"] = people.longest_wait_s
             return Outcome(self.killer.counts, findings, runs.resumed, people.broken + watching.broken, self.times)
@@ -96,7 +96,7 @@ class Storm:
             self.receiver.close()
             self.site.api.close()
 
-    def _under_fire(self, runs: Runs, people: People) -> Watching:
+    def _under_fire(self, runs: Runs, people: People, hook: int) -> Watching:
         apart = httpx.Client(
             base_url=self.site.api.base_url,
             headers=self.site.api.headers,
@@ -116,7 +116,7 @@ class Storm:
             self.say(f"{self.killer.counts.total()} kills; now everything must come to its end")
             began = time.monotonic()
             people.stop()
-            self._settle(watched, work)
+            self._settle(watched, work, hook)
             self.times["until all was quiet again"] = time.monotonic() - began
         finally:
             people.stop()
@@ -138,7 +138,7 @@ class Storm:
         )["id"]
         return job, int(evaluation)
 
-    def _settle(self, runs: Runs, work: tuple[int, int]) -> None:
+    def _settle(self, runs: Runs, work: tuple[int, int], hook: int) -> None:
         job, evaluation = work
 
         def left() -> list[str]:
@@ -147,7 +147,9 @@ class Storm:
                 self.site.ledger.write("resumed", evaluation=evaluation, reason=row["problem"])
                 self.site.post(f"evaluations/{evaluation}/resume")
                 runs.resumed[f"evaluation: {row['problem'][:140]}"] += 1
-            waiting = self.site.rows("SELECT count(*) FROM webhooks_delivery WHERE state IN ('waiting', 'sending')")
+            waiting = self.site.rows(
+                "SELECT count(*) FROM webhooks_delivery WHERE webhook_id = %s AND state IN ('waiting', 'sending')", hook
+            )
             return [
                 *(["the import"] if self.site.get(f"imports/{job}")["state"] not in OVER else []),
                 *([f"the evaluation ({row['state']})"] if row["state"] not in OVER else []),
