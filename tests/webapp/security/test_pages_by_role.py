@@ -33,7 +33,7 @@ ANNOTATORS = {  # what is about oneself, one's own tasks, and what one sends alo
     "home", "search", "version", "api_docs", "healthz", "readyz", "verifiers", "verifier_try", "workspaces", "switch_workspace",
     "profile", "theme", "tokens", "token_revoke", "sessions_end", "address_check", "verify", "project_work", "project_work_guidelines",
     "sign_in", "sign_in_link", "sign_out", "account_login", "account_logout", "invite", "project_join", "account_reauthenticate",
-    "openid_connect_login", "openid_connect_callback", "/runs", "sessions_used", "personal_data", "personal_data_download", "personal_data_link", "erase_account",
+    "openid_connect_login", "openid_connect_callback", "/runs", "sessions_used", "saml_login", "saml_acs", "saml_finish_acs", "saml_metadata", "saml_sls", "personal_data", "personal_data_download", "personal_data_link", "erase_account",
 }  # fmt: skip
 OWNERS = {
     "member_change", "invite_cancel", "audit", "audit_export", "webhooks", "webhook", "webhook_act", "webhook_delivery", "sign_in_rules",
