@@ -59,12 +59,18 @@ def main() -> None:
         f"With the disk, at most {with_disk:.0f} s: a backup every {min(MINUTES)} minutes, which takes {found['next']:.1f} s here."
     )
     table(found)
-    longer = found["empty"] + (found["restore"] - found["empty"]) * GOAL_BYTES / found["bytes"]
+    longer = of_20_gb(found)
     said = f"computed from {found['bytes'] / 1e9:.2f} GB, not measured; the aim is {GOAL_S:.0f} s"
-    print(f"20 GB of this mix would take {longer:.0f} s to restore and compare ({said}).")
+    if longer is None:
+        print(
+            "What 20 GB would take cannot be computed: the empty installation took as long, so the machine had too much else to do."
+        )
+    else:
+        print(f"20 GB of this mix would take {longer:.0f} s to restore and compare ({said}).")
     ours = {name: round(found[name], 1) for name in ("backup", "next", "empty", "restore")}
-    ours["restore_20_gb_extrapolated"] = round(longer)
     ours |= {"lost_at_kill": round(lost_s, 1), "lost_with_disk": round(with_disk)}
+    if longer is not None:
+        ours["restore_20_gb_extrapolated"] = round(longer)
     print(
         json.dumps(
             {
@@ -192,6 +198,12 @@ def add_file(folder: Path, number: int) -> None:
     with (folder / f"part-{number}.safetensors").open("wb") as file:
         for _ in range(FILE_MB):
             file.write(os.urandom(1_000_000))
+
+
+def of_20_gb(found: dict[str, float]) -> float | None:
+    """Seconds, if what a restoration takes beyond an empty one grows with the bytes; None where it took nothing beyond it."""
+    beyond = found["restore"] - found["empty"]
+    return found["empty"] + beyond * GOAL_BYTES / found["bytes"] if beyond > 0 else None
 
 
 def table(found: dict[str, float]) -> None:
