@@ -23,7 +23,6 @@ from .people import People
 from .receiver import Receiver
 from .runs import Runs, Watching
 
-SETTLED_S = 1200.0
 Say = Callable[[str], None]
 Disturb = Callable[["Storm", Runs], None]
 """What happens to the installation while everything works; returns when it is over."""
@@ -33,7 +32,7 @@ Disturb = Callable[["Storm", Runs], None]
 class Plan:
     """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it.
     `steps` 0: no run is trained. `more_runs`: where a disturbed run has finished before the end of the kills, the next one of its
-    kind begins."""
+    kind begins. `settled_s`: how long all may take to come to its end once the kills are over."""
 
     seed: int
     seconds: float
@@ -45,6 +44,7 @@ class Plan:
     steps: int = 12
     latency_s: float = 0.2
     more_runs: bool = True
+    settled_s: float = 1200.0
 
 
 @dataclass
@@ -157,7 +157,7 @@ class Storm:
                 *([f"{waiting[0][0]} messages"] if waiting[0][0] else []),
             ]
 
-        until(left, lambda found: not found, "the end of all that was under way", SETTLED_S)
+        until(left, lambda found: not found, "the end of all that was under way", self.plan.settled_s)
 
 
 def kill_at_random(storm: Storm, runs: Runs) -> None:

@@ -9,7 +9,9 @@ from benchmarks.chaos.storm import Plan, Storm, table
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
-PLAN = Plan(seed=11, seconds=40, kills=12, every_s=3, people=2, pairs=20, rows=2_000, steps=0, latency_s=0.05)
+PLAN = Plan(
+    seed=11, seconds=40, kills=12, every_s=3, people=2, pairs=20, rows=2_000, steps=0, latency_s=0.05, settled_s=300
+)
 
 
 def test_nothing_is_lost_though_everything_is_killed(stack: Stack, tmp_path: Path) -> None:
