@@ -121,10 +121,10 @@ def prepare(api: httpx.Client, stack: Stack, judge: str, seconds: float) -> tupl
     return project, run
 
 
-def post(api: httpx.Client, path: str, **body: Any) -> dict[str, Any]:
-    answer = api.post(path, json=body)
+def post(api: httpx.Client, address: str, /, **body: Any) -> dict[str, Any]:
+    answer = api.post(address, json=body)
     if not answer.is_success:
-        raise RuntimeError(f"{path}: {answer.status_code} {answer.text[:500]}")
+        raise RuntimeError(f"{address}: {answer.status_code} {answer.text[:500]}")
     return dict(answer.json())
 
 
