@@ -165,7 +165,8 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
     if not starting_points.checkpoints(run):
         raise Conflict("The run keeps no checkpoint to go on from. Run it again with more steps.", "no_checkpoint")
     sources = (State.FINISHED, State.STOPPED)
-    return _again(run, sources, actor=membership.user, losses=0, config=config, steps_total=steps)
+    _again(run, sources, actor=membership.user, losses=0, config=config, steps_total=steps)
+    return run
 
 
 def merged(base: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:
@@ -210,19 +211,19 @@ def resume(membership: Membership, run: Run) -> Run:
     """
     if run.state not in (State.STOPPED, State.FAILED):
         raise Conflict(f"Only stopped and failed runs can be resumed; this one is {run.state}.", code="not_resumable")
-    return _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
+    _again(run, (State.STOPPED, State.FAILED), actor=membership.user, losses=0)
+    return run
 
 
 def go_on(run: Run, reason: str) -> bool:
     """Continues a run whose process was lost, as a new attempt that keeps its place in the line. False: it is over, or has another
     attempt by now."""
-    before, sources = run.attempt, (State.STARTING, State.RUNNING, State.PAUSED)
-    _again(run, sources, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
-    return run.attempt == before + 1
+    sources = (State.STARTING, State.RUNNING, State.PAUSED)
+    return _again(run, sources, reason=reason, losses=run.losses + 1, attempt_at=run.attempt_at)
 
 
-def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, reason: str = "", **fields: Any) -> Run:
-    """A new attempt. Not moved: another tab was first, and `run` now shows that attempt."""
+def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, reason: str = "", **fields: Any) -> bool:
+    """A new attempt. False: another tab or worker was first, and `run` now shows that attempt."""
     following = Run(id=run.id, attempt=run.attempt + 1, created_at=run.created_at)
     with transaction.atomic():
         moved = move(
@@ -238,11 +239,13 @@ def _again(run: Run, sources: tuple[State, ...], *, actor: User | None = None, r
             next_try_at=timezone.now(),
             heartbeat_at=None,
             ended_at=None,
+            eta_s=None,
+            phase="",
             **{"attempt_at": timezone.now(), **fields},
         )
         if moved:
             enqueue("workers.runs.launch", run.id)
-    return run
+    return moved
 
 
 def rename(membership: Membership, run: Run, name: str) -> Run:

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 TICK_S = 0.15
 FIRST_BACKOFF_S, LAST_BACKOFF_S = 0.5, 30.0
 HEALTHY_AFTER_S = (
-    10.0  # a service that ran this long starts its back-off afresh: what kills it now is no fault of its start
+    10.0  # a service that was up this long starts its back-off afresh: what kills it now is no fault of its start
 )
 MOST_PATIENCE = 4  # doublings of the time to start
 LOG_CHECK_S = 30.0
@@ -68,6 +68,7 @@ class Service:
     child: Child | None = field(default=None, init=False)
     failures: int = field(default=0, init=False)
     next_try: float = field(default=0.0, init=False)
+    up_since: float = field(default=0.0, init=False)
 
     def patience_s(self) -> float:
         """Seconds to answer in; twice as many after each failure. On a machine that is so busy that one start did not come to its end
@@ -174,12 +175,13 @@ class Supervisor:
                 self._failed(service, _exit_reason(code, child, self._log(service)))
         elif service.state is State.STARTING and not service.once:
             if service.ready(child):
+                service.up_since = time.monotonic()
                 self._set(service, State.RUNNING)
             elif age > (limit := service.patience_s()):
                 child.kill_group()
                 service.child = None
                 self._failed(service, f"did not answer within {limit:.0f} s")
-        elif age > HEALTHY_AFTER_S:
+        elif service.state is State.RUNNING and time.monotonic() - service.up_since > HEALTHY_AFTER_S:
             service.failures = 0
 
     def _failed(self, service: Service, reason: str) -> None:

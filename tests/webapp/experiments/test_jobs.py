@@ -212,6 +212,15 @@ def test_whoever_loses_processes_in_a_row_goes_on_no_more_until_there_is_a_check
     assert services.resume(cast.researcher, fresh(run)).losses == 0
 
 
+def test_of_two_workers_who_miss_a_process_one_lets_its_run_go_on(live, run):
+    set_row(run, losses=0, eta_s=300.0, phase="sampling")
+    first, second = fresh(run), fresh(run)
+    assert services.go_on(first, "lost") and not services.go_on(second, "lost")
+    waiting = fresh(run)
+    assert (waiting.state, waiting.attempt, waiting.losses) == ("queued", 2, 1)
+    assert (waiting.eta_s, waiting.phase) == (None, ""), "nobody is at work"
+
+
 def test_a_process_that_is_killed_before_it_has_made_a_step_is_not_started_again(live, run, ray):
     set_row(run, losses=0)
     ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=-9)

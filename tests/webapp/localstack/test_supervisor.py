@@ -86,11 +86,24 @@ def test_what_is_killed_long_after_its_start_comes_back_at_once_however_often(su
     supervisor = supervise(service)
     for _ in range(4):
         until(supervisor, lambda: service.state is State.RUNNING)
-        service.child.started -= HEALTHY_AFTER_S + 1
+        service.up_since -= HEALTHY_AFTER_S + 1
         supervisor.tick()
         os.kill(service.child.pid, signal.SIGKILL)
         until(supervisor, lambda: service.state is State.RESTARTING)
         assert service.next_try - time.monotonic() <= FIRST_BACKOFF_S
+
+
+def test_what_dies_as_soon_as_it_is_up_waits_longer_each_time_however_slowly_it_starts(supervise):
+    service = Service("ray", sleeper)
+    supervisor = supervise(service)
+    for failures in (1, 2, 3):
+        service.next_try = 0
+        until(supervisor, lambda: service.state is State.RUNNING)
+        service.child.started -= HEALTHY_AFTER_S + 1  # all of it spent on its start
+        supervisor.tick()
+        os.kill(service.child.pid, signal.SIGKILL)
+        until(supervisor, lambda: service.state is State.RESTARTING)
+        assert service.failures == failures
 
 
 def test_a_step_that_ends_well_is_done_and_one_that_does_not_fails_with_its_last_words(supervise):
