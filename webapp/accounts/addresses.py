@@ -10,6 +10,7 @@ import secrets
 from datetime import timedelta
 
 from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db import IntegrityError, transaction
@@ -58,9 +59,15 @@ def take(email: str, proof: str) -> None:
         return
     if not gives_way(holder, proof):
         raise Conflict(HAS_ACCOUNT)
+    lose(holder)
+
+
+@transaction.atomic
+def lose(holder: User) -> None:
+    """The address is somebody else's now: the account stays as it is, with an address that nobody has."""
     User.objects.filter(pk=holder.pk).update(email=placeholder(holder), proof=Proof.NONE)
     SignInLink.objects.filter(user=holder, used_at=None).update(used_at=timezone.now())
-    _record(holder, "address.lost", email)
+    _record(holder, "address.lost", holder.email)
 
 
 @transaction.atomic
@@ -77,17 +84,23 @@ def prove(user: User, proof: str) -> None:
 @transaction.atomic
 def hand_over(user: User, proof: Proof = Proof.SERVER) -> None:
     """Whoever runs the server, or the company's directory, gave the account to the person of its address. Where less had been
-    shown, somebody else may have made it with that address: their password, second factors, sessions, sign-in links and tokens
-    end."""
+    shown, somebody else may have made it with that address: their ways in end."""
     if not gives_way(user, proof):
         return
+    end_ways_in(user)
+    prove(user, proof)
+
+
+@transaction.atomic
+def end_ways_in(user: User) -> None:
+    """Password, second factors, what the company's sign-in knew the person by, sessions, tokens and sign-in links."""
     user.set_unusable_password()
     user.save(update_fields=["password"])
-    Authenticator.objects.filter(user=user).delete()  # a passkey of theirs would go on opening the account
+    Authenticator.objects.filter(user=user).delete()  # a passkey would go on opening the account
+    SocialAccount.objects.filter(user=user).delete()
     sessions.end(SignedIn.objects.filter(user=user))
     ApiToken.objects.filter(user=user, revoked_at=None).update(revoked_at=timezone.now())
     SignInLink.objects.filter(user=user, used_at=None).update(used_at=timezone.now())
-    prove(user, proof)
 
 
 @transaction.atomic

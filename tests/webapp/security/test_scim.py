@@ -6,6 +6,8 @@ from uuid import uuid4
 
 import httpx2
 import pytest
+from allauth.mfa.models import Authenticator
+from allauth.socialaccount.models import SocialAccount
 from django.conf import settings
 from django.contrib.auth import SESSION_KEY
 from django.db import connection
@@ -257,6 +259,59 @@ def test_a_deleted_person_comes_back_to_their_account_by_the_same_directory_alon
     assert User.objects.filter(email="nia@example.org").count() == 1
 
 
+def with_ways_in(email: str) -> User:
+    user = User.objects.get(email=email)
+    services.set_password(user, PASSWORD)
+    Authenticator.objects.create(user=user, type="totp", data={})
+    SocialAccount.objects.create(user=user, provider="company", uid=email)
+    return user
+
+
+def has_ways_in(user: User) -> bool:
+    held = Authenticator.objects.filter(user=user), SocialAccount.objects.filter(user=user)
+    user.refresh_from_db()
+    return user.has_usable_password() or any(each.exists() for each in held)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"externalId": "1"}, {"externalId": "2"}),
+        ({}, {"userName": "nina"}),
+        ({"externalId": "1"}, {"userName": "nina"}),
+    ],
+)
+def test_who_gets_the_address_of_somebody_who_left_gets_an_account_of_their_own(company, cast, before, after):
+    nia = company.hire("nia@example.org", **before)
+    former = with_ways_in("nia@example.org")
+    services.enter(cast.workspace, former, Role.OWNER)
+    company.ask("delete", f"/Users/{nia['id']}")
+    nina = company.hire("nia@example.org", **after)
+    user = User.objects.get(email="nia@example.org")
+    assert user != former and user.is_active and not has_ways_in(user) and nina["id"] != nia["id"]
+    assert role_of("nia@example.org", cast.workspace) is None
+    assert not has_ways_in(former)  # a provider that names people by their address would lead into it
+    assert not former.is_active and former.email.endswith(addresses.NOWHERE) and former.proof == Proof.NONE
+    assert Membership.objects.get(user=former).role == Role.OWNER
+    assert AuditEntry.objects.filter(action="address.lost", detail__email="nia@example.org").exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [({"externalId": "1"}, {"externalId": "1", "userName": "nia.b"}), ({}, {}), ({}, {"externalId": "1"})],
+)
+def test_who_comes_back_finds_their_account_without_its_former_ways_in(company, cast, before, after):
+    nia = company.hire("nia@example.org", **before)
+    user = with_ways_in("nia@example.org")
+    services.enter(cast.workspace, user, Role.REVIEWER)
+    company.ask("delete", f"/Users/{nia['id']}")
+    link = services.create_sign_in_link(user)
+    company.hire("nia@example.org", **after)
+    assert User.objects.get(email="nia@example.org") == user and not has_ways_in(user) and user.is_active
+    assert role_of("nia@example.org", cast.workspace) == Role.REVIEWER
+    assert Client().post(f"/sign-in/link/{link}").status_code == 410
+
+
 def test_directories_see_and_change_their_own_people_and_groups_alone(company, administrator):
     nia = company.hire("nia@example.org")
     team = company.group("raters", nia)
@@ -287,11 +342,12 @@ def test_an_account_known_by_an_owners_word_is_handed_over_without_its_ways_in(c
     User.objects.filter(pk=cast.annotator.user_id).update(proof=Proof.INVITATION)
     cast.annotator.user.refresh_from_db()
     services.set_password(cast.annotator.user, PASSWORD)
+    SocialAccount.objects.create(user=cast.annotator.user, provider="company", uid="of whoever was there first")
     token, session = ApiClient(cast.annotator), browser(cast.annotator)
     company.hire(cast.annotator.user.email)
     assert token.get("/me").status_code == 401 and session.get("/workspaces").status_code == 302
     user = User.objects.get(pk=cast.annotator.user_id)
-    assert user.proof == Proof.COMPANY and not user.has_usable_password()
+    assert user.proof == Proof.COMPANY and not has_ways_in(user)
 
 
 def test_an_account_whose_address_is_proven_goes_on_as_it_is(company, cast):

@@ -68,12 +68,17 @@ def complete(payload: dict[str, Any], former: User | None) -> dict[str, Any]:
 
 @transaction.atomic
 def create(directory: Directory, resource: User) -> DirectoryPerson:
-    """The person with their account: a new one; the one that the directory had closed; or one whose address is known to be
-    theirs. Raises UniquenessException where address or userName are somebody else's."""
+    """The person with their account: a new one; the one that the directory had closed for the same person, without its former
+    ways in; or one whose address is known to be theirs. Raises UniquenessException where address or userName are somebody else's."""
     email = address(resource)
     row = DirectoryPerson.objects.select_for_update(of=("self",)).filter(user__email=email).first()
     if row is not None and (row.directory_id != directory.pk or row.deleted_at is None):
         raise UniquenessException(detail=TAKEN)
+    if row is not None:
+        addresses.end_ways_in(row.user)
+        if not _same(row, resource):  # companies give the address of who has left to somebody else
+            addresses.lose(row.user)
+            row = None
     if row is None:
         row = DirectoryPerson(directory=directory, user=_account(directory, email, name(resource)))
     row.key, row.deleted_at, row.version = uuid4(), None, 0
@@ -121,6 +126,13 @@ def name(resource: User) -> str:
     of = resource.name
     parts = [part for part in (of.given_name, of.family_name) if part] if of else []
     return (resource.display_name or (of and of.formatted) or " ".join(parts)).strip()[:120]
+
+
+def _same(former: DirectoryPerson, resource: User) -> bool:
+    """Whether the directory means the person whom it deleted: it names them as before."""
+    if former.external_id and resource.external_id:
+        return former.external_id == resource.external_id
+    return former.user_name == fold((resource.user_name or "").strip())
 
 
 def _account(directory: Directory, email: str, called: str) -> Account:
