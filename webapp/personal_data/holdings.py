@@ -53,7 +53,12 @@ class Holding:
         return found
 
     def rows(self, user: User) -> "QuerySet[Any]":
-        """All of the person's rows, by id; hidden ones (half-made, deleted) as well."""
+        """All of the person's rows, by id; hidden ones (half-made, deleted) as well.
+
+        Whoever types an address has not shown that it is theirs: rows that only an address leads to are of a verified one.
+        """
+        if self.by == "email" and not user.verified:
+            return self.source._base_manager.none()
         rows: QuerySet[Any] = self.source._base_manager.filter(**{self.way: getattr(user, self.by)}, **self.where)
         return rows.order_by("pk")
 

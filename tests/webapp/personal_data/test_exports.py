@@ -7,6 +7,7 @@ from datetime import timedelta
 from zipfile import ZipFile
 
 import pytest
+from axes.models import AccessAttempt
 from django.apps import apps
 from django.test import Client
 from django.utils import timezone
@@ -14,11 +15,12 @@ from django.utils import timezone
 from tests.cast import ApiClient, browser
 from tests.webapp.test_what_annotators_see import working
 from webapp.accounts import services as accounts
-from webapp.accounts.models import User
+from webapp.accounts.models import Invite, Proof, User
 from webapp.annotation.models import Answer, Task
 from webapp.annotation.services import review
 from webapp.core.models import AuditEntry
 from webapp.personal_data import services
+from webapp.personal_data.erasing import erase
 from webapp.personal_data.holdings import HOLDINGS, NO_ROWS
 from webapp.personal_data.models import DataExport
 
@@ -90,6 +92,21 @@ def test_nobody_else_and_no_secret_stands_in_it(cast):
     for word in ("Rosa", "rosa@", "RATER", "ID-ONE", "MODEL-", "CLASSIFIED", "gold_right", secret, token.digest):
         assert word not in text, word
     assert cast.annotator.user.password not in text and "anna@example.org" in text
+
+
+def test_an_address_that_nobody_verified_leads_to_nothing(cast):
+    """Whoever signs up with somebody's address neither reads nor deletes what was sent to it, nor who tried to sign in."""
+    accounts.invite(cast.owner, "zoe@example.org", "annotator")
+    Client().post("/sign-in", {"email": "zoe@example.org", "password": "wrong"})
+    thief = User.objects.create_user("zoe@example.org")
+    by_address = [each for each in HOLDINGS if each.by == "email"]
+    assert {each.file for each in by_address} == {"invitations", "failed_sign_ins", "project_invitations"}
+    assert [row for each in by_address for row in each.values(thief)] == []
+    erase(thief, thief)
+    assert Invite.objects.filter(email="zoe@example.org").exists()
+    assert AccessAttempt.objects.filter(username="zoe@example.org").exists()
+    zoe = User.objects.create_user("zoe@example.org", proof=Proof.MAIL)
+    assert {each.file for each in by_address if each.rows(zoe).exists()} == {"invitations", "failed_sign_ins"}
 
 
 def test_the_index_names_every_file(cast):
