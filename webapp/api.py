@@ -73,7 +73,7 @@ class PlacedAPI(DescribedAPI):
             for method, operation in operations.items():
                 with suppress(areas.Unplaced):  # opened by another key: see `ingest`
                     if need := areas.needed(method.upper(), path):
-                        operation["x-token-needs"] = str(need)
+                        operation.setdefault("x-token-needs", str(need))
         return schema
 
 

@@ -8,10 +8,13 @@ from django.contrib.auth.views import redirect_to_login
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
 
+from webapp.core.problems import Problem
+
 from .models import ApiToken, Invite, Membership, Role, User
 
 Rest = ParamSpec("Rest")
 View = Callable[Concatenate[HttpRequest, Rest], HttpResponseBase]
+BY_HAND = {"x-token-needs": "no token opens this"}  # `openapi_extra` of an operation that calls `by_hand`
 
 
 def require(request: HttpRequest, role: Role = Role.ANNOTATOR) -> Membership:
@@ -20,6 +23,14 @@ def require(request: HttpRequest, role: Role = Role.ANNOTATOR) -> Membership:
     if membership is None:
         raise PermissionDenied("You are not a member of a workspace. Ask an owner to invite you.")
     return at_least(membership, role)
+
+
+def by_hand(request: HttpRequest, what: str, code: str) -> Membership:
+    """The membership of a person who is signed in; a token, which is a key to one workspace, is refused with `code`."""
+    membership = require(request)
+    if getattr(request, "api_token", None):
+        raise Problem(f"A token cannot {what}: sign in and do it on the page.", code=code, status=403)
+    return membership
 
 
 def at_least(membership: Membership, role: Role) -> Membership:

@@ -7,7 +7,6 @@ from ninja import Field, Router, Schema, Status
 
 from webapp.core.addresses import public_url
 from webapp.core.paging import Limit, page
-from webapp.core.problems import Problem
 
 from . import access, queries, services
 from .areas import Area, Need, Right, check
@@ -213,11 +212,14 @@ def all_tokens(request: HttpRequest, cursor: str | None = None, limit: Limit = 5
     return page(queries.all_tokens(access.require(request, Role.OWNER)), cursor, limit, "-id")
 
 
-@router.post("/tokens", response={201: TokenCreated}, summary="Make a token; its secret is shown only now")
+@router.post(
+    "/tokens",
+    response={201: TokenCreated},
+    summary="Make a token; its secret is shown only now",
+    openapi_extra=access.BY_HAND,
+)
 def create_token(request: HttpRequest, payload: TokenIn) -> Status[object]:
-    membership = access.require(request)
-    if getattr(request, "api_token", None):
-        raise Problem("A token cannot make tokens: sign in and make it on the page.", code="token_by_token", status=403)
+    membership = access.by_hand(request, "make tokens", "token_by_token")
     token, secret = services.create_token(membership, payload.name, payload.scope, payload.days, payload.areas)
     shown = TokenOut.model_validate(token, from_attributes=True).model_dump()
     return Status(201, {**shown, "secret": secret})

@@ -31,7 +31,7 @@ class Area(StrEnum):
 
 
 ABOUT = {
-    Area.ACCOUNT: "your own tokens and your data",
+    Area.ACCOUNT: "your own tokens",
     Area.ADMINISTRATION: "members, invitations, webhooks, time-outs, everybody's tokens",
     Area.ANNOTATION: "projects, tasks, answers, comments",
     Area.DATASETS: "datasets, versions, examples, imports, curation",
@@ -43,7 +43,7 @@ ABOUT = {
 # By the first parts of an address, of which the longest that fits counts. None: open to every token
 OF: Mapping[str, Area | None] = {
     "me": None,
-    "me/data": Area.ACCOUNT,
+    "me/data": Area.ACCOUNT,  # and of people who are signed in: see `access.by_hand`
     "version": None,
     "workspaces": None,
     "tokens": Area.ACCOUNT,

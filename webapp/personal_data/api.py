@@ -1,4 +1,4 @@
-"""One's own data, as a file that a worker writes."""
+"""One's own data, as a file that a worker writes: for people who are signed in, for it tells of all their workspaces."""
 
 from datetime import datetime
 from typing import Literal
@@ -7,7 +7,8 @@ from django.http import HttpRequest
 from django.http.response import HttpResponseBase
 from ninja import Field, Router, Schema, Status
 
-from webapp.accounts.access import require
+from webapp.accounts.access import BY_HAND, by_hand
+from webapp.accounts.models import User
 from webapp.core.archive import respond
 from webapp.core.openapi import sends
 from webapp.core.paging import Limit, page
@@ -34,27 +35,44 @@ class DataExportList(Schema):
     next: str | None
 
 
-@router.get("/me/data", response=DataExportList, summary="The files with your data that you asked for")
+def _signed_in(request: HttpRequest) -> User:
+    return by_hand(request, "take your data out", "data_by_token").user
+
+
+@router.get(
+    "/me/data",
+    response=DataExportList,
+    summary="The files with your data that you asked for",
+    openapi_extra=BY_HAND,
+)
 def exports(request: HttpRequest, cursor: str | None = None, limit: Limit = 50) -> object:
-    return page(queries.mine(require(request).user), cursor, limit, "-id")
+    return page(queries.mine(_signed_in(request)), cursor, limit, "-id")
 
 
-@router.post("/me/data", response={202: DataExportOut}, summary="Have all your data written into a file")
+@router.post(
+    "/me/data",
+    response={202: DataExportOut},
+    summary="Have all your data written into a file",
+    openapi_extra=BY_HAND,
+)
 def ask(request: HttpRequest) -> Status[DataExport]:
-    """A worker writes a zip of JSON Lines with an index of all that this installation holds about you, in all workspaces."""
-    return Status(202, services.ask(require(request).user))
+    """A worker writes a zip of JSON Lines with an index of all that this installation holds about you, in all workspaces.
+
+    It takes the place of the file that you asked for before.
+    """
+    return Status(202, services.ask(_signed_in(request)))
 
 
-@router.get("/me/data/{int:export_id}", response=DataExportOut, summary="How far such a file is")
+@router.get("/me/data/{int:export_id}", response=DataExportOut, summary="How far such a file is", openapi_extra=BY_HAND)
 def export(request: HttpRequest, export_id: int) -> DataExport:
-    return access.export(require(request).user, export_id)
+    return access.export(_signed_in(request), export_id)
 
 
 @router.get(
     "/me/data/{int:export_id}/download",
     summary="The file with your data",
-    openapi_extra=sends("application/octet-stream", ranges=True),
+    openapi_extra={**sends("application/octet-stream", ranges=True), **BY_HAND},
 )
 def download(request: HttpRequest, export_id: int) -> HttpResponseBase:
     """410 before it is ready and after it has ended."""
-    return respond(request, services.fetch(access.export(require(request).user, export_id)))
+    return respond(request, services.fetch(access.export(_signed_in(request), export_id)))

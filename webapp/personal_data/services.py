@@ -37,7 +37,7 @@ def path_of(row: DataExport) -> Path:
 
 @transaction.atomic
 def ask(user: User) -> DataExport:
-    """Has a worker write all that the installation holds about `user`, who fetches it signed in.
+    """Has a worker write all that the installation holds about `user`, who fetches it signed in, in place of an earlier file.
 
     Raises Conflict where one is being written.
     """
@@ -50,7 +50,7 @@ def ask(user: User) -> DataExport:
 def ask_for(administrator: User, person: User) -> tuple[DataExport, str]:
     """The same for a person who cannot sign in, and the secret of a link that opens the file for whoever has it.
 
-    It stands in the audit logs of the person's workspaces. Raises Conflict where one is being written.
+    An earlier link ends. It stands in the audit logs of the person's workspaces. Raises Conflict where one is being written.
     """
     secret = secrets.token_urlsafe(32)
     row = _create(person, administrator, hash_secret(secret))
@@ -67,6 +67,8 @@ def _create(user: User, by: User, digest: str) -> DataExport:
             )
     except IntegrityError as error:
         raise Conflict("A file with this person's data is being written already.") from error
+    earlier = DataExport.objects.filter(user=user).exclude(pk=row.pk)  # all are done: one at a time is open
+    remove(earlier.exclude(digest="") if digest else earlier.filter(digest=""))
     enqueue("workers.personal_data.write", row.pk)
     return row
 

@@ -15,9 +15,11 @@ from django.utils import timezone
 from tests.cast import ApiClient, browser
 from tests.webapp.test_what_annotators_see import working
 from webapp.accounts import services as accounts
+from webapp.accounts.access import BY_HAND
 from webapp.accounts.models import Invite, Proof, User
 from webapp.annotation.models import Answer, Task
 from webapp.annotation.services import review
+from webapp.api import api
 from webapp.core.models import AuditEntry
 from webapp.personal_data import services
 from webapp.personal_data.erasing import erase
@@ -131,21 +133,51 @@ def test_a_person_takes_their_own_at_the_page(
     assert {"personal_data.asked", "personal_data.fetched"} <= set(said)
 
 
-def test_a_script_takes_its_owners(cast, eager, django_capture_on_commit_callbacks):
-    script, other = ApiClient(cast.annotator), ApiClient(cast.owner)
+def test_the_api_is_open_to_who_is_signed_in_and_to_no_token(cast, eager, django_capture_on_commit_callbacks):
+    """A token is a key to one workspace; the file tells of all of them."""
+    mine, other, script = browser(cast.annotator), browser(cast.owner), ApiClient(cast.annotator)
     with django_capture_on_commit_callbacks(execute=True):
-        asked = script.post("/me/data")
+        refused = [script.post("/me/data")]
+        assert not DataExport.objects.exists()
+        asked = mine.post("/api/v1/me/data")
     path = f"/me/data/{asked.json()['id']}"
-    assert asked.status_code == 202 and script.get(path).json()["state"] == "ready"
-    assert b"".join(script.get(f"{path}/download").streaming_content)[:2] == b"PK"
-    assert [other.get(each).status_code for each in (path, f"{path}/download")] == [404, 404]
-    assert [each["id"] for each in script.get("/me/data").json()["items"]] == [asked.json()["id"]]
+    assert asked.status_code == 202 and mine.get(f"/api/v1{path}").json()["state"] == "ready"
+    assert b"".join(mine.get(f"/api/v1{path}/download").streaming_content)[:2] == b"PK"
+    assert [other.get(f"/api/v1{each}").status_code for each in (path, f"{path}/download")] == [404, 404]
+    assert [each["id"] for each in mine.get("/api/v1/me/data").json()["items"]] == [asked.json()["id"]]
+    refused += [script.get(each) for each in ("/me/data", path, f"{path}/download")]
+    assert [(each.status_code, each.json()["error"]["code"]) for each in refused] == [(403, "data_by_token")] * 4
+
+
+def test_the_document_names_what_no_token_opens():
+    paths = api.get_openapi_schema()["paths"]
+    told = {(path, method): each.get("x-token-needs") for path in paths for method, each in paths[path].items()}
+    closed = {place for place, needs in told.items() if needs == BY_HAND["x-token-needs"]}
+    assert closed == {place for place in told if place[0].startswith("/api/v1/me/data")} | {("/api/v1/tokens", "post")}
+    assert told["/api/v1/tokens", "get"] == "account:read"
 
 
 def test_one_file_at_a_time_is_written(cast):
     services.ask(cast.annotator.user)
-    assert ApiClient(cast.annotator).post("/me/data").status_code == 409
+    assert browser(cast.annotator).post("/api/v1/me/data").status_code == 409
     services.ask(cast.owner.user)  # somebody else's is no matter
+
+
+def test_another_file_takes_the_place_of_the_one_before(cast, django_capture_on_commit_callbacks):
+    """So nobody fills the disk by asking; what an administrator passed on and what the person asked for stay apart."""
+    theirs, _ = services.ask_for(cast.owner.user, cast.annotator.user)
+    services.carry_out(theirs.pk)
+    first = services.ask(cast.annotator.user)
+    services.carry_out(first.pk)
+    with django_capture_on_commit_callbacks(execute=True):
+        second = services.ask(cast.annotator.user)
+    assert not services.path_of(first).exists() and services.path_of(theirs).exists()
+    assert set(DataExport.objects.values_list("pk", flat=True)) == {theirs.pk, second.pk}
+    services.carry_out(second.pk)
+    with django_capture_on_commit_callbacks(execute=True):
+        third, _ = services.ask_for(cast.owner.user, cast.annotator.user)
+    assert set(DataExport.objects.values_list("pk", flat=True)) == {second.pk, third.pk}
+    assert "takes its place" in browser(cast.annotator).get("/settings/data").content.decode()
 
 
 def test_an_administrator_passes_a_link_on_that_ends(cast, as_owner, as_researcher):
@@ -194,5 +226,5 @@ def test_a_lost_worker_is_followed_by_another_and_a_broken_one_is_told(cast, mon
     services.carry_out(row.pk)
     row.refresh_from_db()
     assert (row.state, row.problem) == ("failed", services.FAILED)
-    assert ApiClient(cast.annotator).get(f"/me/data/{row.pk}/download").status_code == 410
+    assert browser(cast.annotator).get(f"/api/v1/me/data/{row.pk}/download").status_code == 410
     services.ask(cast.annotator.user)  # it is over: another may be asked for
