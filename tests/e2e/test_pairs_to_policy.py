@@ -94,10 +94,12 @@ def compare(chromium: Browser, url: str, link: str, name: str, key: str) -> None
     for _ in range(PAIRS):
         prompt = page.locator("#work-prompt")
         expect(prompt).not_to_have_text(before)
+        expect(page.locator("#work-widget")).not_to_have_attribute("inert", "")  # keys before that are lost
         before = prompt.inner_text()
         page.keyboard.press(key)
+        expect(page.locator(".work-scale :checked")).to_have_count(1)
         page.keyboard.press("Control+Enter")
-    page.get_by_text("Nothing waits for you").wait_for()
+    page.get_by_text("Nothing waits for you").wait_for(timeout=LONG_MS)
     delivered(page)
     context.close()
 
