@@ -1,7 +1,8 @@
-"""What beat starts every few seconds: finds whatever a lost process left behind."""
+"""What beat starts every few seconds or every hour: finds whatever a lost process left behind, and clears what is over."""
 
 from celery import shared_task
 
+from webapp.accounts import sessions
 from webapp.experiments import jobs, people
 
 
@@ -9,3 +10,8 @@ from webapp.experiments import jobs, people
 def watch_runs() -> None:
     jobs.watch()
     people.ask_waiting()
+
+
+@shared_task(name="workers.upkeep.clear_sessions")
+def clear_sessions() -> None:
+    sessions.clear_expired()

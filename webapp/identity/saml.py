@@ -11,6 +11,7 @@ from typing import Any
 from allauth.core.exceptions import ImmediateHttpResponse
 from allauth.socialaccount.models import SocialLogin
 from allauth.socialaccount.providers.saml.provider import SAMLProvider
+from allauth.socialaccount.sessions import LoginSession
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
@@ -26,6 +27,7 @@ from webapp.core.limits import seconds_to_wait
 from . import company
 
 LARGEST = 300_000  # bytes of an answer
+KEPT_S = 300  # an answer, until the browser comes for it: it is sent at once
 ANSWERS_PER_MINUTE = 60  # from one address: each is kept until the browser comes for it
 LONGEST_S = (
     24 * 3600
@@ -134,6 +136,11 @@ def answer(request: HttpRequest, organization_slug: str) -> HttpResponse:
         refused = HttpResponse("Too many sign-ins.", status=429, content_type="text/plain")
         refused["Retry-After"] = str(wait_s)
         return refused
+    if not request.POST.get("SAMLResponse"):
+        return HttpResponse("There is no answer in this.", status=400, content_type="text/plain")
+    LoginSession(request, "saml_acs_session", "saml-acs-session").store.set_expiry(
+        KEPT_S
+    )  # allauth takes this very one
     kept: HttpResponse = views.acs(request, organization_slug=organization_slug)
     return kept
 

@@ -13,7 +13,9 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.x509.oid import NameOID
 from django.conf import settings as configured
 from django.contrib.auth import SESSION_KEY
+from django.contrib.sessions.models import Session
 from django.test import Client
+from django.utils import timezone
 from lxml import etree
 from pydantic import ValidationError
 
@@ -261,7 +263,7 @@ def test_a_second_assertion_beside_the_signed_one_opens_nothing(company, client,
     assert signed_in(client) is None
 
 
-@pytest.mark.parametrize("said", ["", "nonsense", "<a/>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'])
+@pytest.mark.parametrize("said", ["nonsense", "<a/>", '<!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>'])
 def test_an_answer_that_is_none_is_refused(company, client, said):
     company.asked(client)
     assert brought(client, said).status_code == 403 and signed_in(client) is None
@@ -274,6 +276,19 @@ def test_answers_are_limited_in_size_and_number(company, client, monkeypatch):
     came = [client.post("/sign-in/company/saml/answer", {"SAMLResponse": "a"}).status_code for _ in range(3)]
     assert came == [302, 302, 429]
     assert client.get("/sign-in/company/saml/answer").status_code == 405
+
+
+@pytest.mark.parametrize("sent", [{}, {"SAMLResponse": ""}, {"RelayState": "a" * 1000}])
+def test_a_post_without_an_answer_is_refused_before_anything_is_kept(company, client, sent):
+    assert client.post("/sign-in/company/saml/answer", sent).status_code == 400
+    assert client.post("/sign-in/company/saml/answer", b"{}", content_type="application/json").status_code == 400
+    assert not Session.objects.exists()
+
+
+def test_an_answer_is_kept_for_minutes_only(company, client):
+    assert client.post("/sign-in/company/saml/answer", {"SAMLResponse": "a"}).status_code == 302
+    left = Session.objects.get().expire_date - timezone.now()
+    assert timedelta(seconds=saml.KEPT_S - 60) < left <= timedelta(seconds=saml.KEPT_S)
 
 
 def test_the_provider_reads_our_side(company, client):

@@ -11,11 +11,12 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from tests.cast import browser
-from webapp.accounts import services
+from webapp.accounts import services, sessions
 from webapp.accounts.agents import browser_name
 from webapp.accounts.models import SignedIn
 from webapp.accounts.time_outs import in_words
 from webapp.core.models import AuditEntry
+from workers import upkeep
 
 pytestmark = pytest.mark.django_db
 PASSWORD = "quartz violin meadow"
@@ -136,3 +137,15 @@ def test_time_outs_are_told_in_words():
         "1 hour",
         "30 minutes",
     ]
+
+
+def test_sessions_past_their_end_are_cleared_in_batches_and_others_stay(signed_in, monkeypatch):
+    monkeypatch.setattr(sessions, "CLEARED_AT_ONCE", 2)
+    stays, gone = signed_in(), [signed_in() for _ in range(5)]
+    keys = [each.cookies["sessionid"].value for each in gone]
+    Session.objects.filter(session_key__in=keys).update(expire_date=timezone.now() - timedelta(seconds=1))
+    with CaptureQueriesContext(connection) as seen:
+        upkeep.clear_sessions()
+    assert len([query for query in seen if 'DELETE FROM "django_session"' in query["sql"]]) == 3
+    assert [row.session_key for row in Session.objects.all()] == [stays.cookies["sessionid"].value]
+    assert SignedIn.objects.get() == row_of(stays) and inside(stays)
