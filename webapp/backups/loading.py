@@ -5,6 +5,7 @@ reference is looked at, as when it was first made.
 """
 
 import os
+import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -38,6 +39,12 @@ INDEXES = """
       AND NOT EXISTS (SELECT FROM pg_constraint WHERE conindid = indexrelid AND contype IN ('u', 'p', 'x'))
     ORDER BY t.relname, i.relname
 """
+# of a column, as format_type() writes it: a name, perhaps of a schema or in quotes, its numbers, and whether it is an array. Nothing that
+# ends one part of a statement and begins another: a manifest that is not encrypted is whoever's who writes to its bucket
+_WORD = r'(?:[a-z_][a-z0-9_]*|"[A-Za-z0-9_ ]+")'
+TYPE = re.compile(
+    rf"{_WORD}(?:\.{_WORD})?(?:\(\d+(?:,\d+)?\))?(?: precision| varying)?(?:\(\d+(?:,\d+)?\))?(?: with(?:out)? time zone)?(?:\[\])*"
+)
 KINDS = {"p": "PRIMARY KEY", "u": "UNIQUE"}
 
 
@@ -203,6 +210,8 @@ def _fits(connection: Connection, kept: list[TableRows]) -> None:
             raise BackupProblem(f"The table {table.name} of the backup lacks columns: {', '.join(sorted(missing))}.")
         for column, kind in zip(table.columns, table.types, strict=True):
             if column not in there[table.name]:  # nobody writes it any more; its database is older than its migrations
+                if not TYPE.fullmatch(kind):
+                    raise BackupProblem(f"The column {table.name}.{column} of the backup is of no type: {kind[:60]!r}.")
                 connection.execute(_text("ALTER TABLE {} ADD COLUMN {} {}", table.name, column, sql.SQL(kind)))
 
 

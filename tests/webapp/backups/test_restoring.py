@@ -213,6 +213,36 @@ class TestRefusals:
             with pytest.raises(Damaged, match="accounts_user came back with 5 rows; the backup says 6"):
                 loading.compare(seen, few, lambda more: None)
 
+    @pytest.mark.parametrize(
+        "kind",
+        ["integer DEFAULT pg_sleep(0)", "integer; SELECT 1", "integer CHECK (true)", "text, ADD b text", "text\n", ""],
+    )
+    def test_a_type_of_a_column_that_is_more_than_a_type(self, kind):
+        with rows.connected(making.address()) as seen, seen.transaction(force_rollback=True):
+            (users,) = (table for table in rows.tables(seen) if table.name == "accounts_user")
+            odd = manifest.TableRows(
+                name=users.name, columns=(*users.columns, "odd"), types=(*users.types, kind), rows=0, bytes=0, digest=""
+            )
+            with pytest.raises(
+                restoring.BackupProblem, match=r"The column accounts_user\.odd of the backup is of no type"
+            ):
+                loading._fits(seen, [odd])
+            loading._fits(seen, [odd.model_copy(update={"types": (*users.types, "character varying(20)[]")})])
+            assert "odd" in next(table.columns for table in rows.tables(seen) if table.name == "accounts_user")
+
+    def test_every_type_of_the_database_is_a_type(self):
+        with rows.snapshot(making.address()) as seen:
+            kinds = {kind for table in rows.tables(seen) for kind in table.types}
+        others = {
+            '"char"',
+            "numeric(10,2)",
+            "timestamp(3) without time zone",
+            "bit varying(8)",
+            'public."Mood"',
+            "text[]",
+        }
+        assert len(kinds) > 5 and not [kind for kind in kinds | others if not loading.TYPE.fullmatch(kind)]
+
     def test_a_file_outside_of_the_folder(self, small, tmp_path):
         kept = manifest.read(small, manifest.newest(small))
         evil = manifest.KeptFile(path="../evil", bytes=1, modified=1, digest="0" * 64)
