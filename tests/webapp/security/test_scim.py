@@ -377,6 +377,44 @@ def test_a_directory_of_one_workspace_leaves_the_others_alone(limited, cast):
     assert limited.hire(cast.annotator.user.email)["active"]
 
 
+@pytest.mark.parametrize("how", ["workspace", "administrator"])
+def test_a_directory_of_one_workspace_leaves_alone_who_has_since_come_to_belong_elsewhere(limited, cast, how):
+    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+    nia, gone = limited.hire("nia@example.org"), limited.hire("gone@example.org", externalId="1")
+    team = limited.group("raters", nia)
+    limited.ask("delete", f"/Users/{gone['id']}")
+    people = [User.objects.get(email=f"{each}@example.org") for each in ("nia", "gone")]
+    for user in people:
+        if how == "workspace":
+            services.enter(cast.outsider.workspace, user, Role.OWNER)
+        else:
+            User.objects.filter(pk=user.pk).update(is_administrator=True)
+    before = list(User.objects.order_by("pk").values())
+    path = f"/Users/{nia['id']}"
+    renamed = [{"value": "nia.b@example.org", "primary": True}]
+    for value in ({"active": False}, {"emails": renamed}, {"displayName": "Nobody"}):
+        assert limited.patch(path, {"op": "replace", "value": value}).status_code == 409
+    body = {"schemas": [USER], "userName": "nia@example.org", "displayName": "Nobody"}
+    assert limited.ask("put", path, body).status_code == 409
+    assert limited.ask("delete", path).status_code == 409
+    for number in ("1", "2"):  # the one whom it deleted, and whoever has their address now
+        body = {"schemas": [USER], "userName": "gone@example.org", "externalId": number}
+        assert limited.ask("post", "/Users", body).status_code == 409
+    assert list(User.objects.order_by("pk").values()) == before
+    limited.ask("delete", f"/Groups/{team['id']}")  # in its own workspace it is heard
+    assert role_of("nia@example.org", cast.workspace) is None
+
+
+def test_a_directory_of_one_workspace_takes_no_address_from_elsewhere(limited, cast):
+    User.objects.filter(pk=cast.outsider.user_id).update(proof=Proof.INVITATION)
+    nia = limited.hire("nia@example.org")
+    for holder, status in ((cast.outsider.user, 409), (cast.annotator.user, 200)):
+        User.objects.filter(pk=holder.pk).update(proof=Proof.INVITATION)
+        emails = {"op": "replace", "path": "emails", "value": [{"value": holder.email, "primary": True}]}
+        assert limited.patch(f"/Users/{nia['id']}", emails).status_code == status
+        assert User.objects.filter(pk=holder.pk, email=holder.email).exists() == (status == 409)
+
+
 def test_the_last_administrator_stays(company, administrator):
     ada = company.hire(administrator.email)
     answer = company.patch(f"/Users/{ada['id']}", {"op": "replace", "path": "active", "value": False})

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 from scim2_models import (
     Context,
@@ -27,6 +27,9 @@ from .versions import Altered, checked
 
 LARGEST = 20_000  # characters of what is kept of a person
 TAKEN = "Somebody else has this address or userName."
+ELSEWHERE = (
+    "The account of this person or address belongs to more than this directory may change. Ask an administrator."
+)
 
 
 def known(directory: Directory) -> QuerySet[DirectoryPerson]:
@@ -74,6 +77,7 @@ def create(directory: Directory, resource: User) -> DirectoryPerson:
     row = DirectoryPerson.objects.select_for_update(of=("self",)).filter(user__email=email).first()
     if row is not None and (row.directory_id != directory.pk or row.deleted_at is None):
         raise UniquenessException(detail=TAKEN)
+    _guard(directory, Q(email=email))
     if row is not None:
         addresses.end_ways_in(row.user)
         if not _same(row, resource):  # companies give the address of who has left to somebody else
@@ -96,6 +100,7 @@ def change(directory: Directory, key: UUID, expected: str, altered: Altered[User
     after = altered(shown(person, ""))
     if _document(after) == person.document:
         return person
+    _guard(directory, Q(pk=person.user_id) | Q(email=address(after)))
     return _kept(person, after)
 
 
@@ -106,6 +111,7 @@ def delete(directory: Directory, key: UUID, expected: str) -> None:
     if person is None:
         raise NotFoundException(detail="There is no such person.")
     checked(expected, person.version)
+    _guard(directory, Q(pk=person.user_id))
     closing.close(person.user, by=directory.name)
     person.groups.clear()
     groups.follow_directory(person)
@@ -128,6 +134,22 @@ def name(resource: User) -> str:
     return (resource.display_name or (of and of.formatted) or " ".join(parts)).strip()[:120]
 
 
+def _guard(directory: Directory, which: Q) -> None:
+    """Raises UniquenessException where one of the accounts `which` is an administrator's, or belongs to workspaces in which
+    the directory does not count. An address that nothing has proven keeps nobody from their own.
+
+    Locks the accounts, so that nobody lets them in elsewhere meanwhile, and all administrators with them, in the order in which
+    closing an account does."""
+    if directory.everywhere:
+        return
+    administrators = Q(is_administrator=True, is_active=True)
+    list(Account.objects.filter(which | administrators).order_by("pk").select_for_update().values_list("pk", flat=True))
+    concerned = Account.objects.filter(which)
+    members = Membership.objects.filter(user__in=concerned.exclude(proof=Proof.NONE))
+    if concerned.filter(is_administrator=True).exists() or members.exclude(workspace__in=directory.reach()).exists():
+        raise UniquenessException(detail=ELSEWHERE)
+
+
 def _same(former: DirectoryPerson, resource: User) -> bool:
     """Whether the directory means the person whom it deleted: it names them as before."""
     if former.external_id and resource.external_id:
@@ -140,9 +162,7 @@ def _account(directory: Directory, email: str, called: str) -> Account:
     if account is None or not account.verified:
         addresses.take(email, Proof.COMPANY)  # whoever typed it first keeps what they did, under no address
         return Account.objects.create_user(email, name=called, proof=Proof.COMPANY)
-    belongs = Membership.objects.filter(user=account)
-    elsewhere = account.is_administrator or belongs.exclude(workspace__in=directory.reach()).exists()
-    if not account.is_active or (elsewhere and not directory.everywhere):
+    if not account.is_active:
         raise UniquenessException(detail=TAKEN)
     addresses.hand_over(account, Proof.COMPANY)
     return account
