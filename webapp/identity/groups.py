@@ -1,9 +1,9 @@
 """Roles that follow the groups of a company's directory."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from django.db import transaction
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from webapp.accounts import services
 from webapp.accounts.models import RANK, Membership, Removal, Role, User, Workspace
@@ -11,7 +11,7 @@ from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
 
-from .models import DirectoryPerson, FromDirectory, GroupRole
+from .models import Directory, DirectoryPerson, FromDirectory, GroupRole
 
 
 @transaction.atomic
@@ -43,23 +43,33 @@ def follow_group(workspace_id: int, group: str) -> None:
     people = DirectoryPerson.objects.filter(groups__name=group).select_related("user", "directory").order_by("user_id")
     for person in people.iterator():
         if person.directory.reach().filter(pk=workspace_id).exists():
-            follow_directory(person)
+            follow_directory(person, [workspace_id])
 
 
-def follow_directory(person: DirectoryPerson) -> None:
-    """Brings the memberships to what the groups of the person's directory mean; a closed account belongs to none of them."""
-    named = person.groups.values_list("name", flat=True) if person.user.is_active else ()
-    follow(person.user, named, person.directory.reach())
+def heard_in(directory: Directory, also: Collection[int] = ()) -> QuerySet[Workspace]:
+    """The workspaces in which the directory says who belongs: it keeps a group that has a role there. With those of `also` in
+    which its groups count: it kept such a group until now."""
+    mapped = GroupRole.objects.filter(group__in=directory.groups.values("name")).values("workspace")
+    return directory.reach().filter(Q(pk__in=mapped) | Q(pk__in=also))
+
+
+def follow_directory(person: DirectoryPerson, also: Collection[int] = ()) -> None:
+    """Brings the memberships to what the groups of the person's directory mean, where it is heard (see `heard_in`). A closed
+    account belongs to none of the workspaces in which its groups count."""
+    if person.user.is_active:
+        named = person.groups.values_list("name", flat=True)
+        return follow(person.user, named, heard_in(person.directory, also))
+    follow(person.user, (), person.directory.reach())
 
 
 def follow_sign_in(user: User, named: Iterable[str]) -> None:
-    """The same for the groups that a sign-in named. Where a directory's groups count, it is believed alone: it says at once
-    what a sign-in says once."""
+    """The same for the groups that a sign-in named. Where a directory is heard, it is believed alone: it says at once what a
+    sign-in says once."""
     person = DirectoryPerson.objects.filter(user=user).select_related("user", "directory").first()
     if person is None:
         return follow(user, named)
     follow_directory(person)
-    follow(user, named, Workspace.objects.exclude(pk__in=person.directory.reach()))
+    follow(user, named, Workspace.objects.exclude(pk__in=heard_in(person.directory)))
 
 
 @transaction.atomic

@@ -445,6 +445,28 @@ def test_a_sign_in_without_groups_does_not_undo_what_the_directory_says(limited,
     assert role_of("nia@example.org", cast.outsider.workspace) is None
 
 
+def test_what_a_sign_in_gave_stays_until_the_directory_keeps_a_group_that_means_something_there(company, cast):
+    groups.map_group(cast.owner, "raters", Role.ANNOTATOR)
+    groups.map_group(cast.outsider, "guests", Role.ANNOTATOR)
+    user = User.objects.create_user("nia@example.org", name="Nia", proof=Proof.COMPANY)
+    groups.follow_sign_in(user, ["raters", "guests"])
+    token = ApiClient(Membership.objects.get(user=user, workspace=cast.workspace))
+    nia = company.hire("nia@example.org")
+    company.group("of no role", nia)
+    groups.follow_sign_in(user, ["raters", "guests"])
+    assert role_of(user.email, cast.workspace) == Role.ANNOTATOR and token.get("/me").status_code == 200
+    raters = company.group("raters")
+    company.patch(f"/Users/{nia['id']}", {"op": "replace", "value": {"displayName": "Nia"}})
+    assert role_of(user.email, cast.workspace) is None and token.get("/me").status_code == 401
+    assert role_of(user.email, cast.outsider.workspace) == Role.ANNOTATOR
+    groups.follow_sign_in(user, ["raters", "guests"])
+    assert role_of(user.email, cast.workspace) is None
+    company.patch(f"/Groups/{raters['id']}", {"op": "add", "path": "members", "value": [{"value": nia["id"]}]})
+    assert role_of(user.email, cast.workspace) == Role.ANNOTATOR
+    company.patch(f"/Users/{nia['id']}", {"op": "replace", "value": {"active": False}})
+    assert not Membership.objects.filter(user=user).exists()
+
+
 def test_a_key_is_shown_once_stored_as_a_hash_and_revoked(cast, administrator):
     page = browser(cast.owner)
     made = page.post("/installation/directories", {"name": "Entra", "everywhere": "on"})

@@ -119,7 +119,9 @@ def _people(directory: Directory, resource: Group) -> set[int]:
 
 def _follow(directory: Directory, people: Collection[int], named: Collection[str]) -> None:
     """Raises PayloadTooLargeException. In the order of accounts: two groups that change at once lock their people in the same one."""
-    if not GroupRole.objects.filter(group__in=named, workspace__in=directory.reach()).exists():
+    meant = GroupRole.objects.filter(group__in=named, workspace__in=directory.reach())
+    where = list(meant.values_list("workspace_id", flat=True))  # also of a name that no group has any more
+    if not where:
         return
     if len(people) > MOST_CHANGED:
         raise PayloadTooLargeException(
@@ -127,4 +129,4 @@ def _follow(directory: Directory, people: Collection[int], named: Collection[str
         )
     rows = DirectoryPerson.objects.filter(pk__in=people).select_related("user", "directory").order_by("user_id")
     for person in rows:
-        groups.follow_directory(person)
+        groups.follow_directory(person, where)
