@@ -59,7 +59,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return _not_now(request, "Too many people sign in from here at once. Try again in a minute.")
     if form.is_valid():
         email = form.cleaned_data["email"].strip().lower()
-        user = authenticate(request, email=email, password=form.cleaned_data["password"])
+        user = _whose(request, email, form.cleaned_data["password"])
         if user is not None:
             return let_in(request, user, "password", _next(request))
         form.add_error(None, "Email and password do not belong together.")
@@ -69,6 +69,13 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         {"form": form, "next": _next(request)},
         status=422 if form.errors else 200,
     )
+
+
+def _whose(request: HttpRequest, email: str, password: str) -> User | None:
+    """Whose password it is as it was typed, or without the spaces at its ends: those were cut off before 23 November 2026. Each is an
+    attempt that counts."""
+    tried = dict.fromkeys(each for each in (password, password.strip()) if each)
+    return next(filter(None, (authenticate(request, email=email, password=each) for each in tried)), None)
 
 
 def locked_out(request: HttpRequest, credentials: dict[str, str], *args: object) -> HttpResponse:

@@ -149,3 +149,14 @@ def test_sessions_past_their_end_are_cleared_in_batches_and_others_stay(signed_i
     assert len([query for query in seen if 'DELETE FROM "django_session"' in query["sql"]]) == 3
     assert [row.session_key for row in Session.objects.all()] == [stays.cookies["sessionid"].value]
     assert SignedIn.objects.get() == row_of(stays) and inside(stays)
+
+
+def test_a_password_that_was_stored_without_its_spaces_opens_at_sign_in_only(signed_in, cast):
+    email, typed = cast.owner.user.email, f" {PASSWORD} "
+    client = signed_in()
+    assert Client().post("/sign-in", {"email": email, "password": typed}).status_code == 302
+    assert client.post("/settings/profile", {"current": typed, "new": "copper lantern orchid"}).status_code == 422
+    services.set_password(cast.owner.user, typed)
+    assert Client().post("/sign-in", {"email": email, "password": PASSWORD}).status_code == 422
+    assert Client().post("/sign-in", {"email": email, "password": typed}).status_code == 302
+    assert Client().post("/sign-in", {"email": email, "password": "   "}).status_code == 422
