@@ -117,6 +117,21 @@ def test_it_does_not_install_once_anything_is_another(unpacked, tamper, said):
     assert not list(unpacked.glob(".venv/.installed-*"))
 
 
+def test_a_second_call_mends_what_a_first_one_left(unpacked):
+    wheels, sums = unpacked / "wheels", unpacked / "SHA256SUMS"
+    packed = {path: path.read_bytes() for path in (next(wheels.glob("left_over*")), sums)}
+    exchange(unpacked)
+    assert install(unpacked).returncode == 1  # behind all comparisons
+    assert not list(unpacked.glob("scripts/__pycache__"))
+    for path, content in packed.items():
+        path.write_bytes(content)
+    (unpacked / "scripts/__pycache__").mkdir()
+    (unpacked / "scripts/__pycache__/fit.cpython-311.pyc").touch()  # somebody has used the program, or put it there
+    done = install(unpacked)
+    assert done.returncode == 0, done.stderr
+    assert not list(unpacked.glob("scripts/__pycache__"))
+
+
 def test_another_python_or_machine_is_refused_before_anything_is_made(unpacked):
     other = json.dumps({"for": "cp399-x86_64"})
     (unpacked / "bundle.json").write_text(other)
