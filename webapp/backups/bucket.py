@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
 from socket import gethostname
 from typing import Any, TypeVar
@@ -42,6 +43,7 @@ LOCK = "lock"
 PART = 16 << 20  # bytes; 10,000 parts are the most that S3 takes, so an object has at most 160 GB
 AT_ONCE = 4  # parts under way
 BLOCK = 8 << 20
+BATCH = 1_000  # names that one request removes; more S3 does not take
 TRIES = 4  # of a whole upload, and of a download that makes no way; each request is tried again by the library besides
 PAUSE_S = 1.0  # then twice as long each time
 RETRY_S = 60.0  # how long the library tries one request again
@@ -60,7 +62,9 @@ class Bucket:
 
     def __init__(self, address: str) -> None:
         self.title = address.rstrip("/")
-        self.scratch = settings.VAR / SCRATCH
+        self.scratch = (
+            settings.VAR / SCRATCH / sha256(self.title.encode()).hexdigest()[:16]
+        )  # its lock is for this place alone
         self._store = _store(self.title)
         self._there: set[str] | None = None  # names, known while we alone write
         self._guard, self._claim, self._lost = threading.Lock(), dict[str, Any](), False
@@ -119,12 +123,15 @@ class Bucket:
             raise Damaged(f"A file of the backup has been removed while it was read: {self.title}/{name}.") from None
 
     def remove(self, names: Iterable[str]) -> None:
-        if listed := list(names):
-            self._ours()
+        """Asks before each request whether the lock is still ours: another's backup may rest on what would go."""
+        listed = list(names)
+        for first in range(0, len(listed), BATCH):
+            batch = listed[first : first + BATCH]
+            self._ours(surely=True)
             with self._words():
-                obstore.delete(self._store, listed)
+                obstore.delete(self._store, batch)
             if self._there is not None:
-                self._there.difference_update(listed)
+                self._there.difference_update(batch)
 
     def free(self) -> int | None:
         return None
@@ -210,7 +217,7 @@ class Bucket:
                     logger.warning("the lock of %s is not refreshed: %s", self.title, type(error).__name__)
 
     def _ours(self, surely: bool = False) -> None:
-        """Raises BackupProblem where somebody else has the lock; `surely` asks: before what makes a backup one, or ends the lock."""
+        """Raises BackupProblem where somebody else has the lock; `surely` asks: before what makes a backup one, removes, or ends the lock."""
         if surely and self._claim:
             with self._guard, self._words():
                 try:

@@ -134,6 +134,35 @@ class TestOneAtATime:
         with pytest.raises(BackupProblem, match="by somebody"), kept.alone():
             pass
 
+    def test_who_wakes_after_the_lock_was_lost_removes_nothing_more(self, server, monkeypatch):
+        monkeypatch.setattr(bucket, "BATCH", 1)
+        kept = open_store(WHERE, None, create=True)
+        delete, asked = bucket.obstore.delete, []
+
+        def then_frozen(store, names):
+            delete(store, names)
+            asked.append(names)
+            server.put("touch/stone/lock", b"not ours")
+
+        with kept.alone():
+            names = [kept.content_name(kept.add([word]).digest) for word in (b"a", b"b", b"c")]
+            with monkeypatch.context() as patch:
+                patch.setattr(bucket.obstore, "delete", then_frozen)
+                with pytest.raises(BackupProblem, match="Somebody else writes"):
+                    kept.place.remove(names)
+        assert asked == [names[:1]] and sorted(kept.contents()) == sorted(names[1:])
+
+    def test_another_bucket_is_written_meanwhile(self, server):
+        kept, other = (open_store(where, None, create=True) for where in (WHERE, "s3://backups/other"))
+        with kept.alone():
+            gathered = kept.place.scratch / "1.partial"
+            gathered.write_bytes(b"half")
+            with other.alone():
+                other.add([b"content"])
+            assert gathered.read_bytes() == b"half"
+        with kept.alone():
+            assert not gathered.exists()
+
 
 def manifest_of(*digests: str) -> bytes:
     listed = tuple(KeptFile(path=each, bytes=1, modified=1, digest=each) for each in digests)
