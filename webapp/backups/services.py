@@ -100,6 +100,9 @@ def _prune_by_plan(backup: Backup, key_file: Path | None) -> None:
         prune(backup.folder, key_file, plan.keep_daily, plan.keep_weekly)
     except (Problem, OSError) as problem:
         backup.problem = f"Older backups could not be removed: {problem}"[:1000]
+    except Exception:
+        logger.exception("older backups of %s could not be removed", backup.folder)
+        backup.problem = f"Older backups could not be removed: {BROKE}"
 
 
 class _Report:

@@ -145,6 +145,23 @@ class TestPlan:
         assert first.removed_at and not second.removed_at
         assert open_store(settings.BACKUP_FOLDER, None).names() == [second.name]
 
+    @pytest.mark.django_db(transaction=True)
+    def test_what_breaks_while_old_ones_are_removed_leaves_the_new_one_finished(
+        self, cast, plan, settings, tmp_path, eager, monkeypatch
+    ):
+        def broken(*told):
+            raise ValueError("of a library")
+
+        settings.BACKUP_FOLDER, settings.BACKUP_KEY_FILE = tmp_path / "backups", None
+        monkeypatch.setattr(services.keeping, "prune", broken)
+        services.look()
+        made = Backup.objects.get()
+        assert (made.state, made.problem) == (
+            Backup.State.FINISHED,
+            "Older backups could not be removed: Something broke on our side; the server's log says what.",
+        )
+        assert open_store(settings.BACKUP_FOLDER, None).names() == [made.name]
+
     def test_what_no_worker_took_is_queued_again(self, db, monkeypatch):
         sent = []
         monkeypatch.setattr(services, "enqueue", lambda *told: sent.append(told))
