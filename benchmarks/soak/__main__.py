@@ -179,12 +179,17 @@ def soak(api: httpx.Client, stack: Stack, project: int, run: int, seconds: float
         look(marks, name, api, stack, run)
         print(f"{name} mark after {at:.0f} s", flush=True)
     worked, watched = annotators(), viewers()
-    marks.sizes["end"] = sizes(stack)
+    weigh(marks, "end", api, stack, run)
     return marks, worked, watched
 
 
 def look(marks: Marks, name: str, api: httpx.Client, stack: Stack, run: int) -> None:
     marks.seen[name] = processes.below(stack.process.pid)
+    weigh(marks, name, api, stack, run)
+
+
+def weigh(marks: Marks, name: str, api: httpx.Client, stack: Stack, run: int) -> None:
+    """Bytes and the steps that have taken them, of one moment."""
     marks.sizes[name] = sizes(stack)
     marks.steps[name] = api.get(f"runs/{run}").json()["progress"]["step"]
 
@@ -287,7 +292,7 @@ def p95(values: list[float]) -> str:
 def disk(marks: Marks, answers: int) -> str:
     """Bytes in the database that answers and steps have taken, indexes included."""
     grown = [end - before for before, end in zip(marks.sizes["nobody"], marks.sizes["end"], strict=True)]
-    steps = marks.steps["last"] - marks.steps["nobody"]
+    steps = marks.steps["end"] - marks.steps["nobody"]
     each = [f"{size / count:,.0f} bytes" if count else "–" for size, count in zip(grown, (answers, steps), strict=True)]
     return f"in the database: {each[0]} per answer, {each[1]} per step of the run ({steps:,} steps, 8 responses each)"
 

@@ -5,10 +5,13 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from benchmarks.chaos.comparing import Finding, _compared
+from benchmarks.chaos.comparing import Finding, _compared, events, verdicts
+from benchmarks.chaos.installation import Site
+from benchmarks.chaos.judge import question
 from benchmarks.chaos.killing import Seen, _kind
 from benchmarks.chaos.ledger import Ledger
 from benchmarks.chaos.proxy import Proxy
@@ -32,6 +35,41 @@ def test_what_is_missing_other_or_besides_is_counted() -> None:
     )
     assert not found.holds and _compared("metrics", [(whole, dict(whole))]).holds
     assert not Finding("nothing", 0).holds, "what compares nothing shows nothing"
+
+
+class Rows:
+    """An installation whose database says what it is told to."""
+
+    def __init__(self, ledger: Ledger, *rows: tuple[Any, ...]) -> None:
+        self.ledger, self._rows = ledger, list(rows)
+
+    def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._rows
+
+
+def test_an_answer_without_an_event_is_not_made_up_for_by_another_with_two(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    for number in (1, 2):
+        ledger.write("answer", id=number)
+        ledger.write("heard", id=f"event {number}")
+    sent = [(f"event {number}", "answer.submitted", "delivered", str(number)) for number in (1, 2)]
+    assert all(each.holds for each in events(cast(Site, Rows(ledger, *sent)), 1))
+    twice = [(*row[:3], "1") for row in sent]
+    heard, of_answers = events(cast(Site, Rows(ledger, *twice)), 1)
+    assert heard.holds and (of_answers.compared, of_answers.lost, of_answers.doubled) == (2, 1, 1)
+
+
+def test_a_question_without_a_verdict_is_not_made_up_for_by_another_with_two(tmp_path: Path) -> None:
+    asked = [{"messages": [{"role": "user", "content": text}], "seed": None} for text in ("ä?", "b?")]
+    ledger = Ledger(tmp_path / "judge.jsonl")
+    for body in (*asked, asked[0]):
+        ledger.write("asked", model="m", question=question(body))
+    first, second = (("m", "done", body) for body in asked)
+    found = verdicts(cast(Site, Rows(ledger, first, second)), ledger)
+    assert found.holds and found.told == "1 questions were asked again"
+    found = verdicts(cast(Site, Rows(ledger, first, first)), ledger)
+    assert (found.compared, found.lost, found.doubled) == (2, 1, 1)
+    assert not verdicts(cast(Site, Rows(ledger, first, ("m", "failed", asked[1]))), ledger).holds
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_times_are_told_by_the_part_of_the_hour_and_not_where_there_are_too_few(
 
 def test_what_failed_is_trouble_and_growth_is_judged_in_an_hour_only():
     seen = {"nobody": [], "first": [process(1, "web", 100)], "last": [process(1, "web", 200)]}
-    marks = soak.Marks(seen, {"nobody": (0, 0), "end": (1000, 900)}, {"nobody": 0, "last": 3})
+    marks = soak.Marks(seen, {"nobody": (0, 0), "end": (1000, 900)}, {"nobody": 0, "last": 2, "end": 3})
     worked = {"sent": [1.0], "took": [9.0], "answers": [1], "errors": []}
     watched = {"took": {}, "counts": {}, "errors": {}}
     assert soak.report(marks, worked, watched, 120) == []
@@ -87,7 +87,7 @@ def test_what_failed_is_trouble_and_growth_is_judged_in_an_hour_only():
 
 
 def test_disk_is_told_per_answer_and_step(capsys):
-    marks = soak.Marks({}, {"nobody": (100, 50), "end": (1100, 350)}, {"nobody": 2, "last": 5})
+    marks = soak.Marks({}, {"nobody": (100, 50), "end": (1100, 350)}, {"nobody": 2, "last": 4, "end": 5})
     assert soak.disk(marks, 4).startswith(
         "in the database: 250 bytes per answer, 100 bytes per step of the run (3 steps"
     )
