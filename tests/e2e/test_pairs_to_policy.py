@@ -150,7 +150,9 @@ def test_pairs_become_a_reward_a_policy_and_a_win_rate(
 
     assert Answer.objects.count() == 2 * PAIRS
     page.goto(f"/projects/{project.pk}")
-    model, _, rate, interval, tasks, _ = page.get_by_role("row").filter(has_text=policy.name).get_by_role("cell").all()
+    cells = page.get_by_role("row").filter(has_text=policy.name).get_by_role("cell")
+    expect(cells).to_have_count(6)  # the page asks for them once it is there
+    model, _, rate, interval, tasks, _ = cells.all()
     expect(rate).to_have_text(f"{wins(model.inner_text()) / (2 * PAIRS):.0%}")
     expect(interval).to_have_text(re.compile(r"\d+% to \d+%"))
     expect(tasks).to_have_text(str(PAIRS))
