@@ -57,6 +57,13 @@ class Bare:
     references: list[tuple[str, str]] = field(default_factory=list)
 
 
+class Ended(Cancelled):
+    """Another part has failed, so this one has ended; the other tells why."""
+
+    def __init__(self) -> None:
+        super().__init__("Another part could not be restored.")
+
+
 def load(address: str, kept: Iterable[TableRows], counters: Mapping[str, int], content: Content, at: At) -> None:
     """Fills the tables, whose schema is there, and compares them. Raises BackupProblem; whoever calls then clears the database."""
     tables = sorted(kept, key=lambda table: table.bytes, reverse=True)
@@ -83,21 +90,25 @@ def load(address: str, kept: Iterable[TableRows], counters: Mapping[str, int], c
 
 
 def all_of(work: Callable[[Any, At], None], over: Iterable[Any], at: At) -> None:
-    """Several at a time. The first that fails ends the others."""
+    """Several at a time. The first that fails ends the others, and so does Ctrl-C."""
     ended = threading.Event()
 
     def told(more: int) -> None:
         if ended.is_set():
-            raise Cancelled("Another part could not be restored.")
+            raise Ended
         at(more)
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
         begun = [pool.submit(work, each, told) for each in over]
-        done, _ = wait(begun, return_when=FIRST_EXCEPTION)
-        if failed := [each for each in begun if each in done and each.exception()]:
+        try:
+            done, _ = wait(begun, return_when=FIRST_EXCEPTION)
+            for each in begun:
+                if each in done:
+                    each.result()
+        except BaseException:
             ended.set()
             pool.shutdown(cancel_futures=True)
-            failed[0].result()
+            raise
 
 
 def _names(connection: Connection) -> set[str]:

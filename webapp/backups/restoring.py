@@ -13,9 +13,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from webapp.localstack.postgres import CannotRun, Postgres
 from webapp.version import VERSION
 
 from . import loading, rows
-from .loading import At
+from .loading import At, Ended
 from .manifest import KeptFile, Manifest
 from .problems import BackupProblem, Damaged, room
 from .store import Store
@@ -71,14 +72,15 @@ def restore(
     began = time.monotonic()
     into = into.resolve()
     fits(kept)
-    at = _Progress(kept, report).at
+    progress = _Progress(kept, report)
+    at = progress.at
     server = None if database else _server(into)
     _empty(into, server)
     close_to_others(into)
     (into / RESTORING).write_text("This folder is being restored, or was when the restoration was killed: remove it.\n")
     try:
-        with room(into), _running(server), ThreadPoolExecutor(1) as beside:
-            copied = beside.submit(_files, store, kept, into, at)
+        files = partial(_files, store, kept, into, at)
+        with room(into), _running(server), _beside(files, progress.ended) as copied:
             _keys(kept, into)
             url = database or server.url() if server else str(database)
             with _Inside(url, into, kept.former) as inside:
@@ -101,14 +103,39 @@ class _Progress:
     """Bytes: of files once, of rows twice, for they are loaded and read again."""
 
     def __init__(self, kept: Manifest, report: Report) -> None:
+        self.ended = threading.Event()  # of rows or files, by which the other ends as well
         self._report, self._lock, self._done = report, threading.Lock(), 0
         self._total = kept.size + sum(table.bytes for table in kept.tables)
 
     def at(self, more: int) -> None:
+        if self.ended.is_set():
+            raise Ended
         with self._lock:
             self._done += more
             done = self._done
         self._report(done, self._total)
+
+
+@contextmanager
+def _beside(work: Callable[[], None], ended: threading.Event) -> Iterator[Future[None]]:
+    """Does `work` in a thread during the block. Where one of the two fails the other ends too, and the first one's reason is told."""
+
+    def working() -> None:
+        try:
+            work()
+        except BaseException:
+            ended.set()
+            raise
+
+    with ThreadPoolExecutor(1) as pool:
+        begun = pool.submit(working)
+        try:
+            yield begun
+        except BaseException as error:
+            ended.set()
+            if isinstance(error, Ended):
+                begun.result()
+            raise
 
 
 def _server(into: Path) -> Postgres:

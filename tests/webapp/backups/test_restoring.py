@@ -2,7 +2,8 @@
 
 import os
 import threading
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, nullcontext
 from itertools import count
 
 import psycopg
@@ -12,6 +13,7 @@ from django.core.management.base import CommandError
 from django.db import connection
 from django.db.migrations.recorder import MigrationRecorder
 
+from tests.patience import SECONDS
 from tests.upgrade import make
 from webapp.accounts.models import Workspace
 from webapp.annotation.models import Project
@@ -242,6 +244,48 @@ class TestRefusals:
             "text[]",
         }
         assert len(kinds) > 5 and not [kind for kind in kinds | others if not loading.TYPE.fullmatch(kind)]
+
+    @pytest.mark.parametrize("failing", ["_rows", "_file"])
+    def test_what_fails_first_ends_the_other_half_and_is_told(self, small, tmp_path, monkeypatch, failing):
+        """Rows and files come back at the same time; neither waits for the end of the other to tell what is wrong."""
+        both, turns = threading.Barrier(2), []
+
+        def fails(*told):
+            both.wait(SECONDS)
+            raise Damaged("the reason")
+
+        def goes_on(*told):
+            both.wait(SECONDS)
+            while len(turns) < 100 * SECONDS:
+                turns.append(told[-1](0))
+                time.sleep(0.01)
+
+        kept = manifest.read(small, manifest.newest(small))
+        one = manifest.KeptFile(path="one", bytes=1, modified=1, digest="0" * 64)
+        monkeypatch.setattr(restoring, "_Inside", lambda *told: nullcontext())
+        for name in ("_rows", "_file"):
+            monkeypatch.setattr(restoring, name, fails if name == failing else goes_on)
+        with pytest.raises(Damaged, match="the reason"):
+            restoring.restore(
+                small, kept.model_copy(update={"files": (one,)}), tmp_path / "new", database="postgresql:///none"
+            )
+        assert len(turns) < 100 * SECONDS, "the other one has gone on to its end"
+
+    def test_ctrl_c_leaves_undone_what_waits(self, monkeypatch):
+        begun = []
+
+        def interrupted(*told, **options):
+            raise KeyboardInterrupt
+
+        def work(number, at):
+            begun.append(number)
+            time.sleep(0.01)
+            at(1)
+
+        monkeypatch.setattr(loading, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            loading.all_of(work, range(200), lambda more: None)
+        assert len(begun) < 100
 
     def test_a_file_outside_of_the_folder(self, small, tmp_path):
         kept = manifest.read(small, manifest.newest(small))
