@@ -75,6 +75,10 @@ class Environment(BaseSettings):
         (),
         description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
     )
+    hsts_subdomains: bool = Field(
+        False,
+        description="Browsers shall reach hosts below PUBLIC_URL's by https alone, too; only if all of them speak it",
+    )
     session_hours: float = Field(
         720, gt=0, le=8760, description="Hours after which people sign in again, whatever they do"
     )

@@ -57,7 +57,7 @@ SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"{_COOKIES}sessionid", f"{_COOKIES}csrf
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"  # in no cookie of their own
 # Browsers that came by https once do not come back by http; only where PUBLIC_URL promises that https stays
 SECURE_HSTS_SECONDS = 365 * 24 * 3600 if SECURE else 0
-SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE
+SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE and ENV.hsts_subdomains
 SESSION_ENGINE = "webapp.accounts.sessions"
 SESSION_HOURS, SESSION_IDLE_HOURS = ENV.session_hours, ENV.session_idle_hours
 SESSION_COOKIE_AGE = round(3600 * SESSION_HOURS)

@@ -30,7 +30,10 @@ GUARDS = {
     "Cache-Control": "no-store",
 }
 HSTS = (
-    {"Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}; includeSubDomains"}
+    {
+        "Strict-Transport-Security": f"max-age={settings.SECURE_HSTS_SECONDS}"
+        + "; includeSubDomains" * settings.SECURE_HSTS_INCLUDE_SUBDOMAINS
+    }
     if settings.SECURE_HSTS_SECONDS
     else {}
 )

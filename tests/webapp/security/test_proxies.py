@@ -22,17 +22,26 @@ scope = {"type": "http", "client": ("10.0.0.5", 1), "scheme": "http", "path": "/
          "headers": [(b"x-forwarded-for", b"198.51.100.9, 203.0.113.7"), (b"x-forwarded-proto", b"https")]}
 asyncio.run(app(scope, None, None))
 from django.conf import settings
-print(seen["client"], seen["scheme"], settings.SECURE_HSTS_SECONDS)
+from webapp.core.handler import HSTS
+print(seen["client"], seen["scheme"], *HSTS.values())
 """
 
 
 @pytest.mark.parametrize(
     ("env", "said"),
     [
-        ({}, "10.0.0.5 http 0"),
-        ({"TRUSTED_PROXIES": "192.0.2.1"}, "10.0.0.5 http 0"),
+        ({}, "10.0.0.5 http"),
+        ({"TRUSTED_PROXIES": "192.0.2.1"}, "10.0.0.5 http"),
         # the address next to the proxy counts: the ones before it are what the person's browser claims
-        ({"TRUSTED_PROXIES": "10.0.0.0/8", "PUBLIC_URL": "https://t.example.org"}, "203.0.113.7 https 31536000"),
+        (
+            {"TRUSTED_PROXIES": "10.0.0.0/8", "PUBLIC_URL": "https://t.example.org"},
+            "203.0.113.7 https max-age=31536000",
+        ),
+        (
+            {"PUBLIC_URL": "https://t.example.org", "HSTS_SUBDOMAINS": "true"},
+            "10.0.0.5 http max-age=31536000; includeSubDomains",
+        ),
+        ({"HSTS_SUBDOMAINS": "true"}, "10.0.0.5 http"),
     ],
 )
 def test_whose_word_counts(env, said):
