@@ -48,7 +48,7 @@ $(INSTALLED): requirements.lock
 	@grep '^setuptools==' requirements.sha256 | $(PY) $(INSTALL) --no-deps --require-hashes -r /dev/stdin
 	@$(PY) $(INSTALL) --no-deps --no-build-isolation --use-pep517 -r requirements.sha256
 	@$(PY) $(INSTALL) --report $(VENV)/torch.json -c requirements.lock $$(grep '^torch==' requirements.lock) $(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX),-c requirements-torch.lock)
-	@$(PY) scripts/digests.py $(VENV)/torch.json $(if $(TORCH_INDEX),--index-named)
+	@$(PY) -I -S scripts/digests.py $(VENV)/torch.json $(if $(TORCH_INDEX),--index-named)
 	@rm -f $(VENV)/.installed-* && touch $@
 
 run: setup  ## Start everything, load the demo and launch its run; Ctrl-C stops it all

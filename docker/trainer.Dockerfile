@@ -14,7 +14,7 @@ RUN sed 's/.*/^&==/' tools-only.txt > patterns && grep -vf patterns requirements
     && rm patterns trainer.sha256 first.sha256 \
     && pip install --no-cache-dir --report torch.json -c requirements.lock $(grep '^torch==' requirements.lock) \
        $(if [ "$TORCH_INDEX" ]; then echo "--extra-index-url $TORCH_INDEX"; else echo "-c requirements-torch.lock"; fi) \
-    && python scripts/digests.py torch.json ${TORCH_INDEX:+--index-named} && rm -r torch.json scripts requirements.facts.json
+    && python -I -S scripts/digests.py torch.json ${TORCH_INDEX:+--index-named} && rm -r torch.json scripts requirements.facts.json
 COPY trainer trainer
 USER touchstone
 VOLUME /data

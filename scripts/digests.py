@@ -1,4 +1,4 @@
-"""Compares what pip has installed with the digests of requirements.facts.json: `python scripts/digests.py REPORT [--index-named]`.
+"""Compares what pip has installed with the digests of requirements.facts.json: `python -I -S scripts/digests.py REPORT [--index-named]`.
 
 REPORT is what `pip install --report REPORT` wrote. It is for torch and what its build brings along: their files differ from index to
 index, so pip cannot be told their digests beforehand as it is those of all other packages (requirements.sha256). The rules:
@@ -7,17 +7,22 @@ index, so pip cannot be told their digests beforehand as it is those of all othe
 - a file that is not known is taken where this machine's own disk holds it, or where somebody named another index (TORCH_INDEX); it is
   listed with its digest, so that it can be compared by hand. Anything else is refused.
 
-What is refused is uninstalled again (no file of a wheel runs while it is installed), and the exit status is 1. Needs nothing but the
-standard library.
+What is refused is deleted again, and the exit status is 1. Nothing of what was installed runs before that: pip runs no file of a wheel, and
+with `-I -S` Python reads neither the .pth files that a wheel may bring nor any package, pip's own among them, which a wheel may have written
+over. So this needs nothing but the standard library.
 """
 
 import json
-import subprocess
+import re
 import sys
+import sysconfig
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+KINDS = ("purelib", "platlib")
 FACTS = Path(__file__).resolve().parent.parent / "requirements.facts.json"
 
 
@@ -51,6 +56,22 @@ def _digest(told: dict[str, Any]) -> str:
     return archive.get("hashes", {}).get("sha256") or (old.partition("=")[2] if old.startswith("sha256=") else "")
 
 
+def remove(names: Iterable[str], prefix: Path) -> None:
+    """Deletes the files of these packages below `prefix`, the folder above the interpreter's `bin`."""
+    folders = {sysconfig.get_path(kind, vars=dict.fromkeys(("base", "platbase"), str(prefix))) for kind in KINDS}
+    unwanted = {_normal(name) for name in names}
+    for package in list(metadata.distributions(path=sorted(folders))):
+        if _normal(package.metadata["Name"]) not in unwanted:
+            continue
+        for path in [Path(str(package.locate_file(file))).resolve() for file in package.files or []]:
+            if path.is_relative_to(prefix.resolve()):
+                path.unlink(missing_ok=True)
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
 def main(arguments: list[str]) -> int:
     report = json.loads(Path(arguments[0]).read_text())
     refused, taken = compare(report, known(json.loads(FACTS.read_text())), "--index-named" in arguments[1:])
@@ -59,7 +80,7 @@ def main(arguments: list[str]) -> int:
     for line in refused.values():
         print(f"Refused: {line}", file=sys.stderr)
     if refused:
-        subprocess.run([sys.executable, "-m", "pip", "uninstall", "-q", "-y", *refused], check=True)
+        remove(refused, Path(sys.executable).parent.parent)
     return 1 if refused else 0
 
 

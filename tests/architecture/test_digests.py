@@ -102,22 +102,31 @@ def test_what_old_pips_tell_is_read_and_silence_is_no_consent():
     assert digests.compare(report, {TORCH: "a" * 64}, True)[0] == {"torch": f"{TORCH}: pip does not tell its digest"}
 
 
-def test_what_is_refused_is_taken_out_again(tmp_path, monkeypatch, capsys):
-    file = next(file for file in FACTS["torch"]["sha256"] if file.startswith("torch-"))
-    (tmp_path / "report.json").write_text(json.dumps(told(file, "b" * 64)))
-    called = []
-    monkeypatch.setattr(digests.subprocess, "run", lambda command, check: called.append(command))
-    assert digests.main([str(tmp_path / "report.json")]) == 1
-    assert called == [[sys.executable, "-m", "pip", "uninstall", "-q", "-y", "torch"]]
-    assert f"Refused: {file}: its digest is {'b' * 64}" in capsys.readouterr().err
+def test_what_is_refused_is_taken_out_again_and_nothing_of_it_runs(tmp_path):
+    ran = tmp_path / "ran"
+    made = wheel(tmp_path / "made")
+    with zipfile.ZipFile(made, "a") as more:
+        more.writestr("left_over.pth", f"import pathlib; pathlib.Path({str(ran)!r}).touch()\n")
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv"], check=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    into = [sys.executable, "-m", "pip", "--isolated", "--python", python, "install", "-qq", "--no-index", "--no-deps"]
+    subprocess.run([*into, made], check=True)
+    assert not ran.exists() and len(list(tmp_path.glob("venv/lib/*/site-packages/left_over*"))) == 3
+    (tmp_path / "report.json").write_text(json.dumps(told(made.name, "b" * 64, name="Left_Over")))
+    command = [python, "-I", "-S", digests.__file__, tmp_path / "report.json"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 1 and f"Refused: {made.name}: not a file that is known" in done.stderr, done.stderr
+    assert not ran.exists() and not list(tmp_path.glob("venv/lib/*/site-packages/left_over*/*"))
+    assert not list(tmp_path.glob("venv/lib/*/site-packages/left_over.p*"))
+    assert subprocess.run([python, "-c", "import left_over"], capture_output=True).returncode == 1 and not ran.exists()
 
 
 def test_every_way_to_install_compares_digests():
     makefile = (pins.ROOT / "Makefile").read_text()
-    assert "-r requirements.sha256" in makefile and "$(PY) scripts/digests.py" in makefile
+    assert "-r requirements.sha256" in makefile and "$(PY) -I -S scripts/digests.py" in makefile
     assert "-c requirements-torch.lock" in makefile
     assert not [line for line in makefile.splitlines() if "-r requirements.lock" in line]
     for name in ("web", "trainer"):
         text = (pins.ROOT / "docker" / f"{name}.Dockerfile").read_text()
         assert f"-r {name}.sha256" in text and "-vf patterns requirements.sha256" in text
-        assert "torch" not in text or "python scripts/digests.py torch.json" in text
+        assert "torch" not in text or "python -I -S scripts/digests.py torch.json" in text
