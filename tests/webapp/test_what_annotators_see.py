@@ -19,7 +19,7 @@ from webapp.judging.models import Judge
 pytestmark = pytest.mark.django_db
 PARAMETER = re.compile(r"<(?:\w+:)?(\w+)>")
 METHODS = ("get", "post", "put", "patch", "delete")
-SECRETS = ("ID-ONE", "ID-TWO", "MODEL-", "RATER", "CLASSIFIED", "DOMAIN", "Rosa", "rosa@")
+SECRETS = ("ID-ONE", "ID-TWO", "MODEL-", "RATER", "CLASSIFIED", "Rosa", "rosa@")
 ANSWERS = {
     "pairwise": {"verdict": "compared", "strength": 2, "note": "CLASSIFIED"},
     "rubric": {"rubric": {"criteria": [{"id": "n1", "text": "CLASSIFIED", "points": 1}]}},

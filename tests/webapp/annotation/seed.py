@@ -19,7 +19,7 @@ def pair(key: str = "q1", **changes) -> dict:
             {"id": "ID-TWO", "text": f"second answer to {key}", "origin": "MODEL-TWO"},
         ],
         "preferences": [{"a": "ID-ONE", "b": "ID-TWO", "strength": 1, "rater": "RATER"}],
-        "domain": "DOMAIN",
+        "domain": "CLASSIFIED DOMAIN",
         **changes,
     }
 

@@ -11,7 +11,7 @@ from tests.webapp.annotation.seed import ANSWER, make_project, pair
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Task
 
 pytestmark = pytest.mark.django_db
-SECRETS = ("ID-ONE", "ID-TWO", "MODEL-ONE", "MODEL-TWO", "RATER", "DOMAIN", "SECRET")
+SECRETS = ("ID-ONE", "ID-TWO", "MODEL-ONE", "MODEL-TWO", "RATER", "CLASSIFIED", "SECRET")
 
 
 @pytest.fixture
