@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from tests.e2e.tiny import make_model
+from tests.e2e.tiny import PATTERNS, make_model
 from tests.stack import Stack
 from trainer.contracts import Example
 from trainer.contracts.example import version_digest
@@ -21,7 +21,6 @@ from .patience import granted, patiently, until
 MODEL = "tiny"
 PAIRS, PROMPTS, JUDGED = "chaos pairs", "chaos prompts", "chaos judged prompts"
 OVER = ("finished", "failed", "cancelled")
-PATTERNS = {"Has a capital letter": "[A-Z]", "Has a digit": "[0-9]", "Has a vowel": "[aeiou]"}
 WORDS = [
     "bread",
     "water",

@@ -6,18 +6,12 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from tests.e2e.tiny import RUN
+
 from .installation import JUDGED, MODEL, PROMPTS, Site
 from .patience import GivenUp, patiently, until
 
 OVER = ("finished", "failed", "stopped")
-COMMON: dict[str, Any] = {
-    "seed": 7,
-    "data": {"max_prompt_tokens": 64},
-    "rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 16},
-    "optim": {"lr": 1e-3},
-    "evaluation": {"every": 4, "max_examples": 4},
-    "checkpoint": {"every": 2},
-}
 KINDS = ("synchronous", "asynchronous")
 ASYNC = {"kind": "async", "policy": "urb", "workers": 1, "reward_workers": 1, "ahead": 2, "retries": 50}
 
@@ -42,7 +36,7 @@ class Runs:
     def launch(self, kind: str, disturbed: bool) -> Launched:
         number = sum(each.kind == kind for each in self.launched)
         name = f"{kind} {number}{'' if disturbed else ' undisturbed'}"
-        config = {**COMMON, "steps": self.steps}
+        config: dict[str, Any] = {**RUN, "steps": self.steps}
         if kind == "synchronous":
             config["rewards"] = [{"kind": "rubric", "judge": f"{self.judge(name)} v1"}]
         else:

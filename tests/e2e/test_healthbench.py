@@ -7,11 +7,10 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from tests.e2e.importing import import_file
 from tests.e2e.test_demo import change, enter
 from tests.e2e.test_judged_run import healthbench
 from trainer.judges.spec import resolve
-from webapp.datasets import services as datasets
-from webapp.datasets.models import ImportJob
 from webapp.experiments.models import Run
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.judging.models import Judge, JudgeVersion
@@ -31,14 +30,7 @@ def test_rows_from_a_file_train_on_a_judge_that_goes_away_and_comes_back(
     file = tmp_path / "rows.jsonl"
     file.write_text("\n".join(map(json.dumps, healthbench())))
     page = open_page(as_researcher)
-    page.goto("/datasets/import")
-    page.set_input_files("#id_file", file)
-    expect(page.locator("#preview h2")).to_have_text("HealthBench rubrics")
-    page.fill("#id_name", "Headaches")
-    page.get_by_role("button", name="Import", exact=True).click()
-    page.wait_for_url("**/imports/*")
-    datasets.run_import(ImportJob.objects.get().pk)  # as a worker does
-    page.get_by_role("link", name="Open the dataset").click()
+    import_file(page, file, "HealthBench rubrics", "Headaches")
     page.locator("summary", has_text="Train on it").click()
     page.locator(".train-item", has_text="Policy from rubrics").click()
     change(page, "f-model-name", lambda field: field.select_option("tiny"))

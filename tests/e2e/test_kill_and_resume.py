@@ -7,25 +7,14 @@ import httpx
 import psutil
 import pytest
 
-from tests.e2e.tiny import eventually, import_examples, make_model
+from tests.e2e.tiny import PATTERNS, RUN, eventually, import_examples, make_model
 from tests.stack import Stack
 
 pytestmark = [pytest.mark.stack, pytest.mark.slow]
 
 STEPS = 40  # enough that the run is still under way when the test has seen its third step
-CONFIG = {
-    "steps": STEPS,
-    "seed": 7,
-    "data": {"max_prompt_tokens": 64},
-    "rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 16},
-    "optim": {"lr": 1e-3},
-    "evaluation": {"every": 4, "max_examples": 4},
-    "checkpoint": {"every": 2},
-}
+CONFIG = {"steps": STEPS, **RUN}
 SAME = ("reward/mean", "eval/rubric_score", "policy/entropy", "policy/loss", "rollout/length", "scaffold/ratio")
-
-# each is met by some of a random model's responses and not by others, so that rewards and scores differ
-PATTERNS = {"Has a capital letter": "[A-Z]", "Has a digit": "[0-9]", "Has a vowel": "[aeiou]"}
 
 
 def examples() -> list[dict]:

@@ -11,13 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.e2e.importing import import_file
 from tests.e2e.test_demo import LONG_MS, change
 from tests.e2e.test_second_round import launched, trained
 from tests.e2e.workbench import delivered
 from tests.trainer.conftest import tiny_dir  # noqa: F401 - a fixture
 from webapp.annotation.models import Answer, Project
-from webapp.datasets import services as datasets
-from webapp.datasets.models import ImportJob
 from webapp.inference import trying
 from webapp.inference.models import RegisteredModel
 
@@ -52,14 +51,7 @@ def import_pairs(page: Page, folder: Path) -> None:
     ]
     file = folder / "pairs.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    page.goto("/datasets/import")
-    page.set_input_files("#id_file", file)
-    expect(page.locator("#preview h2")).to_have_text("TRL preference")
-    page.fill("#id_name", "Fruit")
-    page.get_by_role("button", name="Import", exact=True).click()
-    page.wait_for_url("**/imports/*")
-    datasets.run_import(ImportJob.objects.get().pk)  # as a worker does
-    page.get_by_role("link", name="Open the dataset").click()
+    import_file(page, file, "TRL preference", "Fruit")
 
 
 def use_as(page: Page, model: RegisteredModel, recipe: str, role: str) -> None:

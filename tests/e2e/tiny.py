@@ -13,6 +13,17 @@ import httpx
 from tests.stack import ROOT, Stack
 
 T = TypeVar("T")
+RUN: dict[str, Any] = {
+    "seed": 7,
+    "data": {"max_prompt_tokens": 64},
+    "rollout": {"prompts_per_step": 2, "group_size": 4, "max_new_tokens": 16},
+    "optim": {"lr": 1e-3},
+    "evaluation": {"every": 4, "max_examples": 4},
+    "checkpoint": {"every": 2},
+}
+"""Of a run that is killed and compared with one that is not; its steps are added."""
+PATTERNS = {"Has a capital letter": "[A-Z]", "Has a digit": "[0-9]", "Has a vowel": "[aeiou]"}
+"""Each is met by some of a random model's responses and not by others, so that rewards and scores differ."""
 
 
 def make_model(stack: Stack) -> Path:

@@ -1,5 +1,6 @@
 """The administrators' page of backups."""
 
+from collections.abc import Callable
 from typing import cast
 
 from django.conf import settings
@@ -43,43 +44,40 @@ def backups(request: HttpRequest) -> HttpResponse:
 @require_POST
 def start(request: HttpRequest) -> HttpResponse:
     """Has a worker make a backup now."""
-    try:
-        services.start_here(Origin.PAGE, cast(User, request.user))
-    except Problem as problem:
-        messages.error(request, problem.message)
-    return redirect("installation_backups")
+    return _done(request, lambda: services.start_here(Origin.PAGE, cast(User, request.user)))
 
 
 @administrators
 @require_POST
 def cancel(request: HttpRequest, backup_id: int) -> HttpResponse:
     """Asks the one under way to end."""
-    try:
-        services.stop(get_object_or_404(Backup, pk=backup_id))
-        messages.success(request, "The backup ends in a moment.")
-    except Problem as problem:
-        messages.error(request, problem.message)
-    return redirect("installation_backups")
+    backup = get_object_or_404(Backup, pk=backup_id)
+    return _done(request, lambda: services.stop(backup), "The backup ends in a moment.")
 
 
 @administrators
 @require_POST
 def start_drill(request: HttpRequest) -> HttpResponse:
     """Has a worker try the newest backup now."""
-    try:
-        drill.start(settings.BACKUP_FOLDER, Origin.PAGE, cast(User, request.user), queue=True)
-    except Problem as problem:
-        messages.error(request, problem.message)
-    return redirect("installation_backups")
+    asker = cast(User, request.user)
+    return _done(request, lambda: drill.start(settings.BACKUP_FOLDER, Origin.PAGE, asker, queue=True))
 
 
 @administrators
 @require_POST
 def cancel_drill(request: HttpRequest, drill_id: int) -> HttpResponse:
     """Asks the one under way to end."""
+    tried = get_object_or_404(BackupDrill, pk=drill_id)
+    return _done(request, lambda: drill.stop(tried), "The drill ends in a moment.")
+
+
+def _done(request: HttpRequest, action: Callable[[], object], said: str = "") -> HttpResponse:
+    """Back to the page, which shows what was begun; `said` where it does not, and why not where it could not be done."""
     try:
-        drill.stop(get_object_or_404(BackupDrill, pk=drill_id))
-        messages.success(request, "The drill ends in a moment.")
+        action()
     except Problem as problem:
         messages.error(request, problem.message)
+    else:
+        if said:
+            messages.success(request, said)
     return redirect("installation_backups")

@@ -5,6 +5,8 @@ has a nonce, the signature is checked with the provider's keys, and the provider
 """
 
 import secrets
+from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from allauth.account.utils import get_next_redirect_url
@@ -83,35 +85,41 @@ def fits(login: SocialLogin) -> bool:
     return not token or (bool(asked) and constant_time_compare(str(token.get("nonce") or ""), asked))
 
 
+def _told(view: Callable[[HttpRequest, str], HttpResponse]) -> Callable[[HttpRequest, str], HttpResponse]:
+    """The view, which says so where the provider cannot be asked; 404 where there is none of that name."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, provider_id: str) -> HttpResponse:
+        try:
+            return view(request, provider_id)
+        except SocialApp.DoesNotExist:
+            raise Http404 from None
+        except (OAuth2Error, OSError) as error:
+            company.logger.warning("the company's provider cannot be asked: %s", error)
+            return company.refusal(request, AWAY)
+
+    return answered
+
+
 @login_not_required
 @require_POST
 @never_cache
+@_told
 def start(request: HttpRequest, provider_id: str) -> HttpResponse:
     """Sends the browser to the provider, to whom the nonce is told as well."""
     nonce = secrets.token_urlsafe(24)
-    try:
-        provider: OpenIDConnectProvider = get_adapter(request).get_provider(request, provider_id)
-        provider.oauth2_adapter_class = Company
-        answer: HttpResponse = provider.redirect(
-            request, AuthProcess.LOGIN, get_next_redirect_url(request), auth_params={"nonce": nonce}, nonce=nonce
-        )
-    except SocialApp.DoesNotExist:
-        raise Http404 from None
-    except (OAuth2Error, OSError) as error:
-        company.logger.warning("the company's provider cannot be asked: %s", error)
-        return company.refusal(request, AWAY)
-    return answer
+    provider: OpenIDConnectProvider = get_adapter(request).get_provider(request, provider_id)
+    provider.oauth2_adapter_class = Company
+    asked: HttpResponse = provider.redirect(
+        request, AuthProcess.LOGIN, get_next_redirect_url(request), auth_params={"nonce": nonce}, nonce=nonce
+    )
+    return asked
 
 
 @login_not_required
 @never_cache
 @require_GET
+@_told
 def callback(request: HttpRequest, provider_id: str) -> HttpResponse:
-    try:
-        answer: HttpResponse = OAuth2CallbackView.adapter_view(Company(request, provider_id))(request)
-    except SocialApp.DoesNotExist:
-        raise Http404 from None
-    except (OAuth2Error, OSError) as error:
-        company.logger.warning("the company's provider cannot be asked: %s", error)
-        return company.refusal(request, AWAY)
+    answer: HttpResponse = OAuth2CallbackView.adapter_view(Company(request, provider_id))(request)
     return answer

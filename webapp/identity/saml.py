@@ -138,9 +138,8 @@ def answer(request: HttpRequest, organization_slug: str) -> HttpResponse:
         return refused
     if not request.POST.get("SAMLResponse"):
         return HttpResponse("There is no answer in this.", status=400, content_type="text/plain")
-    LoginSession(request, "saml_acs_session", "saml-acs-session").store.set_expiry(
-        KEPT_S
-    )  # allauth takes this very one
+    held = LoginSession(request, "saml_acs_session", "saml-acs-session")  # allauth takes this very one
+    held.store.set_expiry(KEPT_S)
     kept: HttpResponse = views.acs(request, organization_slug=organization_slug)
     return kept
 

@@ -1,0 +1,20 @@
+"""A file imported through the pages, as people do it."""
+
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from webapp.datasets import services
+from webapp.datasets.models import ImportJob
+
+
+def import_file(page: Page, file: Path, recognised: str, name: str) -> None:
+    """Ends on the new dataset's page. `recognised`: the format that the preview names."""
+    page.goto("/datasets/import")
+    page.set_input_files("#id_file", file)
+    expect(page.locator("#preview h2")).to_have_text(recognised)
+    page.fill("#id_name", name)
+    page.get_by_role("button", name="Import", exact=True).click()
+    page.wait_for_url("**/imports/*")
+    services.run_import(ImportJob.objects.get().pk)  # as a worker does
+    page.get_by_role("link", name="Open the dataset").click()
