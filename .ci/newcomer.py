@@ -196,10 +196,14 @@ def sign_in(link: str) -> urllib.request.OpenerDirector:
 def walk(newcomer: Newcomer) -> None:
     first = Run(newcomer)
     installed = first.page(INSTALL_LIMIT_S)
-    sign_in(first.until(r"^(http\S+/sign-in/link/\S+)$", START_LIMIT_S))
+    link = first.until(r"^(http\S+/sign-in/link/\S+)$", START_LIMIT_S)
+    browser = sign_in(link)
     for name in RUNNING:
         first.until(rf"^{name:<10}running", START_LIMIT_S)
     first.until(r"^data      done", START_LIMIT_S)
+    status, page = get(browser, link.partition("/sign-in/")[0] + "/datasets")
+    if status != 200 or "Demo prompts" not in page:
+        raise Failed(f"the demo's data are not where the newcomer looks ({status}):\n{page[:2000]}")
     if trouble := re.findall(r"^\w+ +(?:failed|restarting).*$", first.said(), re.MULTILINE):
         raise Failed(f"not all went well: {trouble}")
     first.stop()

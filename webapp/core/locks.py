@@ -27,6 +27,7 @@ class Work(IntEnum):
     BACKUP = 7321
     BACKUP_FILES = 7322
     PERSONAL_DATA = 7323
+    DEMO = 7330
 
 
 def until_commit(work: Work, key: int = 0) -> None:

@@ -4,8 +4,10 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from tests.at_once import at_once
 from webapp.accounts import services
-from webapp.accounts.models import Membership, User
+from webapp.accounts.models import Membership, User, Workspace
+from webapp.localstack.management.commands import demo
 
 pytestmark = pytest.mark.django_db
 
@@ -61,3 +63,10 @@ def test_the_demos_owner_is_made_once(db, capsys):
     call_command("demo", "--link")
     assert Membership.objects.filter(user__email="demo@localhost", role="owner").count() == 1
     assert capsys.readouterr().out.count("/sign-in/link/") == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_demos_owner_is_made_once_where_link_and_data_come_at_the_same_time(db):
+    made = at_once([demo.owner] * 8)
+    assert {each.pk for each in made} == {Membership.objects.get().pk}
+    assert [each.slug for each in Workspace.objects.all()] == ["demo"]

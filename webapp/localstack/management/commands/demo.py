@@ -6,9 +6,11 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import transaction
 
 from webapp.accounts import services as accounts
 from webapp.accounts.models import Membership
+from webapp.core import locks
 from webapp.core.addresses import public_url
 from webapp.localstack.demo import EMAIL, MODEL_DIR, MODEL_NAME
 
@@ -42,8 +44,10 @@ class Command(BaseCommand):
         self.stdout.write(f"{public_url()}/runs/{run}")
 
 
+@transaction.atomic
 def owner() -> Membership:
-    """The demo's owner in the demo's workspace, made once."""
+    """The demo's owner in the demo's workspace, made once: at a first start the link and the data are made at the same time."""
+    locks.until_commit(locks.Work.DEMO)
     user = accounts.get_or_create_user(EMAIL, name="Demo")
     found = Membership.objects.filter(user=user, workspace__slug="demo").select_related("user", "workspace").first()
     return found or accounts.create_workspace(WORKSPACE, user)
