@@ -8,6 +8,8 @@ PY := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed-$(shell sha256sum requirements.lock | cut -c1-12)
 VLLM := .venv-vllm
 VLLM_INSTALLED := $(VLLM)/.installed-$(shell cat requirements.lock requirements-vllm.lock | sha256sum | cut -c1-12)
+# What `make gpu` has laid over the lock; once it has, every later setup keeps it so
+ON_GPU := $(VENV)/.gpu-$(shell cat requirements.lock requirements-gpu.sha256 | sha256sum | cut -c1-12)
 # Files with tests of a marker: the others, some of which load torch, need not be imported
 MARKED = $(shell grep -rl --include='test_*.py' 'mark\.$(1)' tests | sort $(2))
 # Ray's workers are by default so nice that tests which run beside them would leave them nothing
@@ -26,12 +28,12 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom bundle bundle-check clean
+.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(INSTALLED)  ## Install everything into .venv and the browser libraries beside the pages
+setup: $(INSTALLED) $(if $(wildcard $(VENV)/.gpu-*),$(ON_GPU))  ## Install everything into .venv and the browser libraries beside the pages
 	@$(PY) scripts/vendor.py
 
 # The lock is complete for every Python and machine we support (`python -m scripts.lock` makes it), so pip need not resolve it.
@@ -76,11 +78,27 @@ test-stack: setup  ## Run the tests of the real services and of Ray
 test-fast: SELECT := not stack and not browser and not slow
 test-fast: test-trainer test-web  ## Run what needs neither a browser nor services and is not marked slow
 
-vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM (about 1 GB more)
+gpu: gpu-fits $(ON_GPU)  ## Put torch for CUDA and vLLM into .venv, where driver, card and disk suit (about 4 GB to fetch)
+
+# Before anything is fetched
+gpu-fits:
+	@$(PYTHON) scripts/fit.py && $(PYTHON) scripts/gpu.py
+
+# Into the same environment, so that what samples and what trains see the same torch. Every file has its digest in the lock, so no index
+# can give another build; a torch without CUDA goes first, for pip takes it for the same version.
+$(ON_GPU): requirements-gpu.sha256 | $(INSTALLED)
+	@! $(PY) scripts/gpu.py --replaced || $(PY) -m pip uninstall -qq --disable-pip-version-check -y torch
+	@echo "Installing CUDA libraries and vLLM (some minutes, once)"
+	@$(PY) $(INSTALL) --no-deps -r requirements-gpu.sha256
+	@$(PY) scripts/gpu.py --works
+	@rm -f $(VENV)/.gpu-* && touch $@
+
+vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM on the processor (about 1 GB more)
 
 # An environment on top of .venv: what both need is installed once. vLLM's metadata asks for versions that break the lock,
 # hence --no-deps. The CPU build of vLLM wants the CPU build of torch.
 $(VLLM_INSTALLED): requirements-vllm.lock | $(INSTALLED)
+	@$(PY) scripts/gpu.py --cpu
 	@$(PY) -m venv --without-pip $(VLLM)
 	@$(PY) -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > $$($(VLLM)/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/base.pth
 	@echo "Installing vLLM (some minutes, once)"

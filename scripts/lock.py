@@ -1,5 +1,5 @@
 """Make requirements.lock from requirements.in, requirements.facts.json from what the package index says about each pin, and
-requirements.sha256 and requirements-torch.lock from both.
+requirements.sha256 and requirements-torch.lock from both; from requirements-gpu.in what `make gpu` adds, requirements-gpu.sha256.
 
     python -m scripts.lock [--upgrade-package NAME]...
 
@@ -13,6 +13,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import tomllib
 import venv
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -23,7 +24,7 @@ from packaging.markers import Marker
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from scripts import fit, pins
+from scripts import fit, gpu, pins
 
 TOOLS = ("pip==26.3", "uv==0.13.9")
 AT_ONCE = 2  # pip's dry runs are work for the processor
@@ -41,12 +42,14 @@ def main() -> None:
         subprocess.run([tools / "python", "-m", "pip", "install", "-q", *TOOLS], check=True)
         lock = resolve(tools / "uv", options.upgrade_package)
         facts = ask(tools / "python", lock, Path(folder))
+        on_gpus = pins.on_gpus(resolve_on_gpus(tools / "uv", lock, facts, Path(folder)), lock)
     if found := pins.problems(pins.WANTED.read_text(), lock, facts):
         sys.exit("\n".join(["Nothing is written, for this lock would not do:", *found]))
     pins.LOCK.write_text(lock)
     pins.FACTS.write_text(json.dumps(facts, indent=0, sort_keys=True) + "\n")
     pins.HASHED.write_text(pins.hashed(lock, facts))
     pins.BROUGHT.write_text(pins.brought(facts))
+    pins.GPU_HASHED.write_text(on_gpus)
     print(f"{len(facts)} pins in {pins.LOCK.name}, what they need in {pins.FACTS.name}, digests in {pins.HASHED.name}")
 
 
@@ -71,6 +74,37 @@ def resolve(uv: Path, upgrades: list[str]) -> str:
         ]
         subprocess.run([*command, pins.WANTED.name, "-o", output], cwd=pins.ROOT, check=True)
         return "".join(f"{_short(pin)}\n" for pin in pins.pins(output.read_text()))
+
+
+PROJECT = """[project]
+name = "on-gpus"
+version = "0"
+requires-python = ">={oldest},<{newest}"
+[tool.uv]
+environments = ["sys_platform == 'linux' and platform_machine == '{machine}'"]
+"""
+
+
+def resolve_on_gpus(uv: Path, lock: str, facts: pins.Facts, folder: Path) -> dict[str, Any]:
+    """A lock of PEP 751 of requirements-gpu.in beside the pins of the lock, with torch and all that its build brings.
+
+    In a folder of its own: this project's settings tell uv that torch brings nothing.
+    """
+    there = folder / "on-gpus"
+    there.mkdir()
+    newest = f"{fit.NEWEST[0]}.{fit.NEWEST[1] + 1}"
+    project = PROJECT.format(oldest=".".join(map(str, fit.OLDEST)), newest=newest, machine=gpu.MACHINE)
+    (there / "pyproject.toml").write_text(project)
+    (there / "wanted.in").write_text(pins.ON_GPUS.read_text())
+    # torch leaves the versions of its bindings open, and vLLM's other needs do not
+    brought = [line for line in pins.brought(facts).splitlines() if not line.startswith("cuda-")]
+    (there / "pinned.txt").write_text(lock + "\n".join(brought) + "\n")
+    kept = [line for line in lock.splitlines() if line.partition("==")[0] in pins.BROKEN_FOR_GPUS]
+    (there / "kept.txt").write_text("\n".join(kept) + "\n")
+    command = [uv, "pip", "compile", "--quiet", "--universal", "--only-binary=:all:", "--format=pylock.toml"]
+    command += [f"--python-version={'.'.join(map(str, fit.OLDEST))}", "-c", "pinned.txt", "--override", "kept.txt"]
+    subprocess.run([*command, "wanted.in", "-o", "pylock.toml"], cwd=there, check=True)
+    return tomllib.loads((there / "pylock.toml").read_text())
 
 
 def _short(pin: pins.Pin) -> str:

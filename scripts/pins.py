@@ -10,8 +10,10 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from packaging.markers import Marker
 from packaging.requirements import Requirement
@@ -19,11 +21,12 @@ from packaging.specifiers import SpecifierSet
 from packaging.tags import Tag, compatible_tags, cpython_tags
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from scripts import fit
+from scripts import fit, gpu
 
 ROOT = Path(__file__).resolve().parent.parent
 BROUGHT = ROOT / "requirements-torch.lock"
 WANTED, LOCK, FACTS, HASHED = (ROOT / f"requirements.{suffix}" for suffix in ("in", "lock", "facts.json", "sha256"))
+ON_GPUS, GPU_HASHED = ROOT / "requirements-gpu.in", ROOT / "requirements-gpu.sha256"
 
 PYTHONS = tuple(f"3.{minor}" for minor in range(fit.OLDEST[1], fit.NEWEST[1] + 1))
 PATCHES = range(16)  # markers such as `python_full_version < "3.11.3"` change between patches
@@ -40,6 +43,9 @@ APART = "torch"
 # What torch's builds bring along differs from build to build: `make setup` lets pip add it, in the versions of BROUGHT where the build
 # is that of the public index
 OF_TORCH = re.compile(r"(nvidia|cuda|triton)\b")
+# What vLLM's metadata asks for in a version that the lock cannot have: scim2-models needs the newer one, and vLLM needs it for grammars
+# that constrain what a model says, which no run of ours asks for
+BROKEN_FOR_GPUS = frozenset({"lark"})
 
 Facts = dict[str, dict[str, Any]]
 
@@ -92,6 +98,46 @@ def brought(facts: Facts) -> str:
     """Constraints for what torch's build on the public index brings along: torch itself leaves some of the versions open."""
     lines = [f"{name}=={version}" for name, version in sorted(facts[APART]["brings"].items())]
     return "".join(f"{line}\n" for line in ["# Made by `python -m scripts.lock`.", *lines])
+
+
+def on_gpus(resolved: dict[str, Any], lock: str) -> str:
+    """What `make gpu` adds to the lock, or has in another version, torch and what its build brings among it, with digests.
+
+    `resolved` is a lock of PEP 751, as uv writes it, for machines of `gpu.MACHINE`. Raises ValueError where a package has no wheel for
+    one of our Pythons.
+    """
+    present = {pin.name: pin.version for pin in pins(lock)}
+    lines, most = [], 0
+    packages = sorted(resolved["packages"], key=lambda package: str(package["name"]))
+    if twice := [one["name"] for one, two in pairwise(packages) if one["name"] == two["name"]]:
+        raise ValueError(f"{twice[0]}: another version for each Python, which this form of a lock cannot say")
+    for package in packages:
+        name, version = package["name"], package["version"]
+        wheels = _wheels_for_gpus(package)
+        if name == APART or present.get(name) != version:
+            most += max(wheel["size"] for wheel in wheels)
+            digests = sorted({wheel["hashes"]["sha256"] for wheel in wheels})
+            lines.append(" ".join([f"{name}=={version}", *(f"--hash=sha256:{each}" for each in digests)]))
+    head = [
+        "# Made by `python -m scripts.lock` from requirements-gpu.in: what `make gpu` lays over requirements.lock.",
+        f"# {most} bytes are fetched at most",
+        "--require-hashes",
+        "--only-binary=:all:",
+    ]
+    return "".join(f"{line}\n" for line in [*head, *lines])
+
+
+def _wheels_for_gpus(package: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that one of our Pythons takes on such a machine, and one for each of them."""
+    files = {unquote(wheel["url"].rpartition("/")[2]): wheel for wheel in package.get("wheels", ())}
+    taken: dict[str, dict[str, Any]] = {}
+    for python in PYTHONS:
+        tags = _tags(python, gpu.MACHINE, gpu.GLIBC[1])
+        fitting = [file for file in files if tags & _tags_of(file)]
+        if not fitting:
+            raise ValueError(f"{package['name']} {package['version']}: no wheel for CPython {python}, {gpu.MACHINE}")
+        taken |= {file: files[file] for file in fitting}
+    return list(taken.values())
 
 
 def wanted(text: str) -> list[Requirement]:
@@ -202,10 +248,10 @@ def _tags_of(wheel: str) -> frozenset[Tag]:
 
 
 @cache
-def _tags(python: str, machine: str) -> frozenset[Tag]:
-    """What pip takes there, with a C library as old as GLIBC."""
+def _tags(python: str, machine: str, glibc: int = GLIBC) -> frozenset[Tag]:
+    """What pip takes there, with a C library as old as 2.`glibc`."""
     version = tuple(int(part) for part in python.split("."))
-    platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(GLIBC, 4, -1)]
+    platforms = [f"manylinux_2_{minor}_{machine}" for minor in range(glibc, 4, -1)]
     platforms += [f"{name}_{machine}" for name in OLD_NAMES.values()] + [f"linux_{machine}"]
     interpreter = "cp" + "".join(python.split("."))
     found = {*cpython_tags(version, platforms=platforms), *compatible_tags(version, interpreter, platforms)}

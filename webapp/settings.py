@@ -4,6 +4,7 @@ import os
 import shlex
 import sys
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -199,9 +200,13 @@ def _trainer(python: Path | str) -> str:
 MAX_RUNNING_RUNS = ENV.max_running_runs or (None if ENV.ray_address else max(1, (os.cpu_count() or 1) // 2))
 # A cluster on other machines needs the trainer installed there, and TRAINER_COMMAND says how it is started.
 TRAINER_COMMAND = ENV.trainer_command or _trainer(sys.executable)
-# Without a command of its own, runs that sample with vLLM start in the environment that `make vllm` makes.
+# Without a command of its own, runs that sample with vLLM start where it is: beside everything else (`make gpu`), else in the
+# environment that `make vllm` makes, whose torch has no CUDA.
+_VLLM_BESIDE = find_spec("vllm") is not None
 VLLM_ENVIRONMENT = None if ENV.trainer_command else BASE_DIR / ".venv-vllm"
-VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(BASE_DIR / ".venv-vllm" / "bin" / "python")
+VLLM_TRAINER_COMMAND = ENV.trainer_command or _trainer(
+    sys.executable if _VLLM_BESIDE else BASE_DIR / ".venv-vllm" / "bin" / "python"
+)
 # Items of answers are matched by meaning in a process of its own, which a worker starts; see annotation.services.matching.
 MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 # So are measures of responses that need a model; see trainer.measuring.

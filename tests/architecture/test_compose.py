@@ -94,6 +94,39 @@ def test_the_profiles_are_those_that_are_described():
     assert f"TRUSTED_PROXIES={address}" in readme
 
 
+def default(value):
+    """What `${NAME:-default}` is in bytes where nobody sets it."""
+    number, unit = re.fullmatch(r"\$\{\w+:-(\d+)([mg])b?\}", value).groups()
+    return int(number) * {"m": 2**20, "g": 2**30}[unit]
+
+
+OBJECT_STORE = 0.3  # of a node's memory, Ray's own default
+
+
+@pytest.mark.parametrize(("name", "weights"), [("ray", 500_000_000), ("ray-gpu", 3_000_000_000)])
+def test_pushes_of_weights_fit_the_shared_memory_of_a_node(name, weights):
+    """In the object store, and beside it as a file for vLLM; or both would go through the disk."""
+    service = SERVICES[name]
+    memory, shared = default(service["mem_limit"]), default(service["shm_size"])
+    assert 4 * weights < OBJECT_STORE * memory
+    assert OBJECT_STORE * memory + 4 * weights < shared < memory
+    readme = (ROOT / "docker" / "README.md").read_text()
+    assert f"({shared // 2**30} of {memory // 2**30} GB)" in readme
+    assert all(re.match(r"\$\{(\w+)", service[key])[1] in readme for key in ("mem_limit", "shm_size"))
+
+
+def test_the_node_with_gpus_is_an_image_of_its_own_with_the_cuda_lock():
+    cpu, gpu = SERVICES["ray"], SERVICES["ray-gpu"]
+    assert gpu["image"] != cpu["image"] and gpu["build"]["args"] == {"GPU": "1"} and "args" not in cpu["build"]
+    text = (ROOT / "docker" / "trainer.Dockerfile").read_text()
+    copied = set(" ".join(re.findall(r"^COPY (.*) \./$", text, re.M)).split())
+    assert "requirements-gpu.sha256" in copied
+    with_gpu, without = re.search(
+        r'if \[ "\$GPU" \]; then (pip .*?); else (.*?); fi \\\n    && rm', text, re.S
+    ).groups()
+    assert with_gpu.endswith("--no-deps -r requirements-gpu.sha256") and "scripts/digests.py" in without
+
+
 def test_images_end_as_somebody_who_is_not_root():
     for file in (ROOT / "docker").glob("*.Dockerfile"):
         lines = file.read_text().splitlines()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+FILES = ("Makefile", "requirements.lock", "requirements.sha256", "requirements-vllm.lock", "requirements-gpu.sha256")
 # A python3 that says it is another: what is below runs first, then what it was asked for
 FAKE = """#!/bin/sh
 exec {real} -c '
@@ -23,7 +24,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 def clone(tmp_path):
     """As much of a fresh clone as the first steps read."""
     (tmp_path / "scripts").mkdir()
-    for name in ("Makefile", "requirements.lock", "requirements.sha256", "requirements-vllm.lock", "scripts/fit.py"):
+    for name in (*FILES, "scripts/fit.py", "scripts/gpu.py"):
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path
 

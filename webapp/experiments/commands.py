@@ -6,7 +6,10 @@ from typing import Any
 
 from django.conf import settings
 
-NO_VLLM = "vLLM is not installed beside Touchstone; `make vllm` in its folder installs it (some minutes, once), or choose 'local'"
+NO_VLLM = (
+    "vLLM is not installed beside Touchstone; in its folder `make gpu` installs it where there is a GPU, `make vllm` where there is "
+    "none (some minutes, once), or choose 'local'"
+)
 
 
 def trainer_command(config: Mapping[str, Any]) -> str:
