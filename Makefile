@@ -132,7 +132,7 @@ bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop 
 	$(PY) -m benchmarks judges
 
 bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
-	$(PY) -m benchmarks trainer
+	$(PY) -m benchmarks trainer tree_attention
 
 bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL's trainers, and rewards through a judge
 	$(PY) -m benchmarks recipes judged_runs

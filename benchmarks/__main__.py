@@ -59,6 +59,9 @@ MODULES = {
         full="--peers",
     ),
     "trainer": Module("a training step: speed and memory, against TRL", 8, "--steps 1 --group 2 --tokens 8"),
+    "tree_attention": Module(
+        "attention over a prefix tree, against a mask of all tokens by all tokens", 3, "--nodes 256 --layers 1"
+    ),
     "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
     "runners": Module(
         "synchronous and asynchronous runs of the same work, and what the simulator foretells", 4, "--steps 5"

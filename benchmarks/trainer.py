@@ -32,7 +32,7 @@ from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
-from trainer.inference.prefix import pack
+from trainer.inference.prefix import PrefixTree, pack
 from trainer.inference.sampling import SampleRequest
 from trainer.loops.learner import Learner, Sequence_
 from trainer.loops.update import Updater
@@ -147,9 +147,13 @@ def _roofline(learner: Learner, model: Any, sequences: list[Sequence_], budget: 
 
     Adapters are not counted as work: without them the policy would be the same.
     """
-    packs = pack([(prompt + response)[:-1] for prompt, response in sequences], budget)
-    predicted = [sum(len(sequences[i][1]) for i in found.places) for found in packs]
-    flops = sum(pass_flops(model, found.nodes, count) for found, count in zip(packs, predicted, strict=True))
+    read = [(prompt + response)[:-1] for prompt, response in sequences]
+    packs = pack(read, budget)
+    flops = 0.0
+    for found in packs:
+        tree = PrefixTree.of([read[i] for i in found.places])
+        pairs = int((tree.positions_N + 1).sum())
+        flops += pass_flops(model, found.nodes, pairs, sum(len(sequences[i][1]) for i in found.places))
     clock = Side(0)
     with torch.no_grad():
         for _ in range(2):  # the first one warms up

@@ -89,11 +89,12 @@ def peak_mib() -> float:
     return int(found[1]) / 1024
 
 
-def pass_flops(model: Any, nodes: int, predicted: int) -> float:
-    """Multiplications and additions of a forward pass over `nodes` tokens: layers, attention, head where one is predicted."""
+def pass_flops(model: Any, nodes: int, pairs: int, predicted: int) -> float:
+    """Multiplications and additions of a forward pass over `nodes` tokens: layers, attention over the `pairs` of tokens that see
+    each other, head where one is predicted."""
     width, vocabulary = model.config.hidden_size, model.config.vocab_size
     layers = sum(p.numel() for name, p in model.named_parameters() if ".layers." in name and p.ndim == 2)
-    attention = 4.0 * model.config.num_hidden_layers * nodes**2 * width
+    attention = 4.0 * model.config.num_hidden_layers * pairs * width
     return 2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary
 
 

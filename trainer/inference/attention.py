@@ -1,13 +1,16 @@
 """Grouped-query attention without copying keys and values once per query head.
 
 Query heads that share a key-value head are laid out as further query positions of that head, so that
-`scaled_dot_product_attention` reads each key once. On a CPU this halves the cost of a decoding step.
+`scaled_dot_product_attention` reads each key once. On a CPU this halves the cost of a decoding step. Passes over a prefix tree
+give the tree instead of a mask (`tree_attention`).
 """
 
 from typing import Any
 
 from torch import Tensor, nn
 from transformers import AttentionInterface
+
+from .tree_attention import TreeMask, tree_attention
 
 NAME = "touchstone_grouped"
 
@@ -19,11 +22,17 @@ def grouped_attention(
     value: Tensor,
     attention_mask: Tensor | None,
     scaling: float | None = None,
+    tree: TreeMask | None = None,
     **_: Any,
 ) -> tuple[Tensor, None]:
-    """Query [B, H, Q, D] on key and value [B, H / R, S, D] -> [B, Q, H, D]; the mask is [B or 1, 1, Q, S], True = seen."""
+    """Query [B, H, Q, D] on key and value [B, H / R, S, D] -> [B, Q, H, D]; the mask is [B or 1, 1, Q, S], True = seen.
+
+    `tree` stands for the mask of a batch of one. Raises ValueError without either.
+    """
+    if tree is not None:
+        return tree_attention(query, key, value, tree, scaling), None
     if attention_mask is None:
-        raise ValueError("grouped attention needs an explicit mask")
+        raise ValueError("grouped attention needs an explicit mask or a tree")
     B, H, Q, D = query.shape
     heads_kv = key.shape[1]
     repeats = H // heads_kv
@@ -34,6 +43,6 @@ def grouped_attention(
 
 
 def use_grouped_attention(model: nn.Module) -> None:
-    """Make a transformers model attend this way. Its callers must then pass four-dimensional boolean masks."""
+    """Make a transformers model attend this way. Its callers then pass four-dimensional boolean masks, or `tree`."""
     AttentionInterface.register(NAME, grouped_attention)
     model.config._attn_implementation = NAME  # type: ignore[union-attr]

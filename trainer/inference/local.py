@@ -16,7 +16,8 @@ from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
 
-_PREFIX_NODES = 512
+_PREFIX_NODES = 2048
+"""Tokens of one pass over prompts. Scaffolds of one prompt share it where they are in one pass."""
 
 
 class LocalSampler:

@@ -1,80 +1,108 @@
 """Sequences that start alike, laid out so that every shared prefix is computed once.
 
 The responses of a group continue one prompt, and all prompts share the system message. A trie of the token sequences,
-flattened to one row with an attention mask that lets each node see its ancestors only, gives every sequence exactly the
-hidden states it would have alone, at the cost of its unshared tokens.
+flattened to one row in which each node sees its ancestors only, gives every sequence exactly the hidden states it would
+have alone, at the cost of its unshared tokens.
+
+In the order of their tokens, neighbours share most. So sorting the sequences and comparing neighbours is all it takes to
+lay out a trie depth first, and to know what any two of them share; nothing is done token by token in Python.
 """
 
+from array import array
+from bisect import bisect, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from .tree_attention import TreeMask
 
 
 @dataclass(frozen=True)
 class PrefixTree:
-    """N nodes. `paths[i]` lists the nodes of sequence i in order, so `tokens_N[paths[i]]` is the sequence."""
+    """N nodes, depth first. `paths[i]` lists the nodes of sequence i in order, so `tokens_N[paths[i]]` is the sequence."""
 
     tokens_N: Tensor
     positions_N: Tensor
-    mask_NN: Tensor
     paths: tuple[Tensor, ...]
+    mask: TreeMask
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]]) -> "PrefixTree":
-        """Raises ValueError for an empty sequence, which has no node to continue from."""
-        builder = _Builder()
-        paths = [builder.add(sequence) for sequence in sequences]
-        mask_NN = torch.zeros(len(builder.tokens), len(builder.tokens), dtype=torch.bool)
-        for path in paths:
-            mask_NN[path[:, None], path] = torch.ones(len(path), len(path), dtype=torch.bool).tril()
-        return cls(torch.tensor(builder.tokens), torch.tensor(builder.depths), mask_NN, tuple(paths))
+    def of(cls, sequences: Sequence[Sequence[int]], before: int = 0) -> "PrefixTree":
+        """`before`: how many tokens, kept in a cache, stand before all of them.
+
+        Raises ValueError for an empty sequence, which has no node to continue from.
+        """
+        if not all(len(sequence) for sequence in sequences):
+            raise ValueError("a sequence without tokens cannot be laid out")
+        ordered = _Sorted(sequences)
+        lengths, shared, fresh = ordered.lengths, ordered.shared, ordered.fresh
+        begins = [0, *np.cumsum(fresh).tolist()]
+        path, paths = np.empty(max(lengths), dtype=np.int64), [np.empty(0, dtype=np.int64)] * len(sequences)
+        for rank, place in enumerate(ordered.places):
+            path[shared[rank] : lengths[rank]] = np.arange(begins[rank], begins[rank + 1])
+            paths[place] = path[: lengths[rank]].copy()
+        new = [slice(*ends) for ends in zip(shared, lengths, strict=True)]
+        tokens_N = np.concatenate(
+            [ordered.tokens[place][part] for place, part in zip(ordered.places, new, strict=True)]
+        )
+        positions_N = torch.from_numpy(np.concatenate([np.arange(part.start, part.stop) for part in new]))
+        mask = TreeMask(positions_N, torch.from_numpy(_exits(ordered, begins)), before)
+        nodes = torch.from_numpy(tokens_N.astype(np.int64))
+        return cls(nodes, before + positions_N, tuple(torch.from_numpy(path) for path in paths), mask)
 
     def to(self, device: torch.device) -> "PrefixTree":
-        moved = tuple(path.to(device) for path in self.paths)
-        return PrefixTree(self.tokens_N.to(device), self.positions_N.to(device), self.mask_NN.to(device), moved)
+        """Nodes and mask beside a model on `device`. Paths stay where they are: what is asked of them is asked by the CPU."""
+        return PrefixTree(self.tokens_N.to(device), self.positions_N.to(device), self.paths, self.mask.to(device))
 
-    def model_inputs(self) -> dict[str, Tensor]:
-        """Keyword arguments of a transformers decoder: a batch of one row."""
-        return {
-            "input_ids": self.tokens_N[None],
-            "position_ids": self.positions_N[None],
-            "attention_mask": self.mask_NN[None, None],
-        }
+    def model_inputs(self) -> dict[str, Any]:
+        """Keyword arguments of a transformers decoder that attends by groups: a batch of one row."""
+        return {"input_ids": self.tokens_N[None], "position_ids": self.positions_N[None], "tree": self.mask}
 
 
-class _Builder:
-    def __init__(self) -> None:
-        self.tokens: list[int] = []
-        self.depths: list[int] = []
-        self._children: dict[tuple[int, int], int] = {}
+class _Sorted:
+    """Sequences in the order of their tokens, one that another begins with before it. Rank r is `places[r]` of what was
+    given, has `lengths[r]` tokens, and begins with the same `shared[r]` as the one before it: `fresh[r]` are its own."""
 
-    def add(self, sequence: Sequence[int]) -> Tensor:
-        if not sequence:
-            raise ValueError("a sequence without tokens cannot be laid out")
-        path, node = [], -1
-        for depth, token in enumerate(sequence):
-            node = self._child(node, token, depth)
-            path.append(node)
-        return torch.tensor(path)
+    def __init__(self, sequences: Sequence[Sequence[int]]) -> None:
+        self.tokens = [np.frombuffer(array("I", sequence), dtype=np.uint32) for sequence in sequences]
+        # Bytes of big-endian numbers compare as the numbers do, and in one go.
+        self.keys = [tokens.astype(">u4").tobytes() for tokens in self.tokens]
+        self.places = sorted(range(len(self.keys)), key=self.keys.__getitem__)
+        self.ranks = {place: rank for rank, place in enumerate(self.places)}
+        ordered = [self.tokens[place] for place in self.places]
+        self.lengths = [len(tokens) for tokens in ordered]
+        pairs = zip(ordered[:-1], ordered[1:], strict=True)
+        self.shared = [0, *(_common(one, two) for one, two in pairs)][: len(ordered)]
+        self.fresh = [length - shared for length, shared in zip(self.lengths, self.shared, strict=True)]
+        self._shared = np.array(self.shared)
 
-    def shared(self, sequence: Sequence[int]) -> int:
-        """How many of the sequence's tokens are there already."""
-        node = -1
-        for depth, token in enumerate(sequence):
-            node = self._children.get((node, token), -1)
-            if node < 0:
-                return depth
-        return len(sequence)
+    def common(self, one: int, two: int) -> int:
+        """How many tokens the sequences of two ranks both begin with."""
+        if one == two:
+            return self.lengths[one]
+        low, high = min(one, two), max(one, two)
+        return self.shared[high] if high == low + 1 else int(self._shared[low + 1 : high + 1].min())
 
-    def _child(self, parent: int, token: int, depth: int) -> int:
-        known = self._children.get((parent, token))
-        if known is not None:
-            return known
-        self.tokens.append(token)
-        self.depths.append(depth)
-        return self._children.setdefault((parent, token), len(self.tokens) - 1)
+
+def _common(one: np.ndarray, two: np.ndarray) -> int:
+    shorter = min(len(one), len(two))
+    different = one[:shorter] != two[:shorter]
+    return int(different.argmax()) if different.any() else shorter
+
+
+def _exits(ordered: _Sorted, begins: Sequence[int]) -> np.ndarray:
+    """[N]: the first node behind each node's descendants, which is where a later sequence leaves its path."""
+    exits_N = np.empty(begins[-1], dtype=np.int64)
+    by_depth = np.full(max(ordered.lengths), begins[-1])
+    for rank in range(len(ordered.places) - 1, -1, -1):
+        shared = ordered.shared[rank]
+        exits_N[begins[rank] : begins[rank + 1]] = by_depth[shared : ordered.lengths[rank]]
+        by_depth[shared:] = begins[rank]
+    return exits_N
 
 
 @dataclass(frozen=True)
@@ -93,60 +121,77 @@ def pack(sequences: Sequence[Sequence[int]], max_nodes: int) -> list[Pack]:
 
     Best fit: a sequence joins, among the packs begun last that have room for it, the one that shares most of it already,
     and of equals the fullest. Sequences that start alike one after the other keep a group together; those that share
-    nothing fill packs better longest first; whichever has the fewer nodes, then packs, is taken. Attention over a tree is
-    quadratic in its nodes, which is why one tree for everything would not pay.
+    nothing fill packs better longest first; whichever has the fewer nodes, then packs, is taken. The memory
+    of a pass grows with its nodes, which is why not everything is one tree.
     """
     return pack_units([(sequence,) for sequence in sequences], max_nodes)
 
 
 def pack_units(units: Sequence[Sequence[Sequence[int]]], max_nodes: int) -> list[Pack]:
     """The same for units whose sequences must be in one pass, such as the two answers of a pair; places are the units'."""
-    sized = [_Unit.of(unit) for unit in units]
+    ordered = _Sorted([sequence for unit in units for sequence in unit])
+    sized, first = [], 0
+    for unit in units:
+        sized.append(_Unit.of([ordered.ranks[place] for place in range(first, first + len(unit))], ordered))
+        first += len(unit)
     places = range(len(units))
-    longest_first = _best_fit(sized, max_nodes, sorted(places, key=lambda place: -sized[place].nodes))
-    alike = _best_fit(sized, max_nodes, sorted(places, key=lambda place: tuple(sized[place].stem)))
+    longest_first = _best_fit(sized, ordered, max_nodes, sorted(places, key=lambda place: -sized[place].nodes))
+    alike = _best_fit(sized, ordered, max_nodes, sorted(places, key=lambda place: sized[place].order))
     return min(longest_first, alike, key=lambda packs: (sum(each.nodes for each in packs), len(packs)))
+
+
+class _Trie:
+    """Sequences by their ranks, and how many nodes their tree has."""
+
+    def __init__(self, ordered: _Sorted) -> None:
+        self._ordered = ordered
+        self._ranks: list[int] = []
+        self.nodes = 0
+
+    def add(self, rank: int) -> None:
+        self.nodes += self._ordered.lengths[rank] - self.shared(rank)
+        insort(self._ranks, rank)
+
+    def shared(self, rank: int) -> int:
+        """How many of the sequence's tokens are there already: as many as its nearest neighbours share with it."""
+        at = bisect(self._ranks, rank)
+        return max((self._ordered.common(rank, near) for near in self._ranks[max(0, at - 1) : at + 1]), default=0)
 
 
 @dataclass(frozen=True)
 class _Unit:
-    """Sequences with what all of them begin with, `stem`, and the nodes of their tree."""
+    """Sequences by their ranks, all of which begin with the first `stem` tokens of the first, and the nodes of their tree.
 
-    sequences: Sequence[Sequence[int]]
-    stem: Sequence[int]
+    `order` sorts units by their stems' tokens.
+    """
+
+    ranks: Sequence[int]
+    stem: int
     nodes: int
+    order: bytes
 
     @classmethod
-    def of(cls, sequences: Sequence[Sequence[int]]) -> "_Unit":
-        first, *others = sequences
-        if not others:
-            return cls(sequences, first, len(first))
-        tree = _Builder()
-        for sequence in sequences:
-            tree.add(sequence)
-        shared = min(_common(first, other) for other in others)
-        return cls(sequences, first[:shared], len(tree.tokens))
+    def of(cls, ranks: Sequence[int], ordered: _Sorted) -> "_Unit":
+        tree = _Trie(ordered)
+        for rank in ranks:
+            tree.add(rank)
+        stem = min(ordered.common(ranks[0], rank) for rank in ranks)
+        return cls(ranks, stem, tree.nodes, ordered.keys[ordered.places[ranks[0]]][: 4 * stem])
 
 
-def _common(one: Sequence[int], two: Sequence[int]) -> int:
-    """How many tokens both begin with."""
-    pairs = enumerate(zip(one, two, strict=False))
-    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(two)))
-
-
-def _best_fit(units: Sequence[_Unit], max_nodes: int, order: Sequence[int]) -> list[Pack]:
-    packs: list[tuple[_Builder, list[int]]] = []
+def _best_fit(units: Sequence[_Unit], ordered: _Sorted, max_nodes: int, order: Sequence[int]) -> list[Pack]:
+    packs: list[tuple[_Trie, list[int]]] = []
     for place in order:
         unit = units[place]
         best, score = None, (-1, -1)
-        for builder, places in packs[-_OPEN_PACKS:]:
-            shared, nodes = builder.shared(unit.stem), len(builder.tokens)
-            if nodes + unit.nodes - shared <= max_nodes and (shared, nodes) > score:
-                best, score = (builder, places), (shared, nodes)
+        for trie, places in packs[-_OPEN_PACKS:]:
+            shared = min(unit.stem, trie.shared(unit.ranks[0]))
+            if trie.nodes + unit.nodes - shared <= max_nodes and (shared, trie.nodes) > score:
+                best, score = (trie, places), (shared, trie.nodes)
         if best is None:
-            best = (_Builder(), [])
+            best = (_Trie(ordered), [])
             packs.append(best)
-        for sequence in unit.sequences:
-            best[0].add(sequence)
+        for rank in unit.ranks:
+            best[0].add(rank)
         best[1].append(place)
-    return [Pack(sorted(places), len(builder.tokens)) for builder, places in packs]
+    return [Pack(sorted(places), trie.nodes) for trie, places in packs]

@@ -19,7 +19,7 @@ from .turns import TurnsUnfit, encode_conversation
 SCALE = "reward.json"
 """In the folder of a reward model: `offset`, to be taken off its scores, their standard deviation `scale`, and `texts`."""
 AT_ONCE = 4096
-"""Tokens of one pass: attention over a tree is quadratic in them."""
+"""Tokens of one pass, whose memory grows with them."""
 
 
 class ScalarPass(nn.Module):

@@ -23,7 +23,7 @@ from trainer.inference.prefix import PrefixTree, pack
 from .words import Words
 
 Tokens = Sequence[int]
-_NODES = 512  # of one forward pass; attention over a tree is quadratic in them
+_NODES = 512  # of one forward pass; its memory grows with them
 
 
 @dataclass(frozen=True)
@@ -92,29 +92,20 @@ class LogitJudge:
     def _go_through(self, cache: DynamicCache, tokens: Tokens) -> None:
         """Add keys and values of `tokens` to the cache, in pieces so that memory grows with its length only."""
         for start in range(0, len(tokens), _NODES):
-            piece, before = tokens[start : start + _NODES], cache.get_seq_length()
-            seen = torch.ones(len(piece), before + len(piece), dtype=torch.bool).tril(before)
-            self._forward(cache, torch.tensor(piece), before + torch.arange(len(piece)), seen)
+            self._forward(cache, PrefixTree.of([tokens[start : start + _NODES]], cache.get_seq_length()))
 
     def _go_on(self, cache: DynamicCache, endings: Sequence[Tokens]) -> Tensor:
         """Next-token logits [C, V] after each ending, all in one pass over the cache, which is left as it was."""
-        tree = PrefixTree.of(endings)
-        before = cache.get_seq_length()
-        N = len(tree.tokens_N)
-        mask_NS = torch.cat([torch.ones(N, before, dtype=torch.bool), tree.mask_NN], dim=1)
-        hidden_ND = self._forward(cache, tree.tokens_N, before + tree.positions_N, mask_NS)
-        cache.crop(-N)
+        tree = PrefixTree.of(endings, cache.get_seq_length())
+        hidden_ND = self._forward(cache, tree)
+        cache.crop(-len(tree.tokens_N))
         last_CD = hidden_ND[torch.stack([path[-1] for path in tree.paths]).to(self._device)]
         logits_CV: Tensor = self._model.get_output_embeddings()(last_CD)
         return logits_CV
 
-    def _forward(self, cache: DynamicCache, tokens_N: Tensor, positions_N: Tensor, mask_NS: Tensor) -> Tensor:
-        hidden_ND: Tensor = self._model.model(
-            input_ids=tokens_N[None].to(self._device),
-            position_ids=positions_N[None].to(self._device),
-            attention_mask=mask_NS[None, None].to(self._device),
-            past_key_values=cache,
-        ).last_hidden_state[0]
+    def _forward(self, cache: DynamicCache, tree: PrefixTree) -> Tensor:
+        output = self._model.model(**tree.to(self._device).model_inputs(), past_key_values=cache)
+        hidden_ND: Tensor = output.last_hidden_state[0]
         return hidden_ND
 
 

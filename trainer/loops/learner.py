@@ -1,5 +1,6 @@
 """A language model under training: log-probabilities of the tokens it is asked about."""
 
+from array import array
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from copy import deepcopy
@@ -7,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -49,6 +51,25 @@ class Marked(NamedTuple):
         """What goes through the model: nothing is read from the last predicted token on."""
         return self.tokens[: self.places[-1]]
 
+    @property
+    def predicted(self) -> np.ndarray:
+        """[T], the marked tokens."""
+        marked = self.tokens[slice(*self._whole)] if self._whole else [self.tokens[place] for place in self.places]
+        return np.frombuffer(array("q", marked), dtype=np.int64)
+
+    def before(self, path_T: Tensor) -> Tensor:
+        """[T]: of what stands in the places of the tokens, that which each marked token is predicted from."""
+        if self._whole:
+            start, stop = self._whole
+            return path_T[start - 1 : stop - 1]
+        return path_T[torch.tensor(self.places) - 1]
+
+    @property
+    def _whole(self) -> tuple[int, int] | None:
+        """The ends of one stretch of places, which needs no list of them."""
+        places = self.places
+        return (places.start, places.stop) if isinstance(places, range) and places.step == 1 else None
+
 
 @dataclass(frozen=True)
 class Scored:
@@ -72,11 +93,10 @@ class Pass(nn.Module):
     def forward(self, rows: Sequence[Marked], measure: Measure) -> Any:
         """One pass over all rows, shared prefixes once; what `measure` makes of the M predicted tokens."""
         device = self.model.device
-        tree = PrefixTree.of([row.read for row in rows]).to(device)
-        hidden_ND = self.model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
-        before = [torch.tensor(row.places, device=device) - 1 for row in rows]
-        nodes_M = torch.cat([path[places] for path, places in zip(tree.paths, before, strict=True)])
-        tokens_M = torch.tensor([row.tokens[place] for row in rows for place in row.places], device=device)
+        tree = PrefixTree.of([row.read for row in rows])
+        nodes_M = torch.cat([row.before(path) for row, path in zip(rows, tree.paths, strict=True)]).to(device)
+        tokens_M = torch.from_numpy(np.concatenate([row.predicted for row in rows])).to(device)
+        hidden_ND = self.model.model(**tree.to(device).model_inputs(), use_cache=False).last_hidden_state[0]
         return measure(hidden_ND[nodes_M], self.model.get_output_embeddings().weight, tokens_M)
 
 

@@ -15,7 +15,7 @@ from trainer.loops.sft import end_tokens
 from .client import JobClient
 
 AT_ONCE = 4096
-"""Tokens of one pass: attention over a tree is quadratic in them."""
+"""Tokens of one pass, whose memory grows with them."""
 
 
 class Measure:

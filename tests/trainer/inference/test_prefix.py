@@ -1,9 +1,12 @@
 """Prefix trees: what is shared, who sees whom, and that hidden states do not change."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from trainer.inference.attention import use_grouped_attention
 from trainer.inference.models import load_model
@@ -18,7 +21,7 @@ def test_shared_prefixes_become_shared_nodes() -> None:
 
 
 def test_a_node_sees_its_ancestors_and_itself() -> None:
-    seen = PrefixTree.of([[7, 8, 1], [7, 8, 2, 3]]).mask_NN
+    seen = PrefixTree.of([[7, 8, 1], [7, 8, 2, 3]]).mask.dense()
     rows = [row.nonzero()[:, 0].tolist() for row in seen]
     assert rows == [[0], [0, 1], [0, 1, 2], [0, 1, 3], [0, 1, 3, 4]]
 
@@ -33,6 +36,49 @@ def test_hidden_states_equal_those_of_each_sequence_alone(tiny_dir: Path) -> Non
         for sequence, path in zip(sequences, tree.paths, strict=True):
             alone = plain.model(torch.tensor([sequence])).last_hidden_state[0]
             torch.testing.assert_close(shared[path], alone, atol=1e-5, rtol=1e-5)
+
+
+TREES = st.lists(
+    st.tuples(st.sampled_from([(), (1,), (1, 2), (1, 2, 1, 2, 1), (2,) * 30]), st.lists(st.integers(0, 2), max_size=6))
+    .map(lambda parts: [*parts[0], *parts[1]])
+    .filter(len),
+    min_size=1,
+    max_size=12,
+)
+"""Sequences with and without a prompt, whole ones twice, chains, single nodes, one that another begins with."""
+
+
+def trie(sequences: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:
+    """Its nodes, each by the tokens that lead to it."""
+    return {tuple(sequence[: end + 1]) for sequence in sequences for end in range(len(sequence))}
+
+
+@settings(max_examples=60, deadline=None)
+@given(TREES)
+def test_any_tree_has_each_prefix_once_and_every_node_sees_its_own_prefixes(sequences: list[list[int]]) -> None:
+    tree = PrefixTree.of(sequences)
+    nodes: dict[int, tuple[int, ...]] = {}
+    for sequence, path in zip(sequences, tree.paths, strict=True):
+        assert tree.tokens_N[path].tolist() == sequence and tree.positions_N[path].tolist() == list(
+            range(len(sequence))
+        )
+        nodes |= {node: tuple(sequence[: end + 1]) for end, node in enumerate(path.tolist())}
+    assert sorted(nodes) == list(range(len(tree.tokens_N))) and set(nodes.values()) == trie(sequences)
+    dense = tree.mask.dense()
+    for mine, whole in nodes.items():
+        ancestors = [other for other, prefix in nodes.items() if whole[: len(prefix)] == prefix]
+        assert sorted(ancestors) == dense[mine].nonzero()[:, 0].tolist()
+
+
+@settings(max_examples=60, deadline=None)
+@given(TREES, st.integers(1, 40))
+def test_packs_hold_every_sequence_once_and_say_what_their_trees_have(sequences: list[list[int]], limit: int) -> None:
+    packs = pack(sequences, limit)
+    assert sorted(place for each in packs for place in each.places) == list(range(len(sequences)))
+    for each in packs:
+        held = [sequences[place] for place in each.places]
+        assert each.nodes == len(trie(held))
+        assert each.nodes <= limit or len(trie(held)) == max(map(len, held))
 
 
 def test_packing_keeps_groups_together_and_the_limit() -> None:

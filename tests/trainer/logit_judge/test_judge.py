@@ -54,7 +54,7 @@ def test_the_conversation_is_computed_once(judge: LogitJudge, tokenizer: Any, mo
     prompts = [tokens(tokenizer, f"{CONVERSATION}Criterion {letter * 40}") for letter in "abcdefghijklmnopqrst"]
     computed = []
     forward = judge._forward
-    monkeypatch.setattr(judge, "_forward", lambda *given: computed.append(len(given[1])) or forward(*given))
+    monkeypatch.setattr(judge, "_forward", lambda *given: computed.append(len(given[1].tokens_N)) or forward(*given))
     readings = judge.read(prompts)
     shared = len(tokens(tokenizer, f"{CONVERSATION}Criterion "))
     assert sum(computed) == shared + 20 * 40
@@ -69,7 +69,7 @@ def test_what_all_conversations_begin_with_is_computed_once(
     prompts = [tokens(tokenizer, text) for text in texts]
     computed: list[int] = []
     forward = judge._forward
-    monkeypatch.setattr(judge, "_forward", lambda *given: computed.append(len(given[1])) or forward(*given))
+    monkeypatch.setattr(judge, "_forward", lambda *given: computed.append(len(given[1].tokens_N)) or forward(*given))
     readings = judge.read(prompts)
     assert sum(computed) == len(rules) + 3 * (80 + len(" criterion ") + 2)
     assert [reading.cached_tokens > len(rules) for reading in readings] == [False, True] * 3
