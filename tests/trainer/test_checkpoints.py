@@ -1,14 +1,19 @@
 """Checkpoints: complete or absent, and exactly what was saved."""
 
 import errno
+import hashlib
+import json
+import shutil
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from trainer import checkpoints
-from trainer.checkpoints import Checkpoint, CheckpointInvalid
+from trainer.checkpoints import Checkpoint, CheckpointInvalid, File, Place, Rows, Stored, shares, write_share
 
 
 def checkpoint(step: int) -> Checkpoint:
@@ -18,10 +23,10 @@ def checkpoint(step: int) -> Checkpoint:
 
 def test_what_is_loaded_is_what_was_saved(tmp_path: Path) -> None:
     saved = checkpoints.save(tmp_path, checkpoint(7), keep=2)
-    loaded = checkpoints.load(saved.path)
+    loaded = checkpoints.load(tmp_path / saved.name)
     assert (loaded.step, loaded.state) == (7, {"position": 14})
     assert torch.equal(loaded.tensors["policy"]["w"], torch.full((3,), 7.0))
-    assert saved.bytes == sum(file.stat().st_size for file in saved.path.iterdir())
+    assert saved.bytes == sum(file.stat().st_size for file in (tmp_path / saved.name).iterdir())
 
 
 def test_equal_content_has_an_equal_digest(tmp_path: Path) -> None:
@@ -32,7 +37,7 @@ def test_equal_content_has_an_equal_digest(tmp_path: Path) -> None:
 
 def test_only_safetensors_and_json_are_written(tmp_path: Path) -> None:
     saved = checkpoints.save(tmp_path, checkpoint(1), keep=1)
-    assert {file.suffix for file in saved.path.iterdir()} == {".safetensors", ".json"}
+    assert {file.suffix for file in (tmp_path / saved.name).iterdir()} == {".safetensors", ".json"}
 
 
 def test_the_newest_are_kept(tmp_path: Path) -> None:
@@ -53,7 +58,7 @@ def test_a_write_that_fails_leaves_the_earlier_checkpoint(tmp_path: Path, monkey
     def full(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(checkpoints, "save_file", full)
+    monkeypatch.setattr(shares, "save_file", full)
     with pytest.raises(OSError, match="No space"):
         checkpoints.save(tmp_path, checkpoint(2), keep=1)
     assert checkpoints.steps(tmp_path) == [1]
@@ -80,7 +85,63 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path: Path) -> Non
 
 def test_a_checkpoint_of_another_format_is_refused(tmp_path: Path) -> None:
     saved = checkpoints.save(tmp_path, checkpoint(1), keep=1)
-    state = saved.path / "state.json"
-    state.write_text(state.read_text().replace('"format": 1', '"format": 99'))
+    state = tmp_path / saved.name / "state.json"
+    state.write_text(state.read_text().replace('"format": 2', '"format": 99'))
     with pytest.raises(CheckpointInvalid, match="format 99"):
-        checkpoints.load(saved.path)
+        checkpoints.load(tmp_path / saved.name)
+
+
+def test_a_checkpoint_of_the_first_releases_is_read(tmp_path: Path) -> None:
+    """Format 1 as they wrote it: a file for each owner, and its digest."""
+    folder = tmp_path / "step-000004"
+    folder.mkdir()
+    files = {}
+    for owner, tensors in checkpoint(4).tensors.items():
+        save_file(dict(tensors), folder / f"{owner}.safetensors")
+        files[owner] = hashlib.sha256((folder / f"{owner}.safetensors").read_bytes()).hexdigest()
+    record = {"format": 1, "step": 4, "state": {"position": 8}, "files": files}
+    (folder / "state.json").write_text(json.dumps(record))
+    newest = checkpoints.load_newest(tmp_path)
+    assert newest is not None and (newest.step, newest.state) == (4, {"position": 8})
+    assert torch.equal(newest.tensors["policy"]["w"], torch.full((3,), 4.0))
+    assert newest.tensors.keys() == {"policy", "optimizer"}
+
+
+def test_rows_of_several_files_are_one_tensor(tmp_path: Path) -> None:
+    w = torch.arange(14.0).reshape(7, 2)
+    files = shared(tmp_path, [(w[:3], 0), (w[3:6], 3), (w[6:], 6)])
+    stored = files["policy"]
+    assert stored.shape("w") == (7, 2) and torch.equal(stored["w"], w)
+    for start in range(8):
+        for stop in range(start, 8):
+            assert torch.equal(stored.rows("w", start, stop), w[start:stop])
+    shutil.rmtree(tmp_path / "step-000001")  # what was opened stays readable: a run keeps its newest checkpoints only
+    assert torch.equal(stored["w"], w)
+
+
+def test_a_checkpoint_without_the_rows_of_one_process_is_refused(tmp_path: Path) -> None:
+    w = torch.arange(6.0).reshape(3, 2)
+    with pytest.raises(CheckpointInvalid, match="rows of policy w are missing"):
+        shared(tmp_path, [(w[:1], 0), (w[2:], 2)])
+
+
+def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, Stored]:
+    """Step 1 as so many processes save it that hold these rows of a tensor of all rows."""
+    rows = max(start + len(tensor) for tensor, start in parts)
+
+    class Processes:
+        bytes = 0
+
+        def keep(self) -> None:
+            pass
+
+        def write(self, place: Place, step: int) -> list[File]:
+            return [
+                write_share(place, step, "policy", {"w": Rows(tensor.clone(), start, rows)}, rank, len(parts))
+                for rank, (tensor, start) in enumerate(parts)
+            ]
+
+    checkpoints.save(root, Checkpoint(1, {}, {}, (Processes(),)), keep=1)
+    newest = checkpoints.load_newest(root)
+    assert newest is not None
+    return newest.tensors

@@ -44,7 +44,8 @@ def checkpoint(tiny_dir, tmp_path):
     name = next(name for name in learner.parameters if name.endswith("model.norm.weight"))
     with torch.no_grad():
         learner.parameters[name].mul_(2)
-    return save(tmp_path, Checkpoint(3, {}, {"policy": learner.state_tensors()["policy"]}), keep=1).path
+    saved = save(tmp_path, Checkpoint(3, {}, {"policy": learner.state_tensors()["policy"]}), keep=1)
+    return tmp_path / saved.name
 
 
 def test_novelty_is_the_mean_ratio_per_token_of_both_weights(tiny_dir, checkpoint, monkeypatch, capsys):

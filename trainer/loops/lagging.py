@@ -67,7 +67,7 @@ class SamplerWeights:
         """Raises ValueError where the checkpoint lacks the weights that sample after `step`."""
         self._step = step
         found = {name: tensors for name, tensors in state.tensors.items() if name.startswith(SAVED)}
-        self._older = {int(name.removeprefix(SAVED)): tensors for name, tensors in found.items()}
+        self._older = {int(name.removeprefix(SAVED)): dict(tensors) for name, tensors in found.items()}
         if self.version != step and self.version not in self._older:
             raise ValueError(
                 f"the checkpoint of step {step} lacks the weights of step {self.version}, which runner.push_every "

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from trainer.config.sections import Optim
 
-from .sharding import share_of, whole
+from .sharding import stored_share, whole
 
 
 class Optimizers:
@@ -58,10 +58,15 @@ class Optimizers:
             part.state.clear()
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Whole, by `<key>:<parameter>`, such as `exp_avg:model.norm.weight`. Step counts are tensors too."""
+        """`own_state`, whole."""
+        return {name: whole(value) for name, value in self.own_state().items()}
+
+    def own_state(self) -> dict[str, Tensor]:
+        """By `<key>:<parameter>`, such as `exp_avg:model.norm.weight`, each spread as its parameter. Step counts are tensors
+        too, which every process has."""
         names = {parameter: name for name, parameter in self._parameters.items()}
         return {
-            f"{key}:{names[parameter]}": whole(value)
+            f"{key}:{names[parameter]}": value
             for part in self._parts
             for parameter, state in part.state.items()
             for key, value in state.items()
@@ -70,14 +75,16 @@ class Optimizers:
     def load_state_tensors(self, tensors: Mapping[str, Tensor]) -> None:
         """Raises ValueError for the state of another optimiser, which would silently start over."""
         self.forget()
-        for compound, value in tensors.items():
+        for compound in tensors:
             key, _, name = compound.partition(":")
             part = self._part_of(name)
             if (key == "momentum_buffer") != isinstance(part, torch.optim.Muon):
                 raise ValueError(f"the checkpoint holds {key!r} of {name}: it was written with another optim.optimizer")
             parameter = self._parameters[name]
             # Step counts stay where AdamW makes them; everything else lies beside its parameter.
-            part.state[parameter][key] = value.clone() if key == "step" else share_of(value.clone(), parameter)
+            spread = key != "step"
+            value = stored_share(tensors, compound, parameter) if spread else tensors[compound]
+            part.state[parameter][key] = value.clone()
 
     def _part_of(self, name: str) -> torch.optim.Optimizer:
         wanted = self._parameters[name]

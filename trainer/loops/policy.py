@@ -86,7 +86,7 @@ class PolicyStage:
             "rewards": self.scorer.state_dict(),
             "missing": self._missing.state_dict(),
         }
-        return State(own | collector.values, tensors)
+        return State(own | collector.values, tensors, self.parts.learner.elsewhere())
 
     def restore(self, step: int, state: State) -> None:
         self.planner.order.load_state_dict(state.values["order"])

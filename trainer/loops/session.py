@@ -2,16 +2,17 @@
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Literal
 
 from trainer import checkpoints
+from trainer.checkpoints import Folder, Place
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
 
 from .clock import Clock
 from .errors import AttemptAbandoned, StopRequested, Unrewarded
 from .fingerprint import changes, differences, fingerprint
 from .outgoing import write_model_output
+from .saving import FOLDER, Saver
 from .stage import Job, ModelOutput, Progress, Stage, State
 
 _OWN = ("summary", "evaluated_step", "fingerprint")
@@ -75,13 +76,15 @@ class Session:
         self._clock = Clock(job.config, stage.evaluates)
         self._evaluated_step = -1
         self._fingerprint = fingerprint(job)
+        self._place: Place = Folder(job.run_dir / FOLDER)
+        self._saver = Saver(self._place, job.config.checkpoint.keep, job.monitor)
 
     def resume(self) -> bool:
         """Continue from the newest checkpoint; False when there is none.
 
         Raises CheckpointInvalid, or ValueError where the checkpoint is of another run, with what differs.
         """
-        checkpoint = checkpoints.load_newest(self._checkpoint_dir)
+        checkpoint = checkpoints.load_newest(self._place)
         if checkpoint is None:
             return False
         self._recognise(checkpoint)
@@ -96,13 +99,19 @@ class Session:
         """All remaining steps; the summary. Raises StopRequested and Unrewarded after saving, AttemptAbandoned without."""
         self.stage.open(self.step)
         try:
-            # Before the first step, or where a stop came in the middle of an evaluation.
-            self._evaluate_if_due()
-            while self.step < self._config.steps:
-                self.advance()
+            return self._all_steps()
         except (StopRequested, Unrewarded):
-            self.save()
+            self.save(wait=True)
             raise
+        finally:
+            self._saver.close()
+
+    def _all_steps(self) -> dict[str, float]:
+        # Before the first step, or where a stop came in the middle of an evaluation.
+        self._evaluate_if_due()
+        while self.step < self._config.steps:
+            self.advance()
+        self._saver.settle()
         self._write_outputs()
         return self.summary
 
@@ -115,26 +124,22 @@ class Session:
         self._clock.step_took(time.monotonic() - started)
         tell.metrics({"perf/step_s": time.monotonic() - started})
         self._evaluate_if_due()
+        self._saver.look()
         if number % self._config.checkpoint.every == 0 or number == self._config.steps:
-            self.save()
+            self.save(wait=number == self._config.steps)
 
-    def save(self) -> None:
-        """A checkpoint of everything that the next step depends on."""
+    def save(self, wait: bool = False) -> None:
+        """A checkpoint of everything that the next step depends on; without `wait` it may be written while that step is made."""
         stage = self.stage.state()
         own = {"summary": self.summary, "evaluated_step": self._evaluated_step, "fingerprint": self._fingerprint}
-        checkpoint = checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors)
-        saved = self.job.monitor.patiently(
-            lambda: checkpoints.save(self._checkpoint_dir, checkpoint, self._config.checkpoint.keep), self.step
-        )
-        path = str(saved.path.relative_to(self.job.run_dir))
-        artifact = ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest)
-        self.job.monitor.artifact(artifact, self.step)
+        checkpoint = checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors, stage.elsewhere)
+        self._saver.save(checkpoint, wait)
 
     def eta_s(self) -> float | None:
         """Seconds left; None before the first step is through."""
         return self._clock.eta_s(self.step)
 
-    def _recognise(self, checkpoint: checkpoints.Checkpoint) -> None:
+    def _recognise(self, checkpoint: checkpoints.Loaded) -> None:
         there = checkpoint.state.get("fingerprint")
         if there is not None:  # checkpoints of the first releases carry none
             if found := differences(there, self._fingerprint, self.job.forked):
@@ -178,7 +183,3 @@ class Session:
 
     def _written(self, output: ModelOutput) -> ArtifactData:
         return write_model_output(self.job, output, self.step, self.summary, output.name)
-
-    @property
-    def _checkpoint_dir(self) -> Path:
-        return self.job.run_dir / "checkpoints"

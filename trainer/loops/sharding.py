@@ -5,11 +5,14 @@ gather its weights from one another, and afterwards drop them. So all of them mu
 forward and backward, and ask for whole tensors together.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+
+from trainer.checkpoints import Rows, Stored
 
 
 @dataclass(frozen=True)
@@ -63,3 +66,42 @@ def share_of(value: Tensor, like: Tensor) -> Tensor:
     from torch.distributed.tensor import distribute_tensor
 
     return distribute_tensor(moved, like.device_mesh, like.placements)
+
+
+def rows_of(tensor: Tensor) -> Rows | None:
+    """What this process holds of a tensor; None where every process has all of it and the first one speaks for all."""
+    if not hasattr(tensor, "full_tensor"):
+        return Rows(tensor) if _rank() == 0 else None
+    start, stop = _own_rows(tensor)
+    local = tensor.to_local()  # type: ignore[operator]
+    assert len(local) == stop - start  # noqa: S101 - else the file would say other rows than it holds
+    return Rows(local, start, tensor.shape[0])
+
+
+def stored_share(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tensor:
+    """`tensors[name]` on the device of `like`, spread as `like` is. From files this process's rows alone are read."""
+    if not isinstance(tensors, Stored) or not hasattr(like, "full_tensor"):
+        return share_of(tensors[name], like)
+    from torch.distributed.tensor import DTensor
+
+    start, stop = _own_rows(like)
+    local = tensors.rows(name, start, stop).to(like.device)
+    return DTensor.from_local(
+        local, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
+    )
+
+
+def shape_of(tensors: Mapping[str, Tensor], name: str) -> tuple[int, ...]:
+    """Of the whole tensor; from files nothing but the shape is read."""
+    return tensors.shape(name) if isinstance(tensors, Stored) else tuple(tensors[name].shape)
+
+
+def _own_rows(spread: Any) -> tuple[int, int]:
+    """FSDP2 deals rows out as `torch.chunk` does: equal parts, the last ones shorter or empty."""
+    rank, ranks, rows = spread.device_mesh.get_local_rank(), spread.device_mesh.size(), spread.shape[0]
+    part = -(-rows // ranks)
+    return min(rank * part, rows), min((rank + 1) * part, rows)
+
+
+def _rank() -> int:
+    return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0

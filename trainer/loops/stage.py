@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 
 from torch import Tensor
 
+from trainer.checkpoints import Elsewhere
 from trainer.config.recipe import Recipe, RecipeConfig
 from trainer.contracts import ArtifactData, Histogram, RolloutRecord
 from trainer.contracts.model_folder import Head, OutputRole
@@ -72,10 +73,12 @@ class Tell(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """What a checkpoint holds of a stage: `values` is plain JSON, `tensors` maps an owner to its named tensors."""
+    """What a checkpoint holds of a stage: `values` is plain JSON, `tensors` maps an owner to its named tensors. Those that
+    other processes hold are `elsewhere`; what is restored lies in files, which any process reads."""
 
     values: dict[str, Any] = field(default_factory=dict)
-    tensors: dict[str, dict[str, Tensor]] = field(default_factory=dict)
+    tensors: Mapping[str, Mapping[str, Tensor]] = field(default_factory=dict)
+    elsewhere: Sequence[Elsewhere] = ()
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What training changes in a model: its adapters or all of its weights, their optimiser, both as named tensors."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from trainer.checkpoints import Elsewhere, Rows
 from trainer.config import RecipeConfig
 from trainer.inference.attention import use_grouped_attention
 from trainer.seeding import derive_seed
 
 from .masters import Masters
 from .optimizers import Optimizers
-from .sharding import Share, share_of, whole
+from .sharding import Share, rows_of, shape_of, stored_share, whole
 
 Task = Literal["CAUSAL_LM", "SEQ_CLS"]
 """As peft names them: which head the model ends in."""
@@ -89,7 +90,7 @@ class Trained:
                     yield f"{name}.lora_B.weight", (module.scaling["default"] * b).to(dtype)
 
     @contextmanager
-    def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
+    def holding(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
         """Meanwhile the trained parameters have the values of `policy`; afterwards their own again."""
         mine = self.policy()
         self.fill(policy)
@@ -100,13 +101,18 @@ class Trained:
 
     def policy(self) -> dict[str, Tensor]:
         """Copies of the trained parameters as they are now, whole."""
-        return {name: whole(parameter.detach()).clone() for name, parameter in self.parameters.items()}
+        return {name: tensor.clone() for name, tensor in self.trained_weights()}
 
-    def fill(self, policy: dict[str, Tensor]) -> None:
+    def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
+        """The trained parameters, one after the other whole."""
+        for name, parameter in self.parameters.items():
+            yield name, whole(parameter.detach())
+
+    def fill(self, policy: Mapping[str, Tensor]) -> None:
         """Give the trained parameters these values."""
         with torch.no_grad():
             for name, parameter in self.parameters.items():
-                parameter.copy_(share_of(policy[name], parameter))
+                parameter.copy_(stored_share(policy, name, parameter))
         self._masters.publish()
 
     def begin_update(self) -> None:
@@ -131,13 +137,25 @@ class Trained:
 
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything a checkpoint needs, whole, by owner."""
-        policy = {name: whole(parameter.detach()) for name, parameter in self.parameters.items()}
-        return {"policy": policy, "optimizer": self.optimizer.state_tensors()}
+        return {"policy": dict(self.trained_weights()), "optimizer": self.optimizer.state_tensors()}
 
-    def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
+    def shares(self) -> dict[str, dict[str, Rows]]:
+        """The same, but no more of each tensor than this process holds; nothing is sent between processes."""
+        policy: dict[str, Tensor] = dict(self.parameters)
+        owned = {"policy": policy, "optimizer": self.optimizer.own_state()}
+        return {
+            owner: {name: rows for name, tensor in tensors.items() if (rows := rows_of(tensor.detach()))}
+            for owner, tensors in owned.items()
+        }
+
+    def elsewhere(self) -> Sequence[Elsewhere]:
+        """Other processes that save a part of it: none."""
+        return ()
+
+    def load_state_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
         """Raises ValueError when the checkpoint is of another model, another adapter rank or another optimiser."""
         policy = tensors["policy"]
-        wrong = [n for n, p in self.parameters.items() if n not in policy or policy[n].shape != p.shape]
+        wrong = [n for n, p in self.parameters.items() if n not in policy or shape_of(policy, n) != tuple(p.shape)]
         if wrong or len(policy) != len(self.parameters):
             raise ValueError(f"the checkpoint does not fit this model: {(wrong or sorted(policy))[0]} differs")
         self.fill(policy)

@@ -119,7 +119,7 @@ class AsyncCollector:
             raise ValueError("the checkpoint is that of a run with runner.kind 'sync'; resume it as it was")
         self._conductor.load_state_dict(runner)
         owners = {name: tensors for name, tensors in state.tensors.items() if name.startswith(SAVED)}
-        self._history = {int(name.removeprefix(SAVED)): tensors for name, tensors in owners.items()}
+        self._history = {int(name.removeprefix(SAVED)): dict(tensors) for name, tensors in owners.items()}
 
     def close(self) -> None:
         self._conductor.close()

@@ -1,7 +1,7 @@
 """A learner spread over several Ray actors, each with a share of the model (FSDP2): one per GPU, or per CPU process."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -12,6 +12,7 @@ import torch
 from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayTaskError
 from torch import Tensor
 
+from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
 from trainer.config import PolicyConfig
 from trainer.loops.errors import RunFailed
 from trainer.loops.learner import Marked
@@ -24,7 +25,7 @@ _LAST_WORDS_S = 5.0
 _Failure = tuple[str, list[int], int]
 
 
-@ray.remote(max_restarts=0, max_task_retries=0)
+@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"files": 1})
 class LearnerActor:
     """One process of those that hold the model together. The driver calls the same on all of them, in the same order."""
 
@@ -81,9 +82,49 @@ class LearnerActor:
     def do(self, name: str, *arguments: Any) -> Any:
         """A method of the learner; the result from the first process only, on the CPU."""
         result = getattr(self._learner, name)(*arguments)
-        if name in ("merged_weights", "adapter_weights"):
-            result = dict(result)
         return _on_cpu(result) if self._rank == 0 else None
+
+    def collect(self, name: str) -> dict[str, Tensor] | None:
+        """What an iterator of the learner yields, whole, to the first process; the others let go of each tensor at once."""
+        found = {}
+        for key, tensor in getattr(self._learner, name)():
+            if self._rank == 0:
+                found[key] = tensor.detach().cpu()
+        return found if self._rank == 0 else None
+
+    def hold(self, copy: bool) -> int:
+        """What this process has of a checkpoint, as it is now; `copy`: as it stays, whatever is trained meanwhile. Its bytes."""
+        shares = self._learner.shares()
+        if copy:
+            shares = {
+                owner: {name: rows._replace(tensor=rows.tensor.to("cpu", copy=True)) for name, rows in each.items()}
+                for owner, each in shares.items()
+            }
+        self._held: dict[str, dict[str, Rows]] = shares
+        return sum(rows.tensor.nbytes for each in shares.values() for rows in each.values())
+
+    def reads(self, paths: list[str]) -> bool:
+        return all(os.path.isfile(path) for path in paths)
+
+    @ray.method(concurrency_group="files")
+    def write(self, place: Place, step: int) -> list[File] | None:
+        """Puts what is held there, beside whatever is trained; None where the place is out of this machine's reach."""
+        ranks = self._config.optim.processes
+        try:
+            return [write_share(place, step, owner, each, self._rank, ranks) for owner, each in self._held.items()]
+        except OutOfReach:
+            return None
+
+    @ray.method(concurrency_group="files")
+    def held(self) -> dict[str, dict[str, Rows]]:
+        return {
+            owner: {name: rows._replace(tensor=rows.tensor.detach().cpu()) for name, rows in each.items()}
+            for owner, each in self._held.items()
+        }
+
+    @ray.method(concurrency_group="files")
+    def let_go(self) -> None:
+        self._held = {}
 
 
 class ShardedLearner:
@@ -123,17 +164,16 @@ class ShardedLearner:
         return found
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
-        yield from self._all("merged_weights").items()
+        yield from self._collected("merged_weights").items()
 
     def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
-        yield from self._all("adapter_weights").items()
+        yield from self._collected("adapter_weights").items()
 
     def policy(self) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = self._all("policy")
-        return found
+        return self._collected("trained_weights")
 
     @contextmanager
-    def holding(self, policy: dict[str, Tensor]) -> Iterator[None]:
+    def holding(self, policy: Mapping[str, Tensor]) -> Iterator[None]:
         mine = self.policy()
         self._all("fill", policy)
         try:
@@ -148,11 +188,18 @@ class ShardedLearner:
         self._all("set_lr", lr)
 
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
-        found: dict[str, dict[str, Tensor]] = self._all("state_tensors")
-        return found
+        """Nothing: each process saves what it has."""
+        return {}
 
-    def load_state_tensors(self, tensors: dict[str, dict[str, Tensor]]) -> None:
-        self._all("load_state_tensors", tensors)
+    def elsewhere(self) -> Sequence[Elsewhere]:
+        return (_Processes(self._actors, self._together),)
+
+    def load_state_tensors(self, tensors: Mapping[str, Mapping[str, Tensor]]) -> None:
+        mine = {owner: tensors[owner] for owner in ("policy", "optimizer")}
+        paths = [str(path) for each in mine.values() if isinstance(each, Stored) for path in each.paths]
+        if not all(self._together([actor.reads.remote(paths) for actor in self._actors])):
+            mine = {owner: dict(each) for owner, each in mine.items()}  # no common disk
+        self._all("load_state_tensors", mine)
 
     def pids(self) -> list[int]:
         """Of every process, by rank."""
@@ -161,6 +208,10 @@ class ShardedLearner:
     def close(self) -> None:
         for actor in self._actors:
             ray.kill(actor, no_restart=True)
+
+    def _collected(self, name: str) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = self._together([actor.collect.remote(name) for actor in self._actors])[0]
+        return found
 
     def _all(self, name: str, *arguments: Any) -> Any:
         boxed = [ray.put(argument) for argument in arguments]
@@ -206,6 +257,49 @@ class ShardedLearner:
         except Exception as error:  # any end of it is an answer here
             return error
         return None
+
+
+class _Processes:
+    """The share of a checkpoint that each process holds (`Elsewhere`)."""
+
+    def __init__(self, actors: Sequence[Any], together: Callable[[list[Any]], list[Any]]) -> None:
+        self._actors, self._together = actors, together
+        self.bytes = self._hold(copy=False)
+
+    def keep(self) -> None:
+        self._hold(copy=True)
+
+    def write(self, place: Place, step: int) -> list[File]:
+        """In a thread of each process. Raises OSError as one of them did, RunFailed where one is lost."""
+        found = self._got([actor.write.remote(place, step) for actor in self._actors])
+        files = [file for each in found if each is not None for file in each]
+        for rank, each in enumerate(found):
+            if each is None:
+                files += self._sent(rank, place, step)
+        for actor in self._actors:
+            actor.let_go.remote()
+        return files
+
+    def _sent(self, rank: int, place: Place, step: int) -> list[File]:
+        """A share of a machine that shares no disk with this one, written here."""
+        (held,) = self._got([self._actors[rank].held.remote()])
+        ranks = len(self._actors)
+        return [write_share(place, step, owner, each, rank, ranks) for owner, each in held.items()]
+
+    def _hold(self, copy: bool) -> int:
+        return max(self._together([actor.hold.remote(copy) for actor in self._actors]))
+
+    def _got(self, refs: list[Any]) -> list[Any]:
+        try:
+            found: list[Any] = ray.get(refs)
+        except RayTaskError as error:
+            raise error.cause if isinstance(error.cause, Exception) else error from error
+        except (RayActorError, OutOfMemoryError) as error:
+            raise RunFailed(
+                "a process of those that train the model together was lost while a checkpoint was written. Resume goes on "
+                "from the one before."
+            ) from error
+        return found
 
 
 class ShardedUpdater(Updater):

@@ -44,7 +44,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
     return {"artifacts": [artifact.model_dump(mode="json") for artifact in written]}
 
 
-def recognise(checkpoint: checkpoints.Checkpoint, job: Job) -> None:
+def recognise(checkpoint: checkpoints.Loaded, job: Job) -> None:
     """Raises ValueError where the checkpoint is another run's, with what differs. The first releases' say nothing."""
     from trainer.loops.fingerprint import differences, fingerprint
 
@@ -53,7 +53,7 @@ def recognise(checkpoint: checkpoints.Checkpoint, job: Job) -> None:
         raise ValueError(f"the checkpoint of step {checkpoint.step} is another run's: {'; '.join(found)}")
 
 
-def _written(client: JobClient, job: Job, checkpoint: checkpoints.Checkpoint) -> list[ArtifactData]:
+def _written(client: JobClient, job: Job, checkpoint: checkpoints.Loaded) -> list[ArtifactData]:
     from trainer.loops.outgoing import write_model_output
     from trainer.loops.registry import make_stage
 

@@ -56,7 +56,7 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_been(name: Any, tm
     tensors = {"policy": dict(whole), "optimizer": optimizer.state_tensors()}
     saved = checkpoints.save(tmp_path, checkpoints.Checkpoint(1, {}, tensors), keep=1)
     step(whole, optimizer, 2)
-    loaded = checkpoints.load(saved.path).tensors
+    loaded = checkpoints.load(tmp_path / saved.name).tensors
     again = {key: nn.Parameter(value) for key, value in loaded["policy"].items()}
     resumed = Optimizers(again, config)
     resumed.load_state_tensors(loaded["optimizer"])

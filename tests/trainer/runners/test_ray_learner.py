@@ -13,6 +13,7 @@ from tests.trainer.loops.conftest import SMALL, events_of, metrics_of, small_con
 from tests.trainer.running import run
 from trainer import checkpoints
 from trainer.config import PolicyConfig
+from trainer.loops import saving
 from trainer.runners.policy import make
 
 pytestmark = pytest.mark.stack
@@ -37,13 +38,22 @@ def one_thread() -> Iterator[None]:
     ray.shutdown()
 
 
-def test_a_checkpoint_of_two_processes_is_continued_by_one(examples_file: Path, tiny_dir: Path, tmp_path: Path) -> None:
+def test_a_checkpoint_of_one_process_is_continued_by_two_and_theirs_by_one(
+    examples_file: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(saving, "AT_ONCE_BYTES", 0)  # the second step is trained while the first one's is written
+
     def config(steps: int, processes: int) -> PolicyConfig:
         return small_config(**STEPS | {"steps": steps, "optim": OPTIM | {"processes": processes}})
 
-    assert run(config(3, 1), examples_file, tiny_dir, tmp_path / "one")
-    assert run(config(2, 2), examples_file, tiny_dir, tmp_path / "two")
-    assert run(config(3, 1), examples_file, tiny_dir, tmp_path / "two", resume=True)
+    assert run(config(4, 1), examples_file, tiny_dir, tmp_path / "one")
+    assert run(config(1, 1), examples_file, tiny_dir, tmp_path / "two")
+    assert run(config(3, 2), examples_file, tiny_dir, tmp_path / "two", resume=True)
+    for step in (2, 3):
+        names = sorted(file.name for file in (tmp_path / "two" / "checkpoints" / f"step-{step:06d}").iterdir())
+        parts = [f"{owner}-0000{n}-of-00002.safetensors" for owner in ("optimizer", "policy") for n in (1, 2)]
+        assert names == [*parts, "state.json"]
+    assert run(config(4, 1), examples_file, tiny_dir, tmp_path / "two", resume=True)
     expected, found = metrics_of(tmp_path / "one"), metrics_of(tmp_path / "two")
     assert {place: found[place] for place in expected} == pytest.approx(expected, rel=1e-3, abs=1e-4)
 

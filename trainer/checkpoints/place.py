@@ -1,0 +1,128 @@
+"""Where the files of checkpoints lie."""
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+INDEX = "state.json"
+"""The last file of a step; what it names is there."""
+
+
+_STEP = "step-"
+
+
+def name_of(step: int) -> str:
+    return f"{_STEP}{step:06d}"
+
+
+def step_of(name: str) -> int:
+    return int(name.removeprefix(_STEP))
+
+
+class OutOfReach(OSError):
+    """This process cannot put files where the others do: it is on another machine and shares no disk with them."""
+
+
+class Place(Protocol):
+    """Steps, each a set of files and an index. Nothing of a step is seen before it is published, then all of it is.
+
+    Several processes put files of one step, on several machines where the place reaches them; it is sent to them as it is.
+    Every method may raise OSError.
+    """
+
+    def begin(self, step: int) -> None:
+        """Forget what an attempt at this step has left that was never published."""
+        ...
+
+    def put(self, step: int, name: str, write: Callable[[Path], None]) -> None:
+        """`write` fills a local file, which is kept for good under `name` when this returns. Raises OutOfReach."""
+        ...
+
+    def publish(self, step: int, index: str) -> None:
+        """All files are there. The step takes the place of an earlier one of its number."""
+        ...
+
+    def abandon(self, step: int) -> None:
+        """There will be no more files; what was put goes. Does nothing after `publish`."""
+        ...
+
+    def steps(self) -> list[int]:
+        """Those that were published, ascending."""
+        ...
+
+    def index(self, step: int) -> str: ...
+
+    def file(self, step: int, name: str) -> Path:
+        """A local file with what was put under `name`; there may be none at that path."""
+        ...
+
+    def drop(self, step: int) -> None: ...
+
+    def named(self, step: int) -> str:
+        """The step as messages call it."""
+        ...
+
+
+@dataclass(frozen=True)
+class Folder:
+    """A folder with one folder for each step, which has its final name once it is whole: it is filled under another name,
+    flushed to disk and renamed."""
+
+    root: Path
+
+    def begin(self, step: int) -> None:
+        shutil.rmtree(self._partial(step), ignore_errors=True)
+        self._partial(step).mkdir(parents=True)
+
+    def put(self, step: int, name: str, write: Callable[[Path], None]) -> None:
+        if not self._partial(step).is_dir():
+            raise OutOfReach(f"{self._partial(step)} is not on this machine")
+        write(self._partial(step) / name)
+        _flush(self._partial(step) / name)
+
+    def publish(self, step: int, index: str) -> None:
+        self.put(step, INDEX, lambda path: _write_text(path, index))
+        _flush(self._partial(step))
+        # A resumed run reaches the same step again and writes the same content.
+        self.drop(step)
+        os.replace(self._partial(step), self.folder(step))
+        _flush(self.root)
+
+    def abandon(self, step: int) -> None:
+        shutil.rmtree(self._partial(step), ignore_errors=True)
+
+    def steps(self) -> list[int]:
+        return sorted(step_of(path.name) for path in self.root.glob(f"{_STEP}*") if path.is_dir())
+
+    def index(self, step: int) -> str:
+        return self.file(step, INDEX).read_text()
+
+    def file(self, step: int, name: str) -> Path:
+        return self.folder(step) / name
+
+    def drop(self, step: int) -> None:
+        shutil.rmtree(self.folder(step), ignore_errors=True)
+
+    def named(self, step: int) -> str:
+        return str(self.folder(step))
+
+    def folder(self, step: int) -> Path:
+        return self.root / name_of(step)
+
+    def _partial(self, step: int) -> Path:
+        return self.root / f".{name_of(step)}.partial"
+
+
+def _write_text(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _flush(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,173 @@
+"""A checkpoint as a whole: its index, its files, saving and loading."""
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from .place import INDEX, Folder, Place, name_of, step_of
+from .shares import File, Rows, Stored, digest_of, write_share
+
+_FORMAT = 2
+_WHOLE = 1
+"""The format that programs before shares wrote: one file for each owner, and of it nothing but the digest."""
+
+
+class CheckpointInvalid(ValueError):
+    """A checkpoint that cannot be resumed from; the message says which and why."""
+
+
+class Elsewhere(Protocol):
+    """Owners' tensors that other processes hold, each its share."""
+
+    bytes: int
+    """Of the largest share."""
+
+    def keep(self) -> None:
+        """Each process copies its share to its machine's memory: what training changes from here on is not written."""
+        ...
+
+    def write(self, place: Place, step: int) -> list[File]:
+        """What was kept, or is there now. May be called from another thread, while training goes on. Raises OSError."""
+        ...
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """`state` is plain JSON; `tensors` maps an owner such as `policy` to its named tensors; `elsewhere` are owners whose
+    tensors other processes hold."""
+
+    step: int
+    state: dict[str, Any]
+    tensors: Mapping[str, Mapping[str, Tensor]]
+    elsewhere: Sequence[Elsewhere] = ()
+
+    @property
+    def bytes(self) -> int:
+        """What a process has to copy before training may go on while the checkpoint is written."""
+        own = sum(tensor.nbytes for tensors in self.tensors.values() for tensor in tensors.values())
+        return own + sum(held.bytes for held in self.elsewhere)
+
+    def kept(self) -> "Checkpoint":
+        """The same in copies, which training does not reach."""
+        for held in self.elsewhere:
+            held.keep()
+        copies = {
+            owner: {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+            for owner, tensors in self.tensors.items()
+        }
+        return replace(self, tensors=copies)
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A checkpoint whose tensors lie in files; they are read when they are asked for."""
+
+    step: int
+    state: dict[str, Any]
+    tensors: Mapping[str, Stored]
+
+
+@dataclass(frozen=True)
+class Saved:
+    name: str
+    """`step-000010`."""
+    bytes: int
+    digest: str
+    """SHA-256 over the index, which holds those of the tensor files and the state."""
+
+
+def save(place: Place | Path, checkpoint: Checkpoint, keep: int) -> Saved:
+    """Write the checkpoint, then delete all but the newest `keep`. Raises OSError; what was there before stays."""
+    place, step = _at(place), checkpoint.step
+    place.begin(step)
+    try:
+        files = [file for held in checkpoint.elsewhere for file in held.write(place, step)]
+        for owner, tensors in checkpoint.tensors.items():
+            files.append(write_share(place, step, owner, {name: Rows(tensor) for name, tensor in tensors.items()}))
+        index = _index(checkpoint, files)
+        place.publish(step, index)
+    finally:
+        place.abandon(step)
+    for old in place.steps()[:-keep]:
+        place.drop(old)
+    encoded = index.encode()
+    size = len(encoded) + sum(file.bytes for file in files)
+    return Saved(name_of(step), size, hashlib.sha256(encoded).hexdigest())
+
+
+def steps(place: Place | Path) -> list[int]:
+    """The steps with a complete checkpoint, ascending."""
+    return _at(place).steps()
+
+
+def load_newest(place: Place | Path) -> Loaded | None:
+    """The newest checkpoint whose files are what was written; None when there is none at all.
+
+    Raises CheckpointInvalid when there are some and none of them is whole.
+    """
+    place, problems = _at(place), []
+    for step in reversed(place.steps()):
+        try:
+            return load_step(place, step)
+        except CheckpointInvalid as error:
+            problems.append(str(error))
+    if problems:
+        raise CheckpointInvalid("; ".join(problems))
+    return None
+
+
+def load(path: Path) -> Loaded:
+    """The checkpoint in the folder `path`. Raises CheckpointInvalid for a missing, damaged or foreign file."""
+    try:
+        step = step_of(path.name)
+    except ValueError as error:
+        raise CheckpointInvalid(f"{path}: a checkpoint is a folder such as {name_of(10)}") from error
+    return load_step(Folder(path.parent), step)
+
+
+def load_step(place: Place, step: int) -> Loaded:
+    """Raises CheckpointInvalid for a missing, damaged or foreign file."""
+    try:
+        record = json.loads(place.index(step))
+    except (OSError, ValueError) as error:
+        raise CheckpointInvalid(f"{place.named(step)}: {INDEX} cannot be read ({error})") from error
+    if record.get("format") not in (_WHOLE, _FORMAT):
+        raise CheckpointInvalid(
+            f"{place.named(step)}: format {record.get('format')!r}, this program reads {_FORMAT} and before"
+        )
+    found: dict[str, list[tuple[Path, Mapping[str, tuple[int, int]]]]] = {}
+    for file in _files(record):
+        path = place.file(step, file.name)
+        if not path.is_file() or digest_of(path) != file.digest:
+            raise CheckpointInvalid(f"{place.named(step)}/{file.name}: missing or not what was written")
+        found.setdefault(file.owner, []).append((path, file.rows))
+    tensors = {owner: Stored(files) for owner, files in found.items()}
+    for owner, stored in tensors.items():
+        if lacking := stored.lacks():
+            raise CheckpointInvalid(f"{place.named(step)}: rows of {owner} {lacking} are missing")
+    return Loaded(record["step"], record["state"], tensors)
+
+
+def _at(place: Place | Path) -> Place:
+    return Folder(place) if isinstance(place, Path) else place
+
+
+def _index(checkpoint: Checkpoint, files: Sequence[File]) -> str:
+    told = {file.name: {"owner": file.owner, "digest": file.digest, "rows": file.rows} for file in files}
+    record = {"format": _FORMAT, "step": checkpoint.step, "state": checkpoint.state, "files": told}
+    return json.dumps(record, sort_keys=True, indent=1)
+
+
+def _files(record: Mapping[str, Any]) -> list[File]:
+    files = record["files"]
+    if record["format"] == _WHOLE:
+        return [File(f"{owner}.safetensors", owner, digest) for owner, digest in files.items()]
+    return [
+        File(name, told["owner"], told["digest"], rows={key: (start, of) for key, (start, of) in told["rows"].items()})
+        for name, told in files.items()
+    ]

@@ -1,0 +1,63 @@
+"""Checkpoints on their way to the disk while training goes on."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from trainer import checkpoints
+from trainer.checkpoints import Checkpoint, Place, Saved
+from trainer.contracts import ArtifactData
+from trainer.monitors import RunMonitor
+from trainer.monitors.spool import disk_is_full
+
+FOLDER = "checkpoints"
+"""Of a run."""
+AT_ONCE_BYTES = 64 << 20
+"""A smaller checkpoint is on the disk sooner than its copy is worth."""
+
+
+class Saver:
+    """One checkpoint at a time: a second one waits until the first is whole. Called by the thread that trains alone."""
+
+    def __init__(self, place: Place, keep: int, monitor: RunMonitor) -> None:
+        self._place, self._keep, self._monitor = place, keep, monitor
+        self._thread = ThreadPoolExecutor(1, "checkpoint")
+        self._under_way: tuple[Checkpoint, Future[Saved]] | None = None
+
+    def save(self, checkpoint: Checkpoint, wait: bool) -> None:
+        """Returns when nothing that training changes is needed any more; `wait`: when all is on the disk. Raises OSError."""
+        self.settle()
+        if wait or checkpoint.bytes < AT_ONCE_BYTES:
+            self._patiently(checkpoint)
+            return
+        copy = checkpoint.kept()
+        self._under_way = copy, self._thread.submit(self._write, copy)
+
+    def look(self) -> None:
+        """Raises what went wrong with a checkpoint, once it is known."""
+        if self._under_way is not None and self._under_way[1].done():
+            self.settle()
+
+    def settle(self) -> None:
+        """Wait until what is under way is on the disk; for room, too. Raises OSError."""
+        if self._under_way is None:
+            return
+        (checkpoint, writing), self._under_way = self._under_way, None
+        error = writing.exception()
+        if error is None:
+            return
+        if not disk_is_full(error):
+            raise error
+        self._patiently(checkpoint)
+
+    def close(self) -> None:
+        """Ends what is under way, whatever becomes of it: the run has failed already, or has settled before."""
+        self._thread.shutdown(wait=True)
+
+    def _patiently(self, checkpoint: Checkpoint) -> None:
+        self._monitor.patiently(lambda: self._write(checkpoint), checkpoint.step)
+
+    def _write(self, checkpoint: Checkpoint) -> Saved:
+        saved = checkpoints.save(self._place, checkpoint, self._keep)
+        path = f"{FOLDER}/{saved.name}"
+        artifact = ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest)
+        self._monitor.artifact(artifact, checkpoint.step)
+        return saved
