@@ -7,14 +7,14 @@ from urllib.parse import urlsplit
 
 from trainer.config import PolicyConfig
 
-from .sampling import Sampler, SamplerInvalid
+from .sampling import JoinableSampler, SamplerInvalid
 
 _LOCAL = ("127.0.0.1", "localhost", "::1")
 HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 """Environment: hosts of vLLM servers other than this machine, separated by commas. A config alone reaches none."""
 
 
-def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> Sampler:
+def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> JoinableSampler:
     """Raises SamplerInvalid or ModelInvalid with what to do."""
     from .local import LocalSampler, stop_token_ids
     from .models import best_device, load_model

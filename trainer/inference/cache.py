@@ -54,6 +54,9 @@ class SlotLayer(CacheLayerMixin):
     def move(self, row: int, place: int, slots: int) -> None:
         self.put(place, self.keys[row, :, :slots], self.values[row, :, :slots])
 
+    def grow(self, rows: int, slots: int) -> None:
+        self.keys, self.values = (_grown(each, rows, slots) for each in (self.keys, self.values))
+
 
 class SlotCache(Cache):
     """One `SlotLayer` per layer of the model."""
@@ -81,13 +84,29 @@ class SlotCache(Cache):
         for layer in self.layers:
             layer.move(row, place, slots)
 
-    def aim(self, places_B: Tensor) -> Tensor:
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and slots."""
+        return self.layers[0].keys.shape[0], self.layers[0].keys.shape[2]
+
+    def grow(self, rows: int, slots: int) -> None:
+        """Room for more rows, or longer ones; what is in it stays."""
+        for layer in self.layers:
+            layer.grow(rows, slots)
+
+    def aim(self, places_B: Tensor, width: int = 1) -> Tensor:
         """Row b writes its next token to slot `places_B[b]` and sees the slots up to that one.
 
-        Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look.
+        Returns the mask of that pass, [B, 1, 1, slots]: True where a row may look. Its slots are a multiple of `width`.
         """
-        seen = int(places_B.max()) + 1
+        seen = -(-(int(places_B.max()) + 1) // width) * width
         for layer in self.layers:
             layer.places_B, layer.seen = places_B, seen
         slots = torch.arange(seen, device=places_B.device)
         return (slots[None, :] <= places_B[:, None])[:, None, None]
+
+
+def _grown(old: Tensor, rows: int, slots: int) -> Tensor:
+    new = old.new_zeros((rows, old.shape[1], slots, old.shape[3]))
+    new[: old.shape[0], :, : old.shape[2]] = old
+    return new

@@ -37,18 +37,35 @@ def draw_tokens(logits_BV: Tensor, uniforms_B: Tensor, temperature: float, top_p
 
 def nucleus(probabilities_BV: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
     """Renormalised probabilities and token ids [B, n], most likely first: the smallest set holding at least `top_p`."""
-    vocabulary = probabilities_BV.shape[-1]
-    # Sorting the whole vocabulary costs more than the forward pass of a small model; the nucleus is rarely that wide.
-    top, ids = probabilities_BV.topk(min(_NUCLEUS_FIRST, vocabulary), dim=-1)
+    top, ids = _most_likely(probabilities_BV)
     if bool((top.sum(-1) < top_p).any()):
         top, ids = probabilities_BV.sort(dim=-1, descending=True)
-    before = top.cumsum(-1) - top
-    kept = torch.where(before < top_p, top, torch.zeros_like(top))
-    return kept / kept.sum(-1, keepdim=True), ids
+    return _cut(top, top_p), ids
+
+
+def _most_likely(probabilities_BV: Tensor) -> tuple[Tensor, Tensor]:
+    # Sorting the whole vocabulary costs more than the forward pass of a small model; the nucleus is rarely that wide.
+    return probabilities_BV.topk(min(_NUCLEUS_FIRST, probabilities_BV.shape[-1]), dim=-1)
+
+
+def _cut(top_BN: Tensor, top_p: float) -> Tensor:
+    before = top_BN.cumsum(-1) - top_BN
+    kept = torch.where(before < top_p, top_BN, torch.zeros_like(top_BN))
+    return kept / kept.sum(-1, keepdim=True)
 
 
 def _draw_nucleus(scaled_BV: Tensor, uniforms_B: Tensor, top_p: float) -> tuple[Tensor, Tensor]:
-    kept, ids = nucleus(torch.softmax(scaled_BV, dim=-1), top_p)
+    probabilities_BV = torch.softmax(scaled_BV, dim=-1)
+    top, ids = _most_likely(probabilities_BV)
+    tokens_B, logprobs_B = _draw_sorted(_cut(top, top_p), ids, uniforms_B)
+    wide_B = top.sum(-1) < top_p
+    if bool(wide_B.any()):  # these alone: sums over the others would round differently
+        top, ids = probabilities_BV[wide_B].sort(dim=-1, descending=True)
+        tokens_B[wide_B], logprobs_B[wide_B] = _draw_sorted(_cut(top, top_p), ids, uniforms_B[wide_B])
+    return tokens_B, logprobs_B
+
+
+def _draw_sorted(kept: Tensor, ids: Tensor, uniforms_B: Tensor) -> tuple[Tensor, Tensor]:
     places_B = _invert(kept, uniforms_B)[:, None]
     return ids.gather(-1, places_B)[:, 0], kept.gather(-1, places_B)[:, 0].log()
 

@@ -1,11 +1,12 @@
 """A sampler inside this process: a transformers model with continuous batching."""
 
+import copy
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from .attention import use_grouped_attention
@@ -18,6 +19,8 @@ from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult,
 
 _PREFIX_NODES = 2048
 """Tokens of one pass over prompts. Scaffolds of one prompt share it where they are in one pass."""
+_WIDTH = 64
+_ROWS_PER_THREAD = 4
 
 
 class LocalSampler:
@@ -27,29 +30,32 @@ class LocalSampler:
     Only requests that agree in temperature and top-p are decoded together.
     """
 
+    versions_at_once = float("inf")
+
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
         use_grouped_attention(model)
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self._max_batch = max_batch
         self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
+        self._spare = [self._model]
+        """Models that no version of the weights is open with."""
         self.version = 0
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
         """Copy the named parameters in. Raises KeyError for a name this model does not have."""
-        mine = dict(self._model.named_parameters())
-        held = Checksum()
-        with torch.no_grad():
-            for name, tensor in weights:
-                mine[name].copy_(tensor)
-                held.add(name, mine[name])
         self.version = version
-        return held.hexdigest()
+        return _load(self._model, weights)
 
     def close(self) -> None:
         """Nothing to do: all of it is in this process."""
 
-    @torch.inference_mode()
+    def open(self, weights: Iterable[tuple[str, Tensor]], version: int) -> tuple["LocalRunning", str]:
+        """Versions that are open together share the parameters that are not in `weights`."""
+        given = dict(weights)
+        model = self._spare.pop() if self._spare else _beside(self._model, given)
+        return LocalRunning(self, model, version), _load(model, given.items())
+
     def sample(
         self,
         requests: Sequence[SampleRequest],
@@ -58,26 +64,42 @@ class LocalSampler:
     ) -> list[SampleResult]:
         results: dict[int, SampleResult] = {}
         for places in _alike(requests):
-            for i, result in _Stream(self, [requests[i] for i in places]).run():
-                if result is not None:
-                    results[places[i]] = result
+            stream = _Stream(self, self._model, self.version, min(self._max_batch, len(places)))
+            for place in places:
+                stream.join(place, requests[place])
+            while stream.busy:
+                for place, result in stream.step():
+                    results[place] = result
                     if finished:
-                        finished(places[i], result)
-                elif progress:
+                        finished(place, result)
+                if progress:
                     progress(len(results), len(requests))
         return [results[place] for place in range(len(requests))]
 
-    @torch.inference_mode()
-    def _advance(self, steps: Iterator[None]) -> bool:
-        """One step; False where there is none. The mode is set anew each time, for a generator would leak it."""
-        return next(steps, self) is None
-
     def stream(self, request: SampleRequest) -> Iterator[tuple[tuple[int, ...], SampleResult | None]]:
         """Token by token what `sample` gives as a whole: the tokens so far, at the end with the result."""
-        stream = _Stream(self, [request])
-        steps = stream.steps()
-        while self._advance(steps):
-            yield tuple(stream._tokens[0]), stream._results.get(0)
+        stream = _Stream(self, self._model, self.version, 1)
+        stream.join(0, request)
+        ended: list[tuple[Any, SampleResult]] = []
+        while not ended:
+            ended = stream.step()
+            yield (ended[0][1].tokens, ended[0][1]) if ended else (tuple(stream.tokens_of(0)), None)
+
+
+def _load(model: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> str:
+    mine = dict(model.named_parameters())
+    held = Checksum()
+    with torch.no_grad():
+        for name, tensor in weights:
+            mine[name].copy_(tensor)
+            held.add(name, mine[name])
+    return held.hexdigest()
+
+
+def _beside(model: PreTrainedModel, own: Collection[str]) -> PreTrainedModel:
+    """A second model with parameters `own` of its own; the others are those of `model`."""
+    named = [*model.named_parameters(), *model.named_buffers()]
+    return copy.deepcopy(model, {id(tensor): tensor for name, tensor in named if name not in own})
 
 
 def _alike(requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
@@ -88,135 +110,222 @@ def _alike(requests: Sequence[SampleRequest]) -> Iterable[list[int]]:
     return alike.values()
 
 
+class LocalRunning:
+    """Responses of one version of the weights, of which each is the same to the last bit whatever is beside it.
+
+    Sums over other numbers of terms round differently, so nothing may depend on the neighbours: prompts are read one by
+    one, and passes keep to shapes for which `tests/trainer/inference/test_joining.py` holds every bit to be the same.
+    """
+
+    def __init__(self, sampler: LocalSampler, model: PreTrainedModel, version: int) -> None:
+        self._sampler, self._model, self._version = sampler, model, version
+        self._streams: dict[tuple[float, float], _Stream] = {}
+
+    def join(self, name: Hashable, request: SampleRequest) -> None:
+        drawn = (request.temperature, request.top_p)
+        if drawn not in self._streams:
+            self._streams[drawn] = _Stream(
+                self._sampler, self._model, self._version, self._sampler._max_batch, steady=True
+            )
+        self._streams[drawn].join(name, request)
+
+    def step(self) -> list[tuple[Hashable, SampleResult]]:
+        return [ended for stream in self._streams.values() if stream.busy for ended in stream.step()]
+
+    def leave(self, names: Collection[Hashable]) -> None:
+        for stream in self._streams.values():
+            stream.leave(names)
+
+    def close(self) -> None:
+        self._streams.clear()
+        self._sampler._spare.append(self._model)
+
+
 class _Stream:
-    """Requests on their way through the model. Row r of the tensors belongs to request `self._rows[r]`."""
+    """Requests on their way through the model. Row r of the tensors belongs to request `self._rows[r]`.
 
-    _cache: SlotCache
+    `steady`: no result depends on what is beside it, at the price of a few rows that nobody needs.
+    """
 
-    def __init__(self, sampler: LocalSampler, requests: list[SampleRequest]) -> None:
-        self._sampler, self._requests, self._model = sampler, requests, sampler._model
-        self._waiting = deque(range(len(requests)))
-        self._capacity = min(sampler._max_batch, len(requests))
-        self._new_tokens = max(request.max_new_tokens for request in requests)
-        self._slots = max(len(request.prompt_tokens) + request.max_new_tokens for request in requests)
-        self._tokens: list[list[int]] = [[] for _ in requests]
-        self._logprobs: list[list[float]] = [[] for _ in requests]
-        self._results: dict[int, SampleResult] = {}
+    def __init__(
+        self, sampler: LocalSampler, model: PreTrainedModel, version: int, capacity: int, steady: bool = False
+    ) -> None:
+        self._sampler, self._model, self._version = sampler, model, version
+        self._capacity, self._steady = capacity, steady
+        self._device = model.device
+        self._requests: dict[Hashable, SampleRequest] = {}
+        self._waiting: deque[Hashable] = deque()
+        self._rows: list[Hashable] = []
+        self._tokens: dict[Hashable, list[int]] = {}
+        self._logprobs: dict[Hashable, list[float]] = {}
+        self._uniforms: dict[Hashable, Any] = {}
+        """By request, the uniforms of its tokens [max_new_tokens]; how many there are depends on itself alone."""
         self._last: dict[tuple[int, ...], Tensor] = {}
         """By prompt, the hidden state [D] from which the first token is drawn."""
-        self._device = sampler._model.device
-        self._rows: list[int] = []
-        self._lengths_B = torch.empty(0, dtype=torch.long, device=self._device)
-        self._places_B = self._lengths_B
-        self._uniforms_BT = torch.empty(0, self._new_tokens, device=self._device)
+        self._cache: SlotCache | None = None
+        self._places_B = torch.empty(0, dtype=torch.long, device=self._device)
+        self._drawn_B = self._places_B
+        """The tokens that were drawn last, which the model has not read yet."""
 
-    def run(self) -> Iterator[tuple[int, SampleResult | None]]:
-        """Each response as it ends, with its place; (-1, None) after every token."""
-        told = 0
-        for _ in self.steps():
-            ended = list(self._results)[told:]
-            told += len(ended)
-            yield from ((i, self._results[i]) for i in ended)
-            yield -1, None
+    @property
+    def busy(self) -> bool:
+        return bool(self._rows or self._waiting)
 
-    def steps(self) -> Iterator[None]:
+    def tokens_of(self, name: Hashable) -> list[int]:
+        return self._tokens[name]
+
+    def join(self, name: Hashable, request: SampleRequest) -> None:
+        self._requests[name] = request
+        self._tokens[name], self._logprobs[name] = [], []
+        self._uniforms[name] = uniforms([request.seed], request.max_new_tokens)[0].numpy()
+        self._waiting.append(name)
+
+    @torch.inference_mode()
+    def leave(self, names: Collection[Hashable]) -> None:
+        self._waiting = deque(name for name in self._waiting if name not in names)
+        alive = [row for row, name in enumerate(self._rows) if name not in names]
+        self._drawn_B = self._compact(alive, self._drawn_B)
+        for name in names:
+            self._forget(name)
+
+    @torch.inference_mode()
+    def step(self) -> list[tuple[Any, SampleResult]]:
         """One token more for each row; between two steps others may use the model."""
-        request = self._requests[0]
-        hidden_BD = torch.empty(0)
-        while self._rows or self._waiting:
-            if self._has_room():
-                new_BD = self._admit()
-                hidden_BD = torch.cat([hidden_BD, new_BD]) if len(hidden_BD) else new_BD
-            logits_BV = self._model.get_output_embeddings()(hidden_BD).float()
-            steps_B1 = (self._places_B - self._lengths_B)[:, None]
-            tokens_B, logprobs_B = draw_tokens(
-                logits_BV, self._uniforms_BT.gather(1, steps_B1)[:, 0], request.temperature, request.top_p
-            )
-            alive = self._record(tokens_B.tolist(), logprobs_B.tolist())
-            yield
-            tokens_B = self._compact(alive, tokens_B)
-            hidden_BD = self._decode(tokens_B) if alive else torch.empty(0)
+        hidden = [self._decode()] if self._rows else []
+        if self._has_room():
+            hidden.append(self._admit())
+        hidden_BD = torch.cat(hidden)
+        request = self._requests[self._rows[0]]
+        logits_BV = self._model.get_output_embeddings()(self._padded(hidden_BD))[: len(hidden_BD)].float()
+        drawn = [self._uniforms[name][len(self._tokens[name])] for name in self._rows]
+        uniforms_B = torch.tensor(drawn, device=self._device)
+        tokens_B, logprobs_B = draw_tokens(logits_BV, uniforms_B, request.temperature, request.top_p)
+        alive, ended = self._record(tokens_B.tolist(), logprobs_B.tolist())
+        self._drawn_B = self._compact(alive, tokens_B)
+        return ended
 
     def _has_room(self) -> bool:
-        """A prompt costs a pass of its own, so a few rows are filled at a time."""
+        """A prompt costs a pass of its own, so a few rows are filled at a time; a worker's are filled as others wait."""
         free = self._capacity - len(self._rows)
-        return bool(self._waiting) and (not self._rows or free >= max(1, self._capacity // 8))
+        return bool(self._waiting) and (not self._rows or free >= (1 if self._steady else max(1, self._capacity // 8)))
 
     def _admit(self) -> Tensor:
         """Give free rows to waiting requests; the last hidden states of their prompts [new rows, D]."""
-        held = {self._requests[i].prompt_tokens: row for row, i in enumerate(self._rows)}
+        held = {self._requests[name].prompt_tokens: row for row, name in enumerate(self._rows)}
         first = len(self._rows)
         new = [self._waiting.popleft() for _ in range(min(self._capacity - first, len(self._waiting)))]
-        prompts = [self._requests[i].prompt_tokens for i in new]
+        prompts = [self._requests[name].prompt_tokens for name in new]
         missing = {prompt: first + prompts.index(prompt) for prompt in dict.fromkeys(prompts) if prompt not in held}
-        self._prefill(missing)
+        self._prefill(missing, first + len(new))
         for row, prompt in enumerate(prompts, first):
             source = held.setdefault(prompt, row)
             if source != row:
-                self._cache.copy_row(source, row, len(prompt))
+                self._slots.copy_row(source, row, len(prompt))
         self._rows += new
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self._device)
-        self._lengths_B = torch.cat([self._lengths_B, lengths])
         self._places_B = torch.cat([self._places_B, lengths])
-        self._uniforms_BT = torch.cat([self._uniforms_BT, self._drawn_for(new)])
         return torch.stack([self._last[prompt] for prompt in prompts])
 
-    def _prefill(self, rows: dict[tuple[int, ...], int]) -> None:
-        """Run these prompts, what they share once, each into its row."""
+    def _prefill(self, rows: dict[tuple[int, ...], int], used: int) -> None:
+        """Run these prompts, each into its row of the `used` ones: what they share once, or where steady each alone."""
         prompts = list(rows)
-        for run in pack(prompts, _PREFIX_NODES):
-            tree = PrefixTree.of([prompts[i] for i in run.places]).to(self._device)
+        runs = [[i] for i in range(len(prompts))] if self._steady else [r.places for r in pack(prompts, _PREFIX_NODES)]
+        if not runs:
+            self._reserve(used)
+        for places in runs:
+            tree = PrefixTree.of([prompts[i] for i in places]).to(self._device)
             prefix = DynamicCache()
             hidden_ND = self._model.model(**tree.model_inputs(), past_key_values=prefix).last_hidden_state[0]
-            if not self._last:
-                self._cache = SlotCache.empty_like(prefix, self._capacity, self._slots)
-            for i, path in zip(run.places, tree.paths, strict=True):
-                self._cache.copy_prefix(rows[prompts[i]], prefix, path)
+            self._reserve(used, prefix)
+            for i, path in zip(places, tree.paths, strict=True):
+                self._slots.copy_prefix(rows[prompts[i]], prefix, path)
                 self._last[prompts[i]] = hidden_ND[path[-1]]
 
-    def _drawn_for(self, new: list[int]) -> Tensor:
-        """The uniforms of these requests [new rows, T]; how many a request has depends on itself alone."""
-        rows = [uniforms([self._requests[i].seed], self._requests[i].max_new_tokens)[0] for i in new]
-        return torch.stack([pad(row, (0, self._new_tokens - len(row))) for row in rows]).to(self._device)
+    @property
+    def _slots(self) -> SlotCache:
+        assert self._cache is not None  # noqa: S101 - made with the first prompt
+        return self._cache
 
-    def _decode(self, tokens_B: Tensor) -> Tensor:
-        """Write the tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
-        mask = self._cache.aim(self._places_B)
+    def _reserve(self, used: int, like: DynamicCache | None = None) -> None:
+        """Room for `used` rows, each as long as any request that is known may become."""
+        longest = max(len(request.prompt_tokens) + request.max_new_tokens for request in self._requests.values())
+        slots = -(-longest // self._width) * self._width
+        rows = self._shape(used)
+        if self._cache is None:
+            assert like is not None  # noqa: S101 - the first request has a prompt to read
+            self._cache = SlotCache.empty_like(like, rows, slots)
+            return
+        had_rows, had_slots = self._cache.size
+        if rows > had_rows or slots > had_slots:
+            rows = max(had_rows, self._shape(min(self._capacity, 2 * rows)) if rows > had_rows else 0)
+            self._cache.grow(rows, max(had_slots, slots))
+
+    @property
+    def _width(self) -> int:
+        return _WIDTH if self._steady else 1
+
+    def _shape(self, rows: int) -> int:
+        """Rows of a pass for which each row's sums are added in the same order, however many there are.
+
+        Measured with float32 and bfloat16 on CPUs: from 4 rows for each thread that multiplies. On a GPU the kernel depends
+        on the rows, so all passes have as many.
+        """
+        if not self._steady:
+            return rows
+        if self._device.type != "cpu":
+            return self._capacity
+        unit = _ROWS_PER_THREAD * torch.get_num_threads()
+        return -(-rows // unit) * unit
+
+    def _padded(self, rows_B: Tensor) -> Tensor:
+        """With zeros, up to the rows of a pass."""
+        missing = self._shape(len(rows_B)) - len(rows_B)
+        return torch.cat([rows_B, rows_B.new_zeros(missing, *rows_B.shape[1:])]) if missing else rows_B
+
+    def _decode(self) -> Tensor:
+        """Write the drawn tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
+        places_B = self._padded(self._places_B)
+        mask = self._slots.aim(places_B, self._width)
         output = self._model.model(
-            input_ids=tokens_B[:, None],
-            position_ids=self._places_B[:, None],
+            input_ids=self._padded(self._drawn_B)[:, None],
+            position_ids=places_B[:, None],
             attention_mask=mask,
             past_key_values=self._cache,
         )
         self._places_B = self._places_B + 1
-        return output.last_hidden_state[:, -1]
+        return output.last_hidden_state[: len(self._rows), -1]
 
-    def _record(self, tokens: list[int], logprobs: list[float]) -> list[int]:
-        """Append one token per row; the rows that go on."""
-        alive = []
+    def _record(self, tokens: list[int], logprobs: list[float]) -> tuple[list[int], list[tuple[Any, SampleResult]]]:
+        """Append one token per row; the rows that go on, and what has ended."""
+        alive, ended = [], []
         for row, (token, logprob) in enumerate(zip(tokens, logprobs, strict=True)):
-            i = self._rows[row]
-            self._tokens[i].append(token)
-            self._logprobs[i].append(logprob)
-            reason = self._finish_reason(i)
+            name = self._rows[row]
+            self._tokens[name].append(token)
+            self._logprobs[name].append(logprob)
+            reason = self._finish_reason(name)
             if reason is None:
                 alive.append(row)
             else:
-                self._results[i] = self._result(i, reason)
-        return alive
+                ended.append((name, self._result(name, reason)))
+                self._forget(name)
+        return alive, ended
 
-    def _finish_reason(self, i: int) -> FinishReason | None:
-        request, tokens = self._requests[i], self._tokens[i]
+    def _finish_reason(self, name: Hashable) -> FinishReason | None:
+        request, tokens = self._requests[name], self._tokens[name]
         if tokens[-1] in self._sampler._stop_ids:
             return "stop"
         if request.stop and any(stop in response_text(self._sampler._tokenizer, tokens) for stop in request.stop):
             return "stop"
         return "length" if len(tokens) >= request.max_new_tokens else None
 
-    def _result(self, i: int, reason: FinishReason) -> SampleResult:
-        tokens, logprobs = tuple(self._tokens[i]), tuple(self._logprobs[i])
-        text = response_text(self._sampler._tokenizer, tokens, self._requests[i].stop)
-        return SampleResult(tokens, logprobs, text, reason, self._sampler.version)
+    def _result(self, name: Hashable, reason: FinishReason) -> SampleResult:
+        tokens, logprobs = tuple(self._tokens[name]), tuple(self._logprobs[name])
+        text = response_text(self._sampler._tokenizer, tokens, self._requests[name].stop)
+        return SampleResult(tokens, logprobs, text, reason, self._version)
+
+    def _forget(self, name: Hashable) -> None:
+        for kept in (self._requests, self._tokens, self._logprobs, self._uniforms):
+            kept.pop(name, None)  # type: ignore[attr-defined]
 
     def _compact(self, alive: list[int], tokens_B: Tensor) -> Tensor:
         """Let finished rows leave: rows from the end move into the holes, so that little of the cache is copied."""
@@ -225,10 +334,9 @@ class _Stream:
         order = filled_holes(alive)
         for place, row in enumerate(order):
             if place != row:
-                self._cache.copy_row(row, place, int(self._places_B[row]))
+                self._slots.copy_row(row, place, int(self._places_B[row]))
         self._rows = [self._rows[row] for row in order]
-        self._lengths_B, self._places_B = self._lengths_B[order], self._places_B[order]
-        self._uniforms_BT = self._uniforms_BT[order]
+        self._places_B = self._places_B[order]
         return tokens_B[order]
 
 

@@ -3,7 +3,7 @@
 Text is never re-tokenised on the way to the trainer: what the engine sampled is what is trained on.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -75,4 +75,37 @@ class Sampler(Protocol):
 
     def close(self) -> None:
         """Give back what it holds beyond this process."""
+        ...
+
+
+class Running(Protocol):
+    """Responses on their way by one version of the weights. Others join at any time: whatever is beside a response when,
+    it has the tokens that it would have alone.
+    """
+
+    def join(self, name: Hashable, request: SampleRequest) -> None:
+        """Sample this one too. Raises ValueError where it can never be sampled here."""
+        ...
+
+    def step(self) -> list[tuple[Hashable, SampleResult]]:
+        """Go on with all of them, by a token or more; those that have ended."""
+        ...
+
+    def leave(self, names: Collection[Hashable]) -> None:
+        """Give these up."""
+        ...
+
+    def close(self) -> None:
+        """Nothing more is sampled by this version."""
+        ...
+
+
+class JoinableSampler(Sampler, Protocol):
+    """A sampler of a worker. It is used by `open` or by `sample`, never by both."""
+
+    versions_at_once: float
+    """How many versions of the weights can be open together."""
+
+    def open(self, weights: Iterable[tuple[str, "Tensor"]], version: int) -> tuple[Running, str]:
+        """What samples by these weights, and their checksum as `load_weights` returns it."""
         ...

@@ -30,8 +30,8 @@ class AsyncCollector:
     """The responses of a step come from the conductor.
 
     With `urb` and pinned weights the responses of every step follow from the seed alone: which weights sample a prompt is
-    fixed when it is admitted, and a group is always sampled as one batch. So neither speed nor crashes of workers nor a
-    kill of the whole run can be seen in its metrics.
+    fixed when it is admitted, and what is sampled beside a response does not change it. So neither speed nor crashes of
+    workers nor a kill of the whole run can be seen in its metrics.
     """
 
     def __init__(self, parts: Parts, planner: Planner, scorer: RewardScorer, fleet: Fleet, say: Say) -> None:

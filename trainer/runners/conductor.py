@@ -35,9 +35,10 @@ from trainer.scheduling import (
     WorkerLost,
 )
 
+from .feed import Ended, Key, SampleJob
 from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from .responses import Responses, saved
-from .work import Key, SampleJob, ScoreJob
+from .work import ScoreJob
 
 _POLL_S = 0.02
 Log = Callable[[str, Literal["info", "warning"]], None]
@@ -95,6 +96,15 @@ def rules_of(config: PolicyConfig) -> Rules:
     )
 
 
+def slots_of(config: PolicyConfig, rules: Rules) -> int:
+    """Responses that a worker is given at a time: those it samples side by side, and one group more, which takes the places
+    that become free before we hear of it. No worker gets much more than its part, or the first to come would get all.
+    """
+    size, workers = rules.group_size, config.runner.workers
+    part = size * -(-rules.outstanding // workers)
+    return min(config.sampler.max_batch, part) + size
+
+
 class Conductor:
     """The learner calls `start`, `batch`, `updated`, `state_dict` and `close`; the rest happens in the thread."""
 
@@ -113,7 +123,10 @@ class Conductor:
         self._rules = rules_of(config)
         self._scheduler = Scheduler(self._rules, Source(domain_of))
         self._digests: dict[int, str] = {}
-        self._jobs: dict[int, tuple[str, SampleJob]] = {}
+        self._sampling: dict[Key, str] = {}
+        """The worker that samples a response."""
+        self._unscored: dict[int, list[Key]] = {}
+        """By group, responses with all their tokens, until the others of the group have theirs."""
         self._scores: dict[int, ScoreJob] = {}
         self._stopped: set[Key] = set()
         """Responses that are to be put off at the end of their segment."""
@@ -199,7 +212,7 @@ class Conductor:
                     self._hear(report)
                 self._tell(Tick())
                 now = time.monotonic()
-                self._tally.busy_s += (now - before) * len({worker for worker, _ in self._jobs.values()})
+                self._tally.busy_s += (now - before) * len(set(self._sampling.values()))
                 self._tally.present_s += (now - before) * len(self._workers)
                 before = now
         except BaseException as error:  # the learner raises it, where it waits
@@ -211,7 +224,7 @@ class Conductor:
         match report:
             case WorkerUp():
                 self._workers.add(report.worker)
-                self._tell(WorkerJoined(report.worker, self._rules.group_size))
+                self._tell(WorkerJoined(report.worker, slots_of(self._config, self._rules)))
             case WorkerDown():
                 self._log(f"{report.worker} was lost and is replaced: {report.reason}", "warning")
                 self._lose(report.worker)
@@ -219,8 +232,10 @@ class Conductor:
             case Alive():
                 self._tell(Heartbeat(report.worker))
             case SampleDone():
-                if self._jobs.pop(report.job.number, None):  # not that of a worker that was given up
-                    self._sampled(report)
+                for ended in report.ended:
+                    if self._sampling.get(ended.key) == report.worker:  # not one that was given up
+                        del self._sampling[ended.key]
+                        self._sampled(report.worker, ended)
             case ScoreWaits():
                 self.waits = report.reason
                 self._write_down(report)
@@ -235,34 +250,27 @@ class Conductor:
         if self._journal:
             self._journal.add(report.told)
 
-    def _sampled(self, report: SampleDone) -> None:
-        job, sampled = report.job, report.sampled
-        if sampled is None:
-            for key in job.keys:
-                self._responses.lose(key)
-                self._tell(Finished(key.sample, key.attempt, problem=report.problem))
+    def _sampled(self, worker: str, ended: Ended) -> None:
+        key, put_off = ended.key, ended.key in self._stopped
+        self._stopped.discard(key)
+        if ended.result is None:
+            self._responses.lose(key)
+            self._tell(Finished(key.sample, key.attempt, problem=f"sampling failed: {ended.problem}"))
             return
-        if sampled.digest != self._digests[job.version]:
+        if ended.digest != self._digests[ended.version]:
             raise RunFailed(
-                f"{report.worker} does not hold the weights of version {job.version} that were pushed to it: their "
-                f"checksum is {sampled.digest}, that of the learner's {self._digests[job.version]}"
+                f"{worker} does not hold the weights of version {ended.version} that were pushed to it: their "
+                f"checksum is {ended.digest}, that of the learner's {self._digests[ended.version]}"
             )
-        whole, left = [], []
-        for key, result in zip(job.keys, sampled.results, strict=True):
-            if not self._scheduler.awaits(*key):
-                self._responses.lose(key)
-            elif self._responses.add(key, result):
-                whole.append(key)
-            else:
-                left.append(key)
-        self._score(whole)
-        self._go_on(report.worker, [key for key in left if key not in self._stopped], job.version)
-        for key in left:
-            if key in self._stopped:
-                self._tell(Paused(key.sample, key.attempt, self._responses.put_off(key)))
-        self._stopped.difference_update(job.keys)
-        for key in whole:
+        if not self._scheduler.awaits(*key):
+            self._responses.lose(key)
+        elif self._responses.add(key, ended.result):
+            self._unscored.setdefault(key.sample.group, []).append(key)
             self._tell(Sampled(key.sample, key.attempt))
+        elif put_off:
+            self._tell(Paused(key.sample, key.attempt, self._responses.put_off(key)))
+        else:  # the next segment, with the newest weights unless a response keeps those it began with
+            self._dispatch(worker, [key], ended.version if self._rules.pinned else self._scheduler.version)
 
     def _scored(self, report: ScoreDone) -> None:
         for key, reward in zip(report.job.keys, report.rewards, strict=True):
@@ -271,10 +279,14 @@ class Conductor:
             else:
                 self._responses.lose(key)
 
-    def _go_on(self, worker: str, keys: list[Key], version: int) -> None:
-        """The next segment, on the same worker; with the newest weights unless a response keeps those it began with."""
-        if keys:
-            self._dispatch(worker, keys, version if self._rules.pinned else self._scheduler.version)
+    def _score_whole_groups(self) -> None:
+        """Those of which no response is being sampled, or is to be sampled yet."""
+        for group in [group for group in self._unscored if self._scheduler.sampled(group)]:
+            keys = self._unscored.pop(group)
+            awaited = [key for key in keys if self._scheduler.awaits(*key)]
+            for key in set(keys).difference(awaited):
+                self._responses.lose(key)
+            self._score(sorted(awaited))
 
     def _score(self, keys: list[Key]) -> None:
         if not keys:
@@ -296,11 +308,8 @@ class Conductor:
         self._fleet.score(job)
 
     def _dispatch(self, worker: str, keys: list[Key], version: int) -> None:
-        self._count += 1
-        requests = tuple(self._responses.request(key) for key in keys)
-        job = SampleJob(self._count, tuple(keys), requests, version)
-        self._jobs[self._count] = worker, job
-        self._fleet.sample(worker, job)
+        self._sampling.update(dict.fromkeys(keys, worker))
+        self._fleet.sample(worker, SampleJob(tuple(keys), tuple(map(self._responses.request, keys)), version))
 
     def _tell(self, event: Event, then: Callable[[], None] = lambda: None) -> None:
         """`then` is called between the schedule's decision and what it brings about."""
@@ -315,13 +324,12 @@ class Conductor:
             together.append(Key(start.sample, start.attempt))
         for (worker, _, version), keys in groups.items():
             self._dispatch(worker, keys, version)
+        self._score_whole_groups()
 
     def _obey(self, decision: Decision) -> None:
         match decision:
             case Stop():
-                # What is not to be kept needs no word: its tokens are thrown away when they come.
-                if decision.keep:
-                    self._stopped.add(Key(decision.sample, decision.attempt))
+                self._stop(Key(decision.sample, decision.attempt), decision)
             case Train():
                 self._batches.put(self._batch(decision))
                 if self._scheduler.over:
@@ -333,14 +341,20 @@ class Conductor:
                 self._lose(decision.worker)
                 self._fleet.replace(decision.worker)
 
+    def _stop(self, key: Key, stop: Stop) -> None:
+        if stop.keep:
+            self._stopped.add(key)  # it goes on to the end of its segment
+        elif self._sampling.pop(key, None):
+            self._responses.lose(key)
+            self._stopped.discard(key)
+            self._fleet.withdraw(stop.worker, [key])
+
     def _lose(self, worker: str) -> None:
         self._workers.discard(worker)
-        for number, (owner, job) in list(self._jobs.items()):
-            if owner == worker:
-                del self._jobs[number]
-                for key in job.keys:
-                    self._responses.lose(key)
-                self._stopped.difference_update(job.keys)
+        for key in [key for key, owner in self._sampling.items() if owner == worker]:
+            del self._sampling[key]
+            self._responses.lose(key)
+            self._stopped.discard(key)
 
     def _dropped(self, drop: Drop) -> None:
         if drop.index is None:

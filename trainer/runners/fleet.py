@@ -1,5 +1,6 @@
 """The workers as the conductor sees them; `RayFleet` is the real one."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -7,16 +8,16 @@ from trainer.inference.checksum import Weights
 from trainer.rewards.journal import Entry
 from trainer.rollouts import Reward
 
-from .work import Sampled, SampleJob, ScoreJob
+from .feed import Ended, Key, SampleJob
+from .work import ScoreJob
 
 
 @dataclass(frozen=True)
 class SampleDone:
+    """Some of a worker's responses are not sampled any more."""
+
     worker: str
-    job: SampleJob
-    sampled: Sampled | None
-    problem: str = ""
-    """Why there is no result although the worker lives."""
+    ended: tuple[Ended, ...]
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,13 @@ class Fleet(Protocol):
         """Weights older than `below` are asked for no more."""
         ...
 
-    def sample(self, worker: str, job: SampleJob) -> None: ...
+    def sample(self, worker: str, job: SampleJob) -> None:
+        """Beside whatever the worker samples already; it keeps what does not fit for later."""
+        ...
+
+    def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
+        """Nobody waits for these any more. Results that are on their way may still come."""
+        ...
 
     def score(self, job: ScoreJob) -> None:
         """The result comes whatever happens to reward workers: lost or hung ones are replaced and the job is done again;

@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -19,23 +20,26 @@ from trainer.inference.sampling import EngineLost
 from trainer.loops.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 
+from .feed import Ended, Key, SampleJob, said
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
-from .work import RewardWorker, RolloutWorker, Sampled, SampleJob, Scored, ScoreJob, Waits
+from .work import RewardWorker, RolloutWorker, Scored, ScoreJob, Waits
 
 _START_S = (
     900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
 )
 _FAILED_STARTS = 5
 _ASK_AGAIN_S = 10.0
+_COLLECT_S = 5.0
+"""So long a worker is asked for results at a time."""
 _OBJECT_STORE_BYTES = 300_000_000
 _CONNECTS, _CONNECT_PAUSE_S = 4, 5.0
 # what Ray says where a node of its own took longer than the 30 s that it allows, which is what a busy machine does
 _BUSY = ("timed out during startup", "GCS has become overloaded")
 
 
-@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"pulse": 1})
+@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"pulse": 1, "results": 1})
 class RolloutActor:
-    """Samples in one thread and answers heartbeats in another."""
+    """Samples in one thread, takes work and hands out results in two others, and answers heartbeats in a fourth."""
 
     def __init__(self, model_dir: str, config: PolicyConfig, threads: int) -> None:
         from trainer.inference.build import build_sampler
@@ -43,14 +47,22 @@ class RolloutActor:
 
         settle_arithmetic(threads)
         directory = Path(model_dir)
-        self._worker = RolloutWorker(build_sampler(config, directory, load_tokenizer(directory)))
+        sampler = build_sampler(config, directory, load_tokenizer(directory))
+        self._worker = RolloutWorker(sampler, config.sampler.max_batch)
 
     def ready(self) -> int:
         return os.getpid()
 
-    def sample(self, job: SampleJob, boxed: list[Any]) -> Sampled:
+    def sample(self, job: SampleJob, boxed: list[Any]) -> None:
         # The reference comes in a box, so that Ray does not fetch weights that are here already.
-        return self._worker.sample(job, lambda version: ray.get(boxed[0]))
+        self._worker.submit(job, lambda: ray.get(boxed[0]))
+
+    def withdraw(self, keys: Sequence[Key]) -> None:
+        self._worker.withdraw(keys)
+
+    @ray.method(concurrency_group="results")
+    def collect(self) -> list[Ended]:
+        return self._worker.collect(_COLLECT_S)
 
     @ray.method(concurrency_group="pulse")
     def pulse(self) -> int:
@@ -79,7 +91,7 @@ class _Member:
     since: float
     pid: int = 0
     up: bool = False
-    busy: int = 0
+    sampling: set[Key] = field(default_factory=set)
     progress: int = -1
     pulse_at: float = 0.0
     scoring: ScoreJob | None = None
@@ -136,8 +148,13 @@ class RayFleet:
 
     def sample(self, worker: str, job: SampleJob) -> None:
         member = self._members[worker]
-        member.busy += 1
-        self._call("sample", member, member.actor.sample.remote(job, [self._weights[job.version]]), job)
+        member.sampling.update(job.keys)
+        self._calls[member.actor.sample.remote(job, [self._weights[job.version]])] = _Call("sample", member)
+
+    def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
+        member = self._members[worker]
+        member.sampling.difference_update(keys)
+        self._calls[member.actor.withdraw.remote(keys)] = _Call("sample", member)
 
     def score(self, job: ScoreJob) -> None:
         self._waiting[job.number] = _Waiting(job)
@@ -234,7 +251,7 @@ class RayFleet:
             if isinstance(error.cause, EngineLost):
                 self._lost(member, str(error.cause))  # the actor lives, but what it samples with does not
             else:
-                self._raised(call, _what_was_raised(error))
+                self._raised(call, said(error.cause or error))
             return
         except (
             RayActorError,
@@ -247,9 +264,10 @@ class RayFleet:
                 member.up, member.pid, self._failed_starts = True, result, 0
                 if member.name.startswith("rollout"):
                     self._reports.append(WorkerUp(member.name))
-            case "sample":
-                member.busy -= 1
-                self._reports.append(SampleDone(member.name, call.job, result))
+                    self._await_results(member)
+            case "results":
+                self._await_results(member)
+                self._sampled(member, result)
             case "score":
                 member.scoring = None
                 if isinstance(result, Waits):
@@ -257,23 +275,32 @@ class RayFleet:
                 else:
                     self._scored(call.job, result)
             case "pulse":
-                if result != member.progress or not member.busy:
+                if result != member.progress or not member.sampling:
                     self._reports.append(Alive(member.name))
                 member.progress = result
 
     def _raised(self, call: _Call, message: str) -> None:
         """The work failed, the worker lives. Raises RunFailed where it would fail everywhere, for want of memory."""
         match call.kind:
-            case "sample" if is_shortage(message):
+            case "results" if is_shortage(message):
                 raise RunFailed(f"{call.member.name}: {message}")
-            case "sample":
-                call.member.busy -= 1
-                self._reports.append(SampleDone(call.member.name, call.job, None, f"sampling failed: {message}"))
             case "score":
                 call.member.scoring = None
                 self._again(self._waiting[call.job.number], message)
             case _:
                 self._lost(call.member, message)
+
+    def _await_results(self, member: _Member) -> None:
+        self._calls[member.actor.collect.remote()] = _Call("results", member)
+
+    def _sampled(self, member: _Member, ended: Sequence[Ended]) -> None:
+        """Raises RunFailed where a response failed for want of memory, as it would everywhere."""
+        for each in ended:
+            if is_shortage(each.problem):
+                raise RunFailed(f"{member.name}: {each.problem}")
+        member.sampling.difference_update(each.key for each in ended)
+        if ended:
+            self._reports.append(SampleDone(member.name, tuple(ended)))
 
     def _scored(self, job: ScoreJob, scored: Scored) -> None:
         del self._waiting[job.number]
@@ -338,12 +365,6 @@ def _init() -> None:
         ray.init(**quiet)
     else:
         ray.init(**quiet, include_dashboard=False, object_store_memory=_OBJECT_STORE_BYTES)
-
-
-def _what_was_raised(error: RayTaskError) -> str:
-    """Kind and last line: some errors, such as a MemoryError, have no words of their own."""
-    cause = error.cause or error
-    return ": ".join([type(cause).__name__, *str(cause).strip().splitlines()[-1:]])
 
 
 def _first_line(error: Exception) -> str:

@@ -11,7 +11,7 @@ from trainer.rollouts.stored import read, written
 from trainer.scheduling import SampleId, Start, Stretch
 from trainer.seeding import derive_seed
 
-from .work import Key
+from .feed import Key
 
 
 @dataclass(frozen=True)

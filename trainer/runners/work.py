@@ -1,33 +1,19 @@
-"""What a worker does, wherever it runs: sample a group with given weights, score a group."""
+"""What a worker does, wherever it runs: sample responses with given weights, score a group."""
 
-from collections.abc import Callable
+import queue
+import threading
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
-from trainer.inference.checksum import Weights
-from trainer.inference.sampling import Sampler, SampleRequest, SampleResult
+from trainer.inference.sampling import JoinableSampler
 from trainer.rewards import Item
 from trainer.rewards.access import AccessInvalid
 from trainer.rewards.journal import Entry, Notes
 from trainer.rollouts import Reward, RewardScorer, RewardSetup
-from trainer.scheduling import SampleId
 
-
-class Key(NamedTuple):
-    """A response and the attempt at it, without which a late result could be taken for that of a later attempt."""
-
-    sample: SampleId
-    attempt: int
-
-
-@dataclass(frozen=True)
-class SampleJob:
-    """Responses of one group, sampled side by side by weights `version`."""
-
-    number: int
-    keys: tuple[Key, ...]
-    requests: tuple[SampleRequest, ...]
-    version: int
+from .feed import Ended, Feed, Fetch, Key, SampleJob
 
 
 @dataclass(frozen=True)
@@ -54,33 +40,46 @@ class Waits(NamedTuple):
     told: tuple[Entry, ...] = ()
 
 
-class Sampled(NamedTuple):
-    """`digest` is that of the weights as the worker holds them, read back after they were loaded."""
-
-    results: tuple[SampleResult, ...]
-    version: int
-    digest: str
-
-
 class RolloutWorker:
-    """A sampler that fetches the weights it is asked to use."""
+    """A feed with a thread of its own: work is handed in and results are taken out while it samples."""
 
-    def __init__(self, sampler: Sampler) -> None:
-        self._sampler = sampler
-        self._digest = ""
-        self._version = -1
+    def __init__(self, sampler: JoinableSampler, slots: int) -> None:
+        self._feed = Feed(sampler, slots)
+        self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[list[Ended] | BaseException] = queue.SimpleQueue()
         self.progress = 0
         """Grows with every token that is decoded: what a heartbeat looks at."""
+        threading.Thread(target=self._work, name="sampling", daemon=True).start()
 
-    def sample(self, job: SampleJob, fetch: Callable[[int], Weights]) -> Sampled:
-        if job.version != self._version:
-            self._digest = self._sampler.load_weights(fetch(job.version).items(), job.version)
-            self._version = job.version
-        results = self._sampler.sample(job.requests, self._note)
-        return Sampled(tuple(results), self._version, self._digest)
+    def submit(self, job: SampleJob, fetch: Fetch) -> None:
+        self._inbox.put(partial(self._feed.submit, job, fetch))
 
-    def _note(self, done: int, total: int) -> None:
-        self.progress += 1
+    def withdraw(self, keys: Collection[Key]) -> None:
+        self._inbox.put(partial(self._feed.withdraw, keys))
+
+    def collect(self, timeout_s: float) -> list[Ended]:
+        """What has ended since the last call; waits for it. Raises what has ended the sampling."""
+        try:
+            found = self._outbox.get(timeout=timeout_s)
+        except queue.Empty:
+            return []
+        if isinstance(found, BaseException):
+            raise found
+        return found
+
+    def _work(self) -> None:
+        try:
+            while True:
+                if self._feed.idle:
+                    self._inbox.get()()
+                while not self._inbox.empty():
+                    self._inbox.get()()
+                ended = self._feed.turn()
+                self.progress += 1
+                if ended:
+                    self._outbox.put(ended)
+        except BaseException as error:  # raised where the results are waited for
+            self._outbox.put(error)
 
 
 class RewardWorker:

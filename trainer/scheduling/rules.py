@@ -71,6 +71,12 @@ class Rules:
         """Groups of each domain in a batch, by largest remainder; they sum to the batch. Empty without quotas."""
         return by_largest_remainder({name: quota.share for name, quota in self.quotas.items()}, self.groups_per_batch)
 
+    @property
+    def outstanding(self) -> int:
+        """Groups that may be sampled at once, without what quotas ask for on top."""
+        batches = {"sync": 1, "april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}
+        return math.ceil(self.groups_per_batch * batches[self.policy])
+
     def batches_left(self, taken: int) -> int:
         """Batches still to come when `taken` have gone to the learner."""
         return (_ENDLESS if self.steps is None else self.steps) - taken

@@ -107,6 +107,11 @@ class Scheduler:
         sample = group.samples[sample_id.place] if group else None
         return sample is not None and sample.state in ("running", "scoring") and sample.attempt == attempt
 
+    def sampled(self, group: int) -> bool:
+        """Whether no response of the group is being sampled or waits for it."""
+        found = self._groups.get(group)
+        return found is None or all(sample.state not in ("waiting", "running") for sample in found.samples)
+
     def state_dict(self) -> dict[str, Any]:
         """JSON. Workers are not part of it: those of the resumed run join anew."""
         return {

@@ -62,3 +62,16 @@ def test_frequencies_follow_the_probabilities() -> None:
 
 def test_each_row_draws_from_its_own_seed() -> None:
     assert torch.equal(uniforms([1, 2], 5)[1], uniforms([2], 5)[0])
+
+
+def test_a_wide_nucleus_changes_no_bit_of_the_row_beside_it() -> None:
+    narrow = torch.randn(1, 5000, generator=torch.Generator().manual_seed(0)) * 4
+    both = torch.cat([narrow, torch.zeros(1, 5000)])
+    draws = uniforms([3], 50)[0]
+    for u in draws.tolist():
+        alone, beside = (
+            draw_tokens(narrow, torch.tensor([u]), 1.0, 0.9),
+            draw_tokens(both, torch.full((2,), u), 1.0, 0.9),
+        )
+        assert alone[0][0] == beside[0][0] and alone[1][0] == beside[1][0]
+        assert math.isclose(float(beside[1][1]), math.log(1 / 4500), rel_tol=1e-3)

@@ -3,7 +3,7 @@
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from trainer.inference.checksum import Weights
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_model, load_tokenizer
 from trainer.rollouts import RewardSetup
+from trainer.runners.feed import Feed, Key, SampleJob
 from trainer.runners.fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
-from trainer.runners.work import RewardWorker, RolloutWorker, SampleJob, ScoreJob, Waits
+from trainer.runners.work import RewardWorker, ScoreJob, Waits
 
 
 class FakeFleet:
-    """`crashes`: the chance that a job takes its worker along. `hangs`: the places of jobs, 1 for the first, that never come back."""
+    """`crashes`: the chance that a job takes its worker along, a few tokens later. `hangs`: the places of jobs, 1 for the first,
+    that their workers never come back from."""
 
     def __init__(
         self,
@@ -30,7 +32,12 @@ class FakeFleet:
         hangs: tuple[int, ...] = (),
     ) -> None:
         tokenizer = load_tokenizer(model_dir)
-        self._sampler = RolloutWorker(LocalSampler(load_model(model_dir), tokenizer))
+        self._sampler = LocalSampler(load_model(model_dir), tokenizer)
+        self._slots = config.sampler.max_batch
+        self._feeds: dict[str, Feed] = {}
+        self._doomed: dict[str, int] = {}
+        """The turns that a worker has left."""
+        self._hung: set[str] = set()
         self._rewards = RewardWorker(rewards or RewardSetup(config))
         self._random, self._crashes, self._hangs = random.Random(seed), crashes, hangs  # noqa: S311
         self._weights: dict[int, Weights] = {}
@@ -58,8 +65,17 @@ class FakeFleet:
         assert worker in self._alive
         self.jobs.append((worker, job))
         weights = self._weights[job.version]  # as Ray does, held until the job is done
-        if len(self.jobs) not in self._hangs:
-            self._todo.append(lambda: self._sample(worker, job, weights))
+        feed = self._feeds[worker]
+        if len(self.jobs) in self._hangs:
+            self._hung.add(worker)
+        if self._random.random() < self._crashes:
+            self._doomed.setdefault(worker, self._random.randrange(12))
+        if feed.idle:
+            self._todo.append(lambda: self._turn(worker))
+        feed.submit(job, lambda: weights)
+
+    def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
+        self._feeds[worker].withdraw(keys)
 
     def score(self, job: ScoreJob) -> None:
         self._todo.append(lambda: self._score(job))
@@ -78,8 +94,7 @@ class FakeFleet:
 
     def replace(self, worker: str) -> None:
         self.replaced.append(worker)
-        self._alive.remove(worker)
-        self._up()
+        self._gone(worker)
 
     def close(self) -> None:
         self._todo.clear()
@@ -88,6 +103,7 @@ class FakeFleet:
         name = f"rollout-{self._count}"
         self._count += 1
         self._alive.add(name)
+        self._feeds[name] = Feed(self._sampler, self._slots)
         self._todo.append(lambda: WorkerUp(name))
 
     def _score(self, job: ScoreJob) -> Report | None:
@@ -100,12 +116,22 @@ class FakeFleet:
             return ScoreWaits(*scored)
         return ScoreDone(job, *scored)
 
-    def _sample(self, worker: str, job: SampleJob, weights: Weights) -> Report | None:
-        if worker not in self._alive:
+    def _gone(self, worker: str) -> None:
+        self._alive.remove(worker)
+        del self._feeds[worker]
+        self._up()
+
+    def _turn(self, worker: str) -> Report | None:
+        """A token or more for everything that the worker samples."""
+        if worker not in self._alive or worker in self._hung:
             return None
-        if self._random.random() < self._crashes:
-            self._alive.remove(worker)
-            self._up()
+        if self._doomed.get(worker, 1) <= 0:
+            self._gone(worker)
             return WorkerDown(worker, "killed by the test")
-        self._todo.append(lambda: Alive(worker))
-        return SampleDone(worker, job, self.spoil(self._sampler.sample(job, lambda version: weights)))
+        if worker in self._doomed:
+            self._doomed[worker] -= 1
+        feed = self._feeds[worker]
+        ended = feed.turn()
+        if not feed.idle:
+            self._todo.append(lambda: self._turn(worker))
+        return SampleDone(worker, tuple(map(self.spoil, ended))) if ended else Alive(worker)

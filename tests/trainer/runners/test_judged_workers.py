@@ -16,7 +16,8 @@ from trainer.rewards import Item
 from trainer.rewards.access import Access
 from trainer.rewards.journal import Journal
 from trainer.rollouts import RewardSetup
-from trainer.runners.work import Key, RewardWorker, Scored, ScoreJob, Waits
+from trainer.runners.feed import Key
+from trainer.runners.work import RewardWorker, Scored, ScoreJob, Waits
 from trainer.scheduling import SampleId
 
 from .conftest import async_config

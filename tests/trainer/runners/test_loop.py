@@ -192,13 +192,13 @@ def test_a_hung_worker_is_replaced_and_the_log_says_why(make_async: Make, tmp_pa
     loop.run()
     # On a busy machine others may seem to hang as well.
     lines = [line for line in logs(tmp_path / "hung") if "hangs" in line]
-    assert any("no sign of life" in line and "while sampling 4 responses" in line for line in lines)
+    assert any("no sign of life" in line and "while sampling" in line for line in lines)
     assert learned(tmp_path / "hung") == learned(tmp_path / "calm")
 
 
 def test_weights_that_did_not_arrive_stop_the_run(make_async: Make) -> None:
     loop = make_async(async_config())
-    loop.stage.collector._conductor._fleet.spoil = lambda sampled: sampled._replace(digest="0" * 32)
+    loop.stage.collector._conductor._fleet.spoil = lambda ended: ended._replace(digest="0" * 32)
     with pytest.raises(RunFailed, match="does not hold the weights of version 0"):
         loop.run()
 

@@ -17,28 +17,43 @@ from trainer.inference.models import load_model, load_tokenizer
 from trainer.inference.sampling import SampleRequest, SampleResult
 from trainer.rewards import Item
 from trainer.rollouts import PromptPlan, Reward, RewardSetup
+from trainer.runners.feed import Key, SampleJob
 from trainer.runners.responses import Responses, saved
-from trainer.runners.work import Key, RewardWorker, RolloutWorker, SampleJob, Scored, ScoreJob
+from trainer.runners.work import RewardWorker, RolloutWorker, Scored, ScoreJob
 from trainer.scheduling import SampleId, Start, Stretch
 
 SAMPLE = SampleId(7, 1)
 
 
 def test_a_worker_fetches_a_version_once_and_reads_back_what_was_pushed(tiny_dir: Path) -> None:
-    worker = RolloutWorker(LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir)))
+    worker = RolloutWorker(LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir)), slots=8)
     name = "model.layers.0.mlp.up_proj.weight"
     pushed = {name: torch.randn(128, 64, generator=torch.Generator().manual_seed(0))}
     fetched: list[int] = []
 
-    def fetch(version: int) -> dict[str, torch.Tensor]:
-        fetched.append(version)
+    def fetch() -> dict[str, torch.Tensor]:
+        fetched.append(3)
         return pushed
 
-    job = SampleJob(1, (Key(SAMPLE, 1),), (SampleRequest((1, 2, 3), 4, seed=5),), version=3)
-    first, second = worker.sample(job, fetch), worker.sample(job, fetch)
-    assert fetched == [3] and first == second
-    assert first.digest == digest_of(pushed) and first.results[0].version == 3
-    assert worker.progress > 0
+    request, found = SampleRequest((1, 2, 3), 4, seed=5), []
+    for attempt in (1, 2):
+        worker.submit(SampleJob((Key(SAMPLE, attempt),), (request,), version=3), fetch)
+        found += worker.collect(60.0)
+    first, second = found
+    assert fetched == [3] and first.result == second.result and second.key == Key(SAMPLE, 2)
+    assert first.digest == digest_of(pushed) and first.result.version == first.version == 3
+    assert worker.progress > 0 and worker.collect(0.0) == []
+
+
+def test_what_ends_the_sampling_is_raised_where_results_are_waited_for(tiny_dir: Path) -> None:
+    worker = RolloutWorker(LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir)), slots=8)
+
+    def gone() -> Any:
+        raise OSError("the weights are gone")
+
+    worker.submit(SampleJob((Key(SAMPLE, 1),), (SampleRequest((1,), 4),), version=1), gone)
+    with pytest.raises(OSError, match="the weights are gone"):
+        worker.collect(60.0)
 
 
 def test_a_reward_that_raises_is_missing_with_its_reason(

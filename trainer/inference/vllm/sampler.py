@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -50,6 +50,16 @@ class Engine(Protocol):
         finished: GeneratedOne | None,
     ) -> list[Generated]: ...
 
+    def add(self, number: int, request: SampleRequest, stop_ids: Sequence[int]) -> None:
+        """Sample this one beside the others. Raises SamplerInvalid where it does not fit."""
+        ...
+
+    def step(self) -> list[tuple[int, Generated]]:
+        """Go on with all that were added; those that have ended."""
+        ...
+
+    def abort(self, numbers: Sequence[int]) -> None: ...
+
     def update(self, path: Path, kind: Literal["weights", "adapters"], version: int) -> None:
         """Weights from a file of safetensors, or adapters from a folder in PEFT's format; caches are emptied."""
         ...
@@ -72,6 +82,12 @@ class VllmSampler:
         self._engine, self._tokenizer, self._stop_ids = engine, tokenizer, sorted(stop_ids)
         self._folder = folder or (str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None)
         self.version = 0
+
+    versions_at_once = 1.0
+    """An engine holds one set of weights; another is pushed once nothing is sampled by this one."""
+
+    def open(self, weights: Iterable[tuple[str, Tensor]], version: int) -> tuple["VllmRunning", str]:
+        return VllmRunning(self), self.load_weights(weights, version)
 
     def sample(
         self,
@@ -117,6 +133,39 @@ class VllmSampler:
         logprobs = one.logprobs if request.temperature > 0 else (0.0,) * len(one.tokens)
         text = response_text(self._tokenizer, one.tokens, request.stop)
         return SampleResult(one.tokens, logprobs, text, reason, self.version)
+
+
+class VllmRunning:
+    """Responses beside each other in vLLM's own batch. Each has its seed, whatever joins when; their log-probabilities are
+    the same to the last bit only where vLLM computes without regard to the batch (`VLLM_BATCH_INVARIANT`)."""
+
+    def __init__(self, sampler: VllmSampler) -> None:
+        self._sampler, self._engine = sampler, sampler._engine
+        self._asked: dict[int, tuple[Hashable, SampleRequest]] = {}
+        self._count = 0
+
+    def join(self, name: Hashable, request: SampleRequest) -> None:
+        self._count += 1
+        self._engine.add(self._count, request, self._sampler._stop_ids)
+        self._asked[self._count] = name, request
+
+    def step(self) -> list[tuple[Hashable, SampleResult]]:
+        ended = []
+        for number, one in self._engine.step():
+            if number in self._asked:
+                name, request = self._asked.pop(number)
+                ended.append((name, self._sampler._result(request, one)))
+        return ended
+
+    def leave(self, names: Collection[Hashable]) -> None:
+        gone = [number for number, (name, _) in self._asked.items() if name in names]
+        self._engine.abort(gone)
+        for number in gone:
+            del self._asked[number]
+
+    def close(self) -> None:
+        self._engine.abort(list(self._asked))
+        self._asked.clear()
 
 
 def _write_adapters(folder: Path, tensors: dict[str, Tensor]) -> None:

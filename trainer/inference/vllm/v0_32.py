@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
 from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -104,30 +104,40 @@ class OfflineEngine:
         progress: SamplingProgress | None,
         finished: GeneratedOne | None,
     ) -> list[Generated]:
-        from vllm import SamplingParams
-        from vllm.sampling_params import RequestOutputKind
-
         check_lengths(requests, self._longest)
-        engine, found = self._llm.llm_engine, {}
+        found: dict[int, Generated] = {}
         for place, request in enumerate(requests):
-            drawn = SamplingParams(**drawing(request, stop_ids), output_kind=RequestOutputKind.FINAL_ONLY)
-            prompt = {"prompt_token_ids": list(request.prompt_tokens)}
-            self._call(engine.add_request, str(place), prompt, drawn, lora_request=self._adapter)
+            self.add(place, request, stop_ids)
         try:
-            while engine.has_unfinished_requests():
-                outputs = self._call(engine.step)
-                ended = {int(output.request_id): _generated(output.outputs[0]) for output in outputs if output.finished}
-                found |= ended
-                for place, one in ended.items() if finished else ():
+            while self._llm.llm_engine.has_unfinished_requests():
+                ended = self.step()
+                found |= dict(ended)
+                for place, one in ended if finished else ():
                     finished(place, one)
                 if progress:
                     progress(len(found), len(requests))
         except EngineLost:
             raise
         except BaseException:
-            engine.abort_request([str(place) for place in range(len(requests)) if place not in found])
+            self.abort([place for place in range(len(requests)) if place not in found])
             raise
         return [found[place] for place in range(len(requests))]
+
+    def add(self, number: int, request: SampleRequest, stop_ids: Sequence[int]) -> None:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        check_lengths([request], self._longest)
+        drawn = SamplingParams(**drawing(request, stop_ids), output_kind=RequestOutputKind.FINAL_ONLY)
+        prompt = {"prompt_token_ids": list(request.prompt_tokens)}
+        self._call(self._llm.llm_engine.add_request, str(number), prompt, drawn, lora_request=self._adapter)
+
+    def step(self) -> list[tuple[int, Generated]]:
+        outputs = self._call(self._llm.llm_engine.step)
+        return [(int(output.request_id), _generated(output.outputs[0])) for output in outputs if output.finished]
+
+    def abort(self, numbers: Sequence[int]) -> None:
+        self._llm.llm_engine.abort_request([str(number) for number in numbers])
 
     def update(self, path: Path, kind: Literal["weights", "adapters"], version: int) -> None:
         llm, call = self._llm, self._call
@@ -191,6 +201,8 @@ class ServerEngine:
     def __init__(self, url: str, dtype: str, rank: int | None, max_batch: int) -> None:
         self._client = httpx.Client(base_url=url, timeout=_TIMEOUT, trust_env=False)
         self._threads, self._rank, self._adapter = max_batch, rank, ""
+        self._pool = ThreadPoolExecutor(max_batch)
+        self._asked: dict[Future[Generated], int] = {}
         facts = self._facts()
         self._longest: int = facts["max_model_len"]
         for name, wanted in (("logprobs_mode", "processed_logprobs"), ("dtype", dtype), ("workers", 1)):
@@ -229,6 +241,20 @@ class ServerEngine:
             pool.shutdown(cancel_futures=True)
         return [found[place] for place in range(len(requests))]
 
+    def add(self, number: int, request: SampleRequest, stop_ids: Sequence[int]) -> None:
+        check_lengths([request], self._longest)
+        self._asked[self._pool.submit(self._one, request, stop_ids)] = number
+
+    def step(self) -> list[tuple[int, Generated]]:
+        done, _ = wait(self._asked, _LOOK_S, FIRST_COMPLETED)
+        return [(self._asked.pop(each), each.result()) for each in done]
+
+    def abort(self, numbers: Sequence[int]) -> None:
+        """The server ends what it has begun; nobody hears of it."""
+        for each in [each for each, number in self._asked.items() if number in numbers]:
+            each.cancel()
+            del self._asked[each]
+
     def _one(self, request: SampleRequest, stop_ids: Sequence[int]) -> Generated:
         body = {"token_ids": list(request.prompt_tokens), "sampling_params": drawing(request, stop_ids)}
         choice = self._post("/inference/v1/generate", body | ({"model": self._adapter} if self._adapter else {}))[
@@ -259,6 +285,7 @@ class ServerEngine:
         return str(self._rpc("touchstone_checksum", [json.dumps(list(names))]))
 
     def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
     def _facts(self) -> dict[str, Any]:

@@ -1,0 +1,148 @@
+"""What a worker samples now and next: continuous batching over the responses of many groups."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from trainer.inference.checksum import Weights
+from trainer.inference.sampling import EngineLost, JoinableSampler, Running, SampleRequest, SampleResult
+from trainer.scheduling import SampleId
+
+
+class Key(NamedTuple):
+    """A response and the attempt at it, without which a late result could be taken for that of a later attempt."""
+
+    sample: SampleId
+    attempt: int
+
+
+@dataclass(frozen=True)
+class SampleJob:
+    """Responses to be sampled by weights `version`."""
+
+    keys: tuple[Key, ...]
+    requests: tuple[SampleRequest, ...]
+    version: int
+
+
+class Ended(NamedTuple):
+    """A response that is not sampled any more. `digest` is that of the weights as the worker holds them, read back after
+    they were loaded. Without a `result`, `problem` says why, although the worker lives."""
+
+    key: Key
+    result: SampleResult | None
+    version: int
+    digest: str = ""
+    problem: str = ""
+
+
+Fetch = Callable[[], Weights]
+
+
+@dataclass(frozen=True)
+class _Waiting:
+    key: Key
+    request: SampleRequest
+    version: int
+    fetch: Fetch
+
+
+@dataclass
+class _Open:
+    running: Running
+    digest: str
+    keys: set[Key] = field(default_factory=set)
+
+
+class Feed:
+    """Keeps up to `slots` responses going side by side, whatever groups they are of: one that ends makes room for the next.
+
+    Each is sampled by the version of the weights that its job names. As many versions are open together as the sampler
+    allows; where that is one, responses of another wait until the last of this one has ended. Used by one thread.
+    """
+
+    def __init__(self, sampler: JoinableSampler, slots: int) -> None:
+        self._sampler, self._slots = sampler, slots
+        self._waiting: list[_Waiting] = []
+        self._open: dict[int, _Open] = {}
+
+    @property
+    def idle(self) -> bool:
+        return not self._waiting and not self._inside
+
+    @property
+    def _inside(self) -> int:
+        return sum(len(opened.keys) for opened in self._open.values())
+
+    def submit(self, job: SampleJob, fetch: Fetch) -> None:
+        """`fetch` gives the weights of the job's version, where they are not here yet."""
+        self._waiting += [
+            _Waiting(key, request, job.version, fetch) for key, request in zip(job.keys, job.requests, strict=True)
+        ]
+
+    def withdraw(self, keys: Collection[Key]) -> None:
+        """What nobody wants any more makes room at once."""
+        self._waiting = [waiting for waiting in self._waiting if waiting.key not in keys]
+        for opened in self._open.values():
+            if gone := opened.keys.intersection(keys):
+                opened.running.leave(gone)
+                opened.keys -= gone
+
+    def turn(self) -> list[Ended]:
+        """Fill what is free, and go on with every response by a token or more; what has ended. Raises EngineLost."""
+        ended = self._fill()
+        for version, opened in list(self._open.items()):
+            if opened.keys:
+                ended += self._step(version, opened)
+        return ended
+
+    def _step(self, version: int, opened: _Open) -> list[Ended]:
+        try:
+            found = [(key, result) for key, result in opened.running.step() if key in opened.keys]
+        except EngineLost:
+            raise
+        except Exception as error:  # of all that were in this step
+            problem = said(error)
+            del self._open[version]
+            opened.running.close()
+            return [Ended(key, None, version, problem=problem) for key in opened.keys]
+        opened.keys.difference_update(key for key, _ in found)
+        return [Ended(key, result, version, opened.digest) for key, result in found]
+
+    def _fill(self) -> list[Ended]:
+        """In the order of their coming; those whose version cannot be opened yet let others by."""
+        problems, waiting, free = [], [], self._slots - self._inside
+        for each in self._waiting:
+            opened = self._opened(each) if free > 0 else None
+            if opened is None:
+                waiting.append(each)
+                continue
+            try:
+                opened.running.join(each.key, each.request)
+            except ValueError as error:
+                problems.append(Ended(each.key, None, each.version, problem=said(error)))
+                continue
+            opened.keys.add(each.key)
+            free -= 1
+        self._waiting = waiting
+        return problems
+
+    def _opened(self, each: _Waiting) -> _Open | None:
+        """The version of a response, opened if there is room for it; others that nobody waits for are closed for that."""
+        if each.version in self._open:
+            return self._open[each.version]
+        wanted = {waiting.version for waiting in self._waiting}
+        for version, opened in list(self._open.items()):
+            if not opened.keys and (version not in wanted or len(self._open) >= self._sampler.versions_at_once):
+                opened.running.close()
+                del self._open[version]
+        if len(self._open) >= self._sampler.versions_at_once:
+            return None
+        running, digest = self._sampler.open(each.fetch().items(), each.version)
+        self._open[each.version] = _Open(running, digest)
+        return self._open[each.version]
+
+
+def said(error: BaseException) -> str:
+    """Kind and last line: some errors, such as a MemoryError, have no words of their own."""
+    return ": ".join([type(error).__name__, *str(error).strip().splitlines()[-1:]])
