@@ -28,7 +28,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom bundle bundle-check clean
+.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -92,6 +92,10 @@ $(ON_GPU): requirements-gpu.sha256 | $(INSTALLED)
 	@$(PY) $(INSTALL) --no-deps -r requirements-gpu.sha256
 	@$(PY) scripts/gpu.py --works
 	@rm -f $(VENV)/.gpu-* && touch $@
+
+# PARTS="a b" takes these alone; `python -m benchmarks.gpu --help` tells them
+gpu-check: setup  ## Compare and measure the trainer on this machine's GPU (under nine minutes); writes docs/results/gpu-CARD.json
+	@$(PY) -m benchmarks.gpu $(PARTS)
 
 vllm: $(VLLM_INSTALLED)  ## Make .venv-vllm, in which runs can sample with vLLM on the processor (about 1 GB more)
 

@@ -73,15 +73,15 @@ class Side:
         self._step[f"{phase}_mib"] = max(self._step.get(f"{phase}_mib", 0.0), peak_mib())
 
 
-def reset_peak() -> None:
-    if DEVICE == "cuda":
+def reset_peak(device: str = DEVICE) -> None:
+    if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     else:
         Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak starts again at what is resident now
 
 
-def peak_mib() -> float:
-    if DEVICE == "cuda":
+def peak_mib(device: str = DEVICE) -> float:
+    if device == "cuda":
         return torch.cuda.max_memory_allocated() / 2**20
     found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
     if found is None:

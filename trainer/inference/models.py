@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.config.architectures import unsupported
+from trainer.devices import CHOICE
 
 SMOLLM2 = "smollm2-135m-instruct"
 SCORE = "score.weight"
@@ -119,7 +120,9 @@ def load_scalar(directory: Path, dtype: str = "float32", seed: int = 0) -> Any:
 
 
 def best_device() -> str:
-    """Where a run's own process keeps its models: a GPU where torch sees one."""
+    """Where a run's own process keeps its models: a GPU where torch sees one and nobody has chosen the processor."""
+    if os.environ.get(CHOICE) == "cpu":
+        return "cpu"
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

@@ -1,0 +1,52 @@
+"""Clock and memory of a device, and what it can do at most."""
+
+import gc
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+
+from benchmarks.trainer_side import peak_mib, reset_peak
+
+PEAKS = {"H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "H200": 989e12, "A100": 312e12, "L40S": 362e12}
+"""Dense bfloat16 FLOP/s by what the name of a card holds, from NVIDIA's data sheets."""
+
+
+@dataclass
+class Measured:
+    seconds: float = 0.0
+    peak_gib: float = 0.0
+
+
+@contextmanager
+def measuring(device: str) -> Iterator[Measured]:
+    """Seconds until the device has done what it was given, and the most memory it had meanwhile: on a GPU what torch had
+    allocated there, on a CPU that of the process."""
+    found = Measured()
+    settle(device)
+    reset_peak(device)
+    started = time.perf_counter()
+    yield found
+    settle(device)
+    found.seconds = time.perf_counter() - started
+    found.peak_gib = peak_mib(device) / 1024
+
+
+def settle(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def empty(device: str) -> None:
+    """Give back what nobody holds any more: models refer to themselves in circles, which Python finds when it likes."""
+    gc.collect()
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def peak_flops(device: str) -> float | None:
+    """Of this card in bfloat16; None where its data sheet is not known here."""
+    name = torch.cuda.get_device_name(0) if device == "cuda" else ""
+    return next((flops for part, flops in PEAKS.items() if part in name), None)

@@ -1,0 +1,110 @@
+"""(c) Samplers give sampled tokens the learner's probabilities, and a start with a fault is caught: the local one, and vLLM."""
+
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.rows import Row, Setting, left_out
+from trainer.config import PolicyConfig, resolve
+from trainer.inference.build import build_sampler
+from trainer.inference.models import best_device, load_model, load_tokenizer, make_tiny, prepare_smollm2
+from trainer.loops.engine_check import MEAN, Agreement, agreement, allowed_outside
+from trainer.loops.learner import Learner
+from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
+
+DTYPES = ("float32", "bfloat16")
+RESPONSES = 8
+PROMPT = "Write a few sentences about the sea."
+
+
+def _swap(model: Any) -> None:
+    one, other = model.model.layers[0], model.model.layers[1]
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        kept = mine.clone()
+        mine.copy_(theirs)
+        theirs.copy_(kept)
+
+
+FAULTS: dict[str, Callable[[Any], None]] = {
+    "another layer": lambda model: model.model.layers[0].mlp.down_proj.weight.mul_(3.0),
+    "swapped layers": _swap,
+}
+"""What the sampler's weights suffer before they are pushed."""
+OTHER_TEMPERATURE = 0.8
+
+
+def run(setting: Setting) -> list[Row]:
+    model_dir = setting.folder / "model"
+    (make_tiny if setting.small else prepare_smollm2)(model_dir)
+    rows: list[Row] = []
+    for dtype in DTYPES:
+        rows += _of(Start(setting, model_dir, dtype, "local"))
+        if find_spec("vllm") is None:
+            rows.append(left_out(f"vLLM, {dtype}", "vLLM is not installed; `make gpu` installs it"))
+        else:
+            rows += _of(Start(setting, model_dir, dtype, "vllm"))
+    return rows
+
+
+class Start:
+    """The beginning of a run: a learner, and a sampler that weights are pushed to."""
+
+    def __init__(self, setting: Setting, model_dir: Path, dtype: str, kind: str) -> None:
+        self.dtype, self.kind = dtype, kind
+        self._tokens = 64 if setting.small else 512
+        self._tokenizer = load_tokenizer(model_dir)
+        self.model = load_model(model_dir, dtype).to(best_device())
+        self.config = self._config(1.0)
+        self._sampler: Any = build_sampler(self.config, model_dir, self._tokenizer)
+        self._learner = Learner(deepcopy(self.model), self.config, reference=False)
+
+    def agrees(self, model: Any, temperature: float = 1.0) -> Agreement:
+        """Of the learner with responses that `model` gave, sampled at another temperature than the learner believes, if so."""
+        self._sampler.load_weights(((name, weight.detach()) for name, weight in model.named_parameters()), 1)
+        prompt = tuple(self._tokenizer.encode(PROMPT))
+        plans = [PromptPlan("key", 0, place, PROMPT, prompt, prompt, seed=place) for place in range(RESPONSES)]
+        results = sample_plans(self._sampler, plans, self._config(temperature).rollout)
+        trajectories = [Trajectory.of(plan, found, Reward(0.0)) for plan, found in zip(plans, results, strict=True)]
+        return agreement(self._learner, trajectories, self.config.rollout, self.dtype)
+
+    def close(self) -> None:
+        self._sampler.close()
+
+    def _config(self, temperature: float) -> PolicyConfig:
+        return resolve(
+            "policy",
+            {
+                "model": {"dtype": self.dtype, "lora": None},
+                "sampler": {"kind": self.kind},
+                "rollout": {"max_new_tokens": self._tokens, "temperature": temperature, "top_p": 0.9},
+                "scaffold": None,
+            },
+        )
+
+
+def _of(start: Start) -> Iterator[Row]:
+    name = f"{'vLLM' if start.kind == 'vllm' else 'local sampler'}, {start.dtype}"
+    try:
+        seen = start.agrees(start.model)
+        yield Row(f"{name}: mean difference, {seen.tokens} tokens", seen.mean, "nats", MEAN[start.dtype])
+        allowed = allowed_outside(seen.tokens, start.dtype)
+        yield Row(f"{name}: tokens the learner rules out", seen.outside, "tokens", allowed)
+        for fault, inflict in FAULTS.items():
+            faulty = deepcopy(start.model)
+            with torch.no_grad():
+                inflict(faulty)
+            yield _caught(f"{name}: {fault}", start, start.agrees(faulty))
+        yield _caught(f"{name}: another temperature", start, start.agrees(start.model, OTHER_TEMPERATURE))
+    finally:
+        start.close()
+
+
+def _caught(name: str, start: Start, seen: Agreement) -> Row:
+    caught = not seen.fits(start.dtype)
+    return Row(
+        f"{name} is caught", float(caught), "of 1", 1.0, "at least", f"mean {seen.mean:.3g}, {seen.outside} outside"
+    )

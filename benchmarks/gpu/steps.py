@@ -1,0 +1,103 @@
+"""(d) Steps of a colocated run, learner and local sampler on one card: the peak of memory beside the planner's forecast."""
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.meter import empty, measuring
+from benchmarks.gpu.rows import Row, Setting, left_out
+from benchmarks.gpu.shapes import HALF, ONE_AND_HALF, SEVEN, TOY, Shape, make
+from trainer.config import PolicyConfig, resolve
+from trainer.inference.local import LocalSampler
+from trainer.inference.models import load_tokenizer, make_tiny
+from trainer.loops.learner import Learner
+from trainer.loops.update import Updater
+from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
+
+STEPS = 20
+PROMPT_TOKENS, NEW_TOKENS = 128, 64
+WITHIN = 0.10
+"""By how much the forecast may be off, in parts of the peak."""
+
+
+@dataclass(frozen=True)
+class Case:
+    shape: Shape
+    rank: int | None
+    """Of the adapters; None: all weights are trained."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.shape.name} {f'LoRA-{self.rank}' if self.rank else 'full'}"
+
+    def config(self, prompts: int, group: int, tokens: int, **optim: Any) -> PolicyConfig:
+        return resolve(
+            "policy",
+            {
+                "model": {"dtype": "bfloat16", "lora": {"rank": self.rank, "alpha": 32.0} if self.rank else None},
+                "rollout": {"prompts_per_step": prompts, "group_size": group, "max_new_tokens": tokens},
+                "scaffold": None,
+                "optim": {"lr": 1e-6, "micro_batch_tokens": 2048} | optim,
+            },
+        )
+
+
+CASES = (Case(HALF, None), Case(ONE_AND_HALF, None), Case(SEVEN, 16))
+SMALL = (Case(TOY, None), Case(TOY, 4))
+
+
+def run(setting: Setting) -> list[Row]:
+    rows: list[Row] = []
+    for case in SMALL if setting.small else CASES:
+        rows += _steps(case, setting)
+        empty(setting.device)
+    return rows
+
+
+def _steps(case: Case, setting: Setting) -> list[Row]:
+    count, config = (2, case.config(2, 2, 4)) if setting.small else (STEPS, case.config(4, 8, NEW_TOKENS))
+    tiny = setting.folder / "tiny"
+    make_tiny(tiny)  # for its tokenizer: what random weights say means nothing anyway
+    with measuring(setting.device) as measured:
+        step = stepping(case, config, setting, load_tokenizer(tiny))
+        norms = [step(number) for number in range(count)]
+    moved = all(norm == norm and 0.0 < norm < float("inf") for norm in norms)
+    return [
+        Row(f"{case.name}: {count} steps with a gradient", float(moved), "of 1", 1.0, "at least"),
+        Row(f"{case.name}: time of a step", measured.seconds / count, "s"),
+        Row(f"{case.name}: peak memory", measured.peak_gib, "GiB"),
+        _forecast(case, config, measured.peak_gib, setting),
+    ]
+
+
+def stepping(case: Case, config: PolicyConfig, setting: Setting, tokenizer: Any) -> Callable[[int], float]:
+    """What makes step `number`: push, sample, update; the norm of its gradient."""
+    model = make(case.shape, torch.bfloat16, setting.device)
+    sampler = LocalSampler(deepcopy(model), tokenizer)
+    sampler._stop_ids = frozenset()  # every response has its full length
+    learner = Learner(model, config)
+    updater, rollout = Updater(learner, config), config.rollout
+    prompt = tuple(range(7, 7 + (8 if setting.small else PROMPT_TOKENS)))
+    size = rollout.group_size
+    advantages_B = torch.tensor([1.0, -1.0]).repeat(rollout.prompts_per_step * size // 2)
+
+    def step(number: int) -> float:
+        sampler.load_weights(learner.merged_weights(), number)
+        plans = [
+            PromptPlan(f"q{place // size}", place // size, place % size, "", own, own, seed=1000 * number + place)
+            for place in range(len(advantages_B))
+            for own in [(place // size, *prompt)]
+        ]
+        results = sample_plans(sampler, plans, rollout)
+        found = [Trajectory.of(plan, result, Reward(0.0)) for plan, result in zip(plans, results, strict=True)]
+        return updater.run(found, advantages_B).grad_norms[-1]
+
+    return step
+
+
+def _forecast(case: Case, config: PolicyConfig, peak_gib: float, setting: Setting) -> Row:
+    """How far the planner's forecast is from what was taken."""
+    return left_out(f"{case.name}: forecast", "this version has no planner of memory")
