@@ -70,7 +70,7 @@ def _updates(mark: Mark, setting: Setting) -> list[Row]:
     config = case.config(1, 2, tokens, micro_batch_tokens=tokens, recompute_activations=True)
     with measuring(setting.device) as whole:
         model = make(case.shape, torch.bfloat16, setting.device)
-        flops = BACKWARD * pass_flops(model, tokens, tokens)
+        flops = BACKWARD * pass_flops(model, tokens, tokens * (tokens + 1) // 2, tokens)
         learner = Learner(model, config, reference=False)
         updater, texts = Updater(learner, config), _texts(case.shape, tokens)
         advantages_B = torch.tensor([1.0, -1.0])
