@@ -8,6 +8,7 @@ from pydantic import ValidationError
 from . import dpo, iterative_dpo, policy, reward_model, sft
 from .errors import ConfigInvalid, FieldProblem
 from .policy import PolicyConfig
+from .objectives import NO_CAP
 from .policy_objective import CHOICES
 from .recipe import Recipe, RecipeConfig
 from .rewards import PART_KINDS
@@ -37,9 +38,19 @@ def resolve(recipe: str, raw: dict[str, Any]) -> RecipeConfig:
 def stored(recipe: str, raw: Mapping[str, Any]) -> dict[str, Any]:
     """A config as an older version resolved and stored it, with what that version did where it had no choice yet."""
     found = dict(raw)
-    data = found.get("data")
-    if recipe == "policy" and isinstance(data, dict) and "unjudged" not in data:
+    if recipe != "policy":
+        return found
+    data, rollout, optim, objective = (found.get(name) for name in ("data", "rollout", "optim", "objective"))
+    if isinstance(data, dict) and "unjudged" not in data:
         found["data"] = {**data, "unjudged": "drop_prompts"}
+    # Norms and biases were decayed in the versions before `rollout.truncated` was there, and in no version since.
+    before = isinstance(rollout, dict) and "truncated" not in rollout
+    if before and isinstance(optim, dict) and optim.get("weight_decay") and "decay" not in optim:
+        found["optim"] = {**optim, "decay": "all"}
+    if isinstance(objective, dict) and objective.get("weight_cap") is None:
+        found["objective"] = {name: value for name, value in objective.items() if name != "weight_cap"}
+        if objective.get("decoupled"):
+            found["objective"]["weight_cap"] = NO_CAP
     return found
 
 

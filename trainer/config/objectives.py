@@ -17,6 +17,7 @@ AggregationName = Literal["sequence", "token", "constant"]
 
 # Bounds on ratios may be so wide that they bind nothing, which is how an experiment turns them off.
 _WIDEST = 1e9
+NO_CAP = _WIDEST
 
 
 def _eps_low(default: float) -> Any:
@@ -87,7 +88,12 @@ class Popped(Parameters):
 
 
 class GrpoParameters(Advantaged, Aggregated):
-    """GRPO and its variants: the policy's ratio, clipped."""
+    """GRPO and its variants: the policy's ratio, clipped.
+
+    `weight_cap` truncates the importance weights of `decoupled` (truncated importance sampling: Ionides, 2008; for sampler
+    and trainer of one policy Yao et al., 2025). 2 is verl's usual threshold, 3 TRL's. `dual_clip` is c of dual-clip PPO
+    (Ye et al., 2020), whose authors take 3; it must be above 1, and above 1 + eps_high to leave PPO's own clip alone.
+    """
 
     eps_low: float = _eps_low(0.2)
     eps_high: float = _eps_high(0.2)
@@ -97,9 +103,9 @@ class GrpoParameters(Advantaged, Aggregated):
         "Weigh each token by the trainer's over the sampler's probability (decoupled importance sampling)",
         advanced=True,
     )
-    weight_cap: float | None = knob(
-        None,
-        "Largest weight of a token, with `decoupled`; 2 to 3 is usual; empty: no cap",
+    weight_cap: float = knob(
+        2.0,
+        "Largest weight of a token, with `decoupled`; 2 to 3 is usual; a very large number caps nothing",
         ge=1,
         le=_WIDEST,
         advanced=True,

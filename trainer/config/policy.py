@@ -31,10 +31,10 @@ class Rollout(Section):
     temperature: float = knob(1.0, "Sampling temperature", gt=0, le=5)
     top_p: float = knob(1.0, "Nucleus: smallest set of tokens with this probability", gt=0, le=1)
     stop: list[str] = knob([], "Texts that end a response", advanced=True)
-    truncated: Literal["train", "mask"] = knob(
+    truncated: Literal["train", "mask", "drop"] = knob(
         "train",
-        "Responses that were cut: `train` on them as on finished ones, or `mask` them, so that their reward counts in the "
-        "group but they change no weights",
+        "Responses that were cut: `train` on them as on finished ones; `mask` them, so that their reward counts in the "
+        "group but they change no weights; or `drop` them, so that their reward does not count either",
         advanced=True,
     )
     replace_flat: int = knob(

@@ -110,6 +110,15 @@ POLICY = (
         "rollouts.",
         "optim",
     ),
+    Metric(
+        "policy/skipped_updates",
+        "Skipped updates",
+        "Updates of the step in which no response had an advantage, because the rewards of each group were equal: weights and "
+        "optimiser stay as they are. Healthy: 0. Often more: prompts too easy or too hard, or rewards too coarse.",
+        "optim",
+        unit="updates",
+        better="lower",
+    ),
 )
 
 _RATIO = (

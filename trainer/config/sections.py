@@ -35,6 +35,12 @@ class Optim(Section):
     schedule: Literal["constant", "linear", "cosine"] = knob("constant", "What follows the warm-up")
     warmup_steps: int = knob(0, "Steps of linear warm-up", unit="steps", ge=0)
     weight_decay: float = knob(0.0, "Decoupled weight decay", ge=0, le=1, advanced=True)
+    decay: Literal["matrices", "all"] = knob(
+        "matrices",
+        "What `weight_decay` shrinks: `matrices`, and neither norms nor biases; or `all`",
+        advanced=True,
+        when=("weight_decay", ()),
+    )
     beta1: float = knob(0.9, "AdamW first moment", ge=0, lt=1, advanced=True)
     beta2: float = knob(0.99, "AdamW second moment", ge=0, lt=1, advanced=True)
     momentum: float = knob(0.95, "Momentum of Muon", ge=0, lt=1, advanced=True, when=("optimizer", ("muon",)))

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from trainer.config import stored
+
 from .stage import Job
 
 HOW = (
@@ -54,10 +56,10 @@ def differences(there: Mapping[str, Any], here: Mapping[str, Any], forked: bool 
 
 
 def changes(there: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """Where the configs differ, in words, besides in the fields of HOW."""
+    """Where the configs differ, in words, besides in the fields of HOW. What an older version wrote is read as it meant it."""
     return [
         f"{path} is {_short(old)} there and {_short(new)} here"
-        for path, old, new in _config_differences(there["config"], here["config"])
+        for path, old, new in _config_differences(stored(there["recipe"], there["config"]), here["config"])
         if not any(path == field or path.startswith(f"{field}.") for field in HOW)
     ]
 

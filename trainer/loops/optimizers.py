@@ -36,9 +36,10 @@ class Optimizers:
         if rest:
             betas = (config.beta1, config.beta2)
             # Norms and biases are not shrunk: there is no scale of theirs that a later layer would make up for.
+            least = 2 if config.decay == "matrices" else 0
             groups = [
-                {"params": [p for p in rest if p.ndim > 1], "weight_decay": config.weight_decay},
-                {"params": [p for p in rest if p.ndim <= 1], "weight_decay": 0.0},
+                {"params": [p for p in rest if p.ndim >= least], "weight_decay": config.weight_decay},
+                {"params": [p for p in rest if p.ndim < least], "weight_decay": 0.0},
             ]
             filled = [group for group in groups if group["params"]]
             self._parts.append(torch.optim.AdamW(filled, config.lr, betas))

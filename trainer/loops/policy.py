@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from trainer import checkpoints
+from trainer.contracts.counted import counted
 from trainer.rollouts import RewardSetup, Trajectory, episode_rows, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
@@ -114,13 +115,13 @@ class PolicyStage:
         rewards_B, groups_B = torch.tensor(rewards), torch.tensor([t.plan.group for t in trajectories])
         # An episode counts once in its group, however many trajectories it has; all of them get its advantage.
         row_of, rows = episode_rows(trajectories)
-        advantages_E = self.updater.advantages(
-            rewards_B[rows], groups_B[rows], None if greedy_B is None else greedy_B[rows]
-        )
+        rewards_E, truncated = rewards_B[rows], self.parts.config.rollout.truncated
+        cut = [place for place, t in enumerate(trajectories) if truncated != "train" and t.stop == "length"]
+        if truncated == "drop":
+            rewards_E[[row_of[place] for place in cut]] = torch.nan
+        advantages_E = self.updater.advantages(rewards_E, groups_B[rows], None if greedy_B is None else greedy_B[rows])
         advantages_B = advantages_E[row_of]
-        if self.parts.config.rollout.truncated == "mask":
-            cut_B = torch.tensor([t.stop == "length" for t in trajectories])
-            advantages_B = advantages_B.masked_fill(cut_B, torch.nan)
+        advantages_B[cut] = torch.nan
         return advantages_B
 
     def _greedy(self, trajectories: Sequence[Trajectory], step: int, tell: Tell) -> Tensor | None:
@@ -198,16 +199,16 @@ class PolicyStage:
         tell.artifact(artifact)
         lr = self.parts.config.optim.lr
         return RunFailed(
-            f"{error} at step {step}, {_touched(error)}; {self._last_good(step)}. The responses are in "
+            f"{error} at step {step}, {_touched(error)}; {self._last_good(step, error.updates)}. The responses are in "
             f"{artifact.path}. Lower optim.lr (now {lr:g}) or optim.grad_clip and run again."
         )
 
-    def _last_good(self, step: int) -> str:
-        """Which checkpoint to trust after `step` has failed: one whose weights have been through a step since."""
+    def _last_good(self, step: int, updates: int) -> str:
+        """Which checkpoint to trust after `step` has failed: one whose weights have been through an update since."""
         kept = checkpoints.steps(self.parts.run_dir / "checkpoints")
         if not kept:
             return "there is no checkpoint yet"
-        if kept[-1] < step - 1:
+        if kept[-1] < step - 1 or updates:
             return f"the checkpoint of step {kept[-1]} is good"
         older = f", that of step {kept[-2]} is good" if kept[1:] else ""
         return f"the checkpoint of step {kept[-1]} holds these very weights{older}"
@@ -215,5 +216,5 @@ class PolicyStage:
 
 def _touched(error: NotFinite) -> str:
     if not error.updates:
-        return "so the weights were not touched"
-    return f"in its update {error.updates + 1}, so the weights are those after {error.updates} updates of this step"
+        return "before it touched the weights"
+    return f"after {counted(error.updates, 'updates')} of it had changed the weights"

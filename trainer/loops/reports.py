@@ -81,6 +81,7 @@ def update_metrics(report: UpdateReport) -> tuple[dict[str, float], dict[str, Hi
     values = {
         "policy/loss": _mean(report.losses),
         "policy/grad_norm": _mean(report.grad_norms),
+        "policy/skipped_updates": float(report.skipped) if report.losses else math.nan,
         "policy/entropy": _tensor_mean(_flat(report.entropy)),
         "policy/kl_old": _tensor_mean(_flat(report.kl_old)),
         "policy/kl": _tensor_mean(_flat(report.kl)),

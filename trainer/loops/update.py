@@ -47,6 +47,8 @@ class UpdateReport:
     nodes: int = 0
     """The same with shared prefixes counted once: what was computed."""
     passes: int = 0
+    skipped: int = 0
+    """Updates that left weights and optimiser alone, since no response of theirs had a gradient."""
 
     def take_in(self, other: "UpdateReport") -> None:
         """What another process did of the same updates; norms are those of the whole gradient in both."""
@@ -95,7 +97,7 @@ class Updater:
                 try:
                     self._update(step, rows, report, first_pass=epoch == 0)
                 except NotFinite as error:
-                    error.updates = done
+                    error.updates = done - report.skipped
                     raise
                 done += 1
                 progress(done, total)
@@ -129,9 +131,10 @@ class Updater:
         norm = self._learner.clip(self._config.optim.grad_clip)
         if not math.isfinite(norm):
             raise NotFinite("the norm of the gradient", rows)
-        # Where nothing pulls, the optimiser's momentum and decay would still move the weights.
         if step.moves(rows):
             self._learner.end_update()
+        else:  # nothing pulls; the optimiser's momentum and decay would still move the weights
+            report.skipped += 1
         report.grad_norms.append(norm)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer import checkpoints
-from trainer.config import RECIPES, RecipeConfig, resolve
+from trainer.config import RECIPES, RecipeConfig, resolve, stored
 from trainer.contracts import ArtifactData
 from trainer.inference.adapters import whole_directory
 from trainer.loops.stage import Job, State
@@ -28,7 +28,7 @@ def work(client: JobClient) -> Mapping[str, Any]:
     try:
         job = Job(
             RECIPES[params["recipe"]],
-            resolve(params["recipe"], params["config"]),
+            resolve(params["recipe"], stored(params["recipe"], params["config"])),
             _examples(client, run_dir, copy),
             models,
             run_dir,

@@ -6,7 +6,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Max, QuerySet
 from django.utils import timezone
 
-from trainer.config import ConfigInvalid, FieldProblem, resolve
+from trainer.config import ConfigInvalid, FieldProblem, resolve, stored
 from webapp.accounts.models import Membership, User
 from webapp.core import audit, once
 from webapp.core.problems import Conflict, Invalid
@@ -137,7 +137,7 @@ def fork(
     return launch(
         membership,
         recipe=run.recipe,
-        config=merged(run.config, overrides),
+        config=merged(stored(run.recipe, run.config), overrides),
         dataset=dataset or checks.DatasetChoice(id=run.dataset_version.dataset_id, version=run.dataset_version.number),
         model=model,
         experiment=experiment or run.experiment.name,
@@ -158,7 +158,7 @@ def extend(membership: Membership, run: Run, steps: int) -> Run:
         raise Conflict(f"Only finished and stopped runs can be extended; this one is {run.state}.", "not_extendable")
     if steps <= run.steps_total:
         raise ConfigInvalid([FieldProblem("steps", f"must be more than the {run.steps_total:,} it has")])
-    config = check_config(run.recipe, run.config | {"steps": steps})
+    config = check_config(run.recipe, stored(run.recipe, run.config) | {"steps": steps})
     if user := outputs.user_of(run):
         reason = f"{user} uses the model that this run has trained, and extending would change it. Fork the run from its last checkpoint instead."
         raise Conflict(reason, "in_use")

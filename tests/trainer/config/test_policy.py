@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from trainer.config import ConfigInvalid, resolve
+from trainer.config import ConfigInvalid, resolve, stored
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,20 @@ def test_an_unknown_recipe_names_the_known_ones() -> None:
 def test_combinations_that_work_are_let_through(raw: dict[str, Any]) -> None:
     config = resolve("policy", raw)
     assert resolve("policy", config.model_dump(mode="json")) == config
+
+
+def test_a_config_of_before_keeps_its_meaning() -> None:
+    """Weights of `decoupled` had no cap; before there was `rollout.truncated`, norms and biases were decayed."""
+    early = {"objective": {"decoupled": True}, "rollout": {}, "optim": {"weight_decay": 0.1}, "scaffold": None}
+    read = resolve("policy", stored("policy", early))
+    assert (read.objective.weight_cap, read.optim.decay, read.data.unjudged) == (1e9, "all", "refuse")
+    later = early | {"objective": {"decoupled": True, "weight_cap": None}, "rollout": {"truncated": "train"}}
+    read = resolve("policy", stored("policy", later))
+    assert (read.objective.weight_cap, read.optim.decay) == (1e9, "matrices")
+    now = resolve("policy", early)
+    assert (now.objective.weight_cap, now.optim.decay) == (2.0, "matrices")
+    assert resolve("policy", stored("policy", now.model_dump(mode="json"))) == now
+    assert stored("policy", {"objective": {"weight_cap": None}}) == {"objective": {}}
 
 
 def test_every_objective_has_the_defaults_of_its_paper() -> None:

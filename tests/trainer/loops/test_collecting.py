@@ -88,6 +88,20 @@ def test_a_masked_response_counts_in_its_group_and_changes_nothing(make_loop: Ca
         assert masked != masked if trajectory.plan.index == 0 else masked == whole
 
 
+def test_a_dropped_response_counts_nowhere(make_loop: Callable[..., Any]) -> None:
+    """Rewards 0, 1, 2, 3, the first one cut: dropped, the others' mean is 2; masked, it would be 1.5."""
+    objective = {"advantage": "centred"}
+    session = make_loop(small_config(rollout=ROLLOUT | {"truncated": "drop"}, objective=objective))
+    found = sampled(session)
+    group = [t for t in found if t.plan.group == 0]
+    cut = [
+        replace(t, reward=Reward(float(t.plan.index)), stop="length" if t.plan.index == 0 else "stop") for t in group
+    ]
+    assert session.stage.advantages(cut).tolist() == pytest.approx([float("nan"), -1.0, 0.0, 1.0], nan_ok=True)
+    session = make_loop(small_config(rollout=ROLLOUT | {"truncated": "mask"}, objective=objective))
+    assert session.stage.advantages(cut).tolist() == pytest.approx([float("nan"), -0.5, 0.5, 1.5], nan_ok=True)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -64,6 +64,18 @@ def test_training_goes_on_from_a_checkpoint_as_if_nothing_had_been(name: Any, tm
     assert all(torch.equal(whole[key], again[key]) for key in whole)
 
 
+@pytest.mark.parametrize(("decay", "shrunk"), [("matrices", 1.0), ("all", 0.95)])
+def test_norms_and_biases_are_shrunk_only_where_a_run_says_so(decay: Any, shrunk: float) -> None:
+    """Without a gradient one AdamW step takes a weight times 1 - lr x decay = 1 - 0.1 x 0.5, and nothing else."""
+    mine = parameters()
+    before = {name: parameter.detach().clone() for name, parameter in mine.items()}
+    for parameter in mine.values():
+        parameter.grad = torch.zeros_like(parameter)
+    Optimizers(mine, Optim(lr=0.1, weight_decay=0.5, decay=decay)).step()
+    torch.testing.assert_close(mine["model.norm.weight"], before["model.norm.weight"] * shrunk)
+    torch.testing.assert_close(mine["model.embed_tokens.weight"], before["model.embed_tokens.weight"] * 0.95)
+
+
 @pytest.mark.parametrize("pair", [("adamw", "muon"), ("muon", "adamw")])
 def test_the_state_of_another_optimiser_is_refused(pair: Any) -> None:
     mine = parameters()

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from trainer import checkpoints
+from trainer.config import PolicyConfig, resolve, stored
 from trainer.loops.errors import RunFailed
 from trainer.loops.stage import ModelOutput
 
@@ -95,6 +96,42 @@ def test_a_forked_run_goes_on_with_another_config_and_says_what_changed(
             another.resume()
     finally:
         (tiny_dir / "added.txt").unlink()
+
+
+def test_a_run_of_an_older_version_goes_on_as_it_began(make_loop: Callable[..., Any], tmp_path: Path) -> None:
+    """Its config has no cap for importance weights, and says nothing about what is decayed, which then was everything."""
+
+    def config(steps: int) -> PolicyConfig:
+        raw: dict[str, Any] = BRIEF | {
+            "steps": steps,
+            "scaffold": None,
+            "model": {"lora": None},
+            "optim": {"lr": 1e-3, "minibatch_size": 4, "weight_decay": 0.5, "decay": "all"},
+            "objective": {"decoupled": True, "weight_cap": 1e9},
+        }
+        return small_config(**raw)
+
+    def as_written_then(config: dict[str, Any]) -> dict[str, Any]:
+        optim = {name: value for name, value in config["optim"].items() if name != "decay"}
+        rollout = {name: value for name, value in config["rollout"].items() if name != "truncated"}
+        objective = config["objective"] | {"weight_cap": None}
+        return config | {"optim": optim, "rollout": rollout, "objective": objective}
+
+    make_loop(config(4), tmp_path / "straight").run()
+    make_loop(config(2)).run()
+    changed_state(
+        tmp_path / "run",
+        lambda state: state["fingerprint"].update(config=as_written_then(state["fingerprint"]["config"])),
+    )
+    again = make_loop(resolve("policy", stored("policy", as_written_then(config(4).model_dump(mode="json")))))
+    assert again.resume()
+    again.run()
+    for name in ("policy", "optimizer"):
+        whole, broken = (
+            checkpoints.load(tmp_path / where / "checkpoints" / "step-000004").tensors[name]
+            for where in ("straight", "run")
+        )
+        assert all(whole[key].equal(broken[key]) for key in whole)
 
 
 def test_a_changed_program_is_said_and_an_old_checkpoint_is_taken(

@@ -48,7 +48,7 @@ def settings(folder: Path, **more: Any) -> dict[str, Any]:
         "warmup_steps": 0,
         "adam_beta1": 0.9,
         "adam_beta2": 0.99,
-        "weight_decay": 0.0,  # theirs leaves norms out of it, ours does not
+        "weight_decay": 0.0,  # both leave norms and biases out of it
         "max_grad_norm": 0.5,
         "report_to": [],
         "save_strategy": "no",

@@ -120,8 +120,21 @@ def test_a_step_without_signal_does_not_move_weights_by_momentum(collected: Any)
     loop, trajectories, advantages_B = collected(small_config(optim={"weight_decay": 0.5}))
     loop.stage.updater.run(trajectories, advantages_B)
     before = [p.detach().clone() for p in loop.stage.parts.learner.parameters.values()]
-    loop.stage.updater.run(trajectories, torch.zeros_like(advantages_B))
+    report = loop.stage.updater.run(trajectories, torch.zeros_like(advantages_B))
     assert all(torch.equal(a, b) for a, b in zip(before, loop.stage.parts.learner.parameters.values(), strict=True))
+    assert report.skipped == 2 and update_metrics(report)[0]["policy/skipped_updates"] == 2.0
+
+
+def test_a_flat_update_leaves_the_optimiser_alone_so_that_the_next_one_is_as_if_it_had_not_been(collected: Any) -> None:
+    def weights(flat: bool) -> list[torch.Tensor]:
+        loop, trajectories, advantages_B = collected(small_config(optim={"weight_decay": 0.5}))
+        loop.stage.updater.run(trajectories, advantages_B)
+        if flat:
+            loop.stage.updater.run(trajectories, torch.zeros_like(advantages_B))
+        loop.stage.updater.run(trajectories, advantages_B)
+        return [p.detach().clone() for p in loop.stage.parts.learner.parameters.values()]
+
+    assert all(torch.equal(one, other) for one, other in zip(weights(True), weights(False), strict=True))
 
 
 def test_a_later_update_that_diverges_says_how_many_have_changed_the_weights(collected: Any) -> None:
@@ -137,6 +150,17 @@ def test_a_later_update_that_diverges_says_how_many_have_changed_the_weights(col
     with pytest.raises(NotFinite) as caught:
         loop.stage.updater.run(trajectories, advantages_B)
     assert caught.value.updates == 1
+
+
+def test_an_update_that_was_skipped_has_not_changed_the_weights(collected: Any) -> None:
+    """Of two updates the first is flat; the second one's gradient is not finite."""
+    loop, trajectories, advantages_B = collected(small_config(optim={"minibatch_size": 4}))
+    advantages_B[:4] = 0.0
+    norms = iter([0.0, math.nan])
+    loop.stage.parts.learner.clip = lambda largest: next(norms)
+    with pytest.raises(NotFinite) as caught:
+        loop.stage.updater.run(trajectories, advantages_B)
+    assert caught.value.updates == 0
 
 
 def test_a_loss_that_is_not_a_number_stops_before_the_weights(collected: Any) -> None:

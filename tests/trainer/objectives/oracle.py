@@ -118,7 +118,7 @@ def gain(name: str, case: Case, p: Case, i: int, t: int, a: float) -> float:
         value *= popped(k, p)
     if p.get("decoupled"):
         weight = math.exp(case["logp_old"][i][t] - case["logp_roll"][i][t])
-        value *= min(weight, p.get("weight_cap") or math.inf)
+        value *= min(weight, p.get("weight_cap", 2.0))
     if p.get("kl_beta"):
         d = case["logp_ref"][i][t] - lp[t]
         value -= p["kl_beta"] * (math.exp(d) - d - 1)

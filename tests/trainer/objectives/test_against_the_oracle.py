@@ -18,6 +18,7 @@ VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("grpo", {"dual_clip": 1.1, "eps_high": 0.1}),
     ("gspo", {"dual_clip": 1.05, "eps_low": 0.05, "eps_high": 0.02}),
     ("dapo", {"decoupled": True, "weight_cap": 1.05}),
+    ("dapo", {"decoupled": True, "weight_cap": 1e9}),
     ("dr_grpo", {"max_tokens": 9}),
     ("dr_grpo", {"max_tokens": 5, "kl_beta": 0.1}),
     ("dapo", {}),

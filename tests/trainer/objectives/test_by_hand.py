@@ -86,6 +86,19 @@ def test_grpo_with_a_cap_takes_no_larger_weight() -> None:
     check("grpo", record, -0.5, [[-0.75], [0.25]])
 
 
+def test_grpo_caps_weights_at_2_unless_told_otherwise() -> None:
+    # weights pi_old / pi_roll: 4 and 0.5; capped: loss = -(2 * 1 + 0.5 * -1) / 2, without: -(4 - 0.5) / 2
+    record = {
+        "logp": [[L(0.8)], [L(0.4)]],
+        "logp_old": [[L(0.8)], [L(0.4)]],
+        "logp_roll": [[L(0.2)], [L(0.8)]],
+        "rewards": [1, 0],
+        "params": {"decoupled": True},
+    }
+    check("grpo", record, -0.75, [[-1], [0.25]])
+    check("grpo", {**record, "params": {"decoupled": True, "weight_cap": 1e9}}, -1.75, [[-2], [0.25]])
+
+
 def test_grpo_with_a_dual_clip_pushes_a_bad_token_no_further() -> None:
     # A = 1 and -1. Ratios 1 and 5: without the clip the bad token counts -5, with c = 3 it counts -3 and has no gradient
     record = {"logp": [[0], [L(5)]], "logp_old": [[0], [0]], "rewards": [1, 0]}

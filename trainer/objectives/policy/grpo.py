@@ -14,8 +14,9 @@ def grpo(batch: ObjectiveBatch, params: GrpoParameters) -> ObjectiveResult:
 
     GRPO (DeepSeekMath, 2024) with aggregation `sequence` and `group_std` advantages; Dr.GRPO (Liu et al., 2025) with
     `constant` and `centred`; DAPO (Yu et al., 2025) with `token` and eps_high > eps_low. w = 1, or with `decoupled` the
-    constant pi_old / pi_roll (AReaL: Fu et al., 2025), at most `weight_cap`. The KL term is not weighted by w. With
-    `dual_clip` = c the clipped gain of a negative advantage is at least c A (Ye et al., 2020).
+    constant pi_old / pi_roll (AReaL: Fu et al., 2025), at most `weight_cap`, by default
+    2 (truncated importance sampling: Yao et al., 2025). The KL term is not weighted by w. With `dual_clip` = c, off by default
+    and 3 in its paper, the clipped gain of a negative advantage is at least c A (Ye et al., 2020).
 
     Needs logp_old, advantages; logp_ref where kl_beta > 0, logp_roll where decoupled.
     """
@@ -36,8 +37,7 @@ def _clipped(batch: ObjectiveBatch, params: GrpoParameters, log_rho: Tensor) -> 
     gain, cut = terms.clipped_gain(log_rho, advantages, params.eps_low, params.eps_high, dual=params.dual_clip)
     weight = torch.ones_like(batch.mask_BT)
     if params.decoupled:
-        weight = terms.ratio(batch.need("logp_old_BT"), batch.need("logp_roll_BT"))
-        weight = weight if params.weight_cap is None else weight.clamp(max=params.weight_cap)
+        weight = terms.ratio(batch.need("logp_old_BT"), batch.need("logp_roll_BT")).clamp(max=params.weight_cap)
     values = weight * gain
     rho = torch.exp(log_rho.detach())
     report = terms.diagnose(batch, rho, ~cut, cut)
