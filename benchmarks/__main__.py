@@ -69,6 +69,9 @@ MODULES = {
     "samplers": Module(
         "tokens per second of vLLM and of the local sampler", 4, "--rounds 1 --group 2 --tokens 8", vllm=True
     ),
+    "engine_check": Module(
+        "healthy starts that the engine check stops, and faults that it misses", 10, "--starts 1 --tokens 512"
+    ),
     "judges": Module(
         "verdicts per second through an endpoint, against a bare loop and autorubric",
         6,

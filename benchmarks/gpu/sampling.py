@@ -12,7 +12,7 @@ from benchmarks.gpu.rows import Row, Setting, left_out
 from trainer.config import PolicyConfig, resolve
 from trainer.inference.build import build_sampler
 from trainer.inference.models import best_device, load_model, load_tokenizer, make_tiny, prepare_smollm2
-from trainer.loops.engine_check import MEAN, Agreement, agreement, allowed_outside
+from trainer.loops.engine_check import BOUNDS, Agreement, agreement, allowed_outside
 from trainer.loops.learner import Learner
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
 
@@ -69,7 +69,7 @@ class Start:
         plans = [PromptPlan("key", 0, place, PROMPT, prompt, prompt, seed=place) for place in range(RESPONSES)]
         results = sample_plans(self._sampler, plans, self._config(temperature).rollout)
         trajectories = [Trajectory.of(plan, found, Reward(0.0)) for plan, found in zip(plans, results, strict=True)]
-        return agreement(self._learner, trajectories, self.config.rollout, self.dtype)
+        return agreement(self._learner, trajectories, self.config)
 
     def close(self) -> None:
         self._sampler.close()
@@ -90,7 +90,7 @@ def _of(start: Start) -> Iterator[Row]:
     name = f"{'vLLM' if start.kind == 'vllm' else 'local sampler'}, {start.dtype}"
     try:
         seen = start.agrees(start.model)
-        yield Row(f"{name}: mean difference, {seen.tokens} tokens", seen.mean, "nats", MEAN[start.dtype])
+        yield Row(f"{name}: mean difference, {seen.tokens} tokens", seen.mean, "nats", BOUNDS[start.dtype].mean)
         allowed = allowed_outside(seen.tokens, start.dtype)
         yield Row(f"{name}: tokens the learner rules out", seen.outside, "tokens", allowed)
         for fault, inflict in FAULTS.items():

@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from . import dpo, iterative_dpo, policy, reward_model, sft
 from .errors import ConfigInvalid, FieldProblem
-from .policy import PolicyConfig
 from .objectives import NO_CAP
+from .policy import PolicyConfig
 from .policy_objective import CHOICES
 from .recipe import Recipe, RecipeConfig
 from .rewards import PART_KINDS

@@ -1,8 +1,8 @@
 """A language model under training: log-probabilities of the tokens it is asked about."""
 
 from array import array
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
@@ -123,9 +123,7 @@ class Learner(Trained):
 
     def measure(self, rows: Sequence[Marked], temperature: float = 1.0, untrained: bool = False) -> list[Scored]:
         """The same for the marked tokens of each row."""
-        off = untrained and self._peft is not None
-        run = self._frozen_pass if untrained else self._pass
-        with self._peft.disable_adapter() if off else nullcontext():
+        with self._as(untrained) as run:
             logp_M, entropy_M = run(rows, partial(log_probs, temperature=temperature))
         lengths = [len(row.places) for row in rows]
         # What follows are sums over a few numbers per token, which the records of the step share: on the CPU.
@@ -133,11 +131,20 @@ class Learner(Trained):
         return [Scored(logp_T, entropy_T) for logp_T, entropy_T in parts]
 
     @torch.no_grad()
-    def sampled_log_probs(self, row: Marked, temperature: float, top_p: float) -> Tensor:
-        """Log-probabilities [T] of the marked tokens under the distribution that a sampler draws from."""
+    def sampled_log_probs(
+        self, rows: Sequence[Marked], temperature: float, top_p: float, untrained: bool = False
+    ) -> list[Tensor]:
+        """Log-probabilities [T] of each row's marked tokens under the distribution that a sampler draws from, in one pass."""
         measure = partial(sampled_log_probs, temperature=temperature, top_p=top_p)
-        logp_T: Tensor = self._pass([row], measure)
-        return logp_T.cpu()
+        with self._as(untrained) as run:
+            logp_M = run(rows, measure)
+        return list(logp_M.cpu().split([len(row.places) for row in rows]))
+
+    @contextmanager
+    def _as(self, untrained: bool) -> Iterator[Pass]:
+        """The pass of the model as it is now, or as it was before the run."""
+        with self._peft.disable_adapter() if untrained and self._peft is not None else nullcontext():
+            yield self._frozen_pass if untrained else self._pass
 
     def _passes(self, model: Any) -> Pass:
         made, dtype = Pass(model), getattr(torch, self._config.model.dtype)

@@ -9,10 +9,12 @@ from torch import Tensor
 
 from trainer import checkpoints
 from trainer.contracts.counted import counted
+from trainer.inference.build import generation_config
+from trainer.inference.local import stop_token_ids
 from trainer.rollouts import RewardSetup, Trajectory, episode_rows, greedy_rewards
 
 from .collecting import Collected, MakeCollector, SyncCollector
-from .engine_check import check_engine
+from .engine_check import EngineCheck
 from .errors import RunFailed, StopRequested, Unrewarded
 from .evaluation import evaluate
 from .export import write_model
@@ -47,7 +49,7 @@ class PolicyStage:
         self.updater = parts.updater or Updater(parts.learner, config, parts.teacher)
         self.evaluates = bool(parts.prompts.heldout)
         self._missing = MissingRewards(config.rewards, config.runner.kind == "async")
-        self._engine_checked = False
+        self._engine_check = EngineCheck(config, stop_token_ids(generation_config(parts.base), parts.tokenizer))
 
     def open(self, step: int) -> None:
         self.collector.open(step)
@@ -156,14 +158,10 @@ class PolicyStage:
             raise
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
-        if self._engine_checked or not (fresh := self.collector.comparable(step, trajectories)):
+        if self._engine_check.done or not (fresh := self.collector.comparable(step, trajectories)):
             return
-        config = self.parts.config
-        found = check_engine(self.parts.learner, fresh, config.rollout, config.model.dtype)
-        tell.log(
-            f"sampler and trainer agree: over {found.tokens} tokens their log-probabilities differ by {found.mean:.2g} on average"
-        )
-        self._engine_checked = True
+        said, warning = self._engine_check.look(step, self.parts.learner, fresh)
+        tell.log(said, "warning" if warning else "info")
 
     def _update(self, step: int, collected: Collected, advantages_B: Tensor, tell: Tell) -> None:
         """Of the rows that the collector chose: without replaced groups, and with the valid responses repeated where others

@@ -159,8 +159,10 @@ class ShardedLearner:
             report.take_in(part)
         return report
 
-    def sampled_log_probs(self, row: Marked, temperature: float, top_p: float) -> Tensor:
-        found: Tensor = self._all("sampled_log_probs", row, temperature, top_p)
+    def sampled_log_probs(
+        self, rows: Sequence[Marked], temperature: float, top_p: float, untrained: bool = False
+    ) -> list[Tensor]:
+        found: list[Tensor] = self._all("sampled_log_probs", list(rows), temperature, top_p, untrained)
         return found
 
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:

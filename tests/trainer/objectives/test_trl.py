@@ -90,7 +90,7 @@ GRPO_LIKE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ("grpo", {"eps_low": 0.1, "eps_high": 0.4}, {"loss_type": "grpo", "epsilon_low": 0.1, "epsilon_high": 0.4}),
     (
         "grpo",
-        {"decoupled": True, "kl_beta": 0.2},
+        {"decoupled": True, "weight_cap": 1e9, "kl_beta": 0.2},
         {"loss_type": "grpo", "beta": 0.2, "use_vllm": True, "vllm_importance_sampling_correction": True},
     ),
     (

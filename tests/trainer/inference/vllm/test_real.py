@@ -61,9 +61,7 @@ def test_log_probs_are_those_of_the_distribution_that_was_drawn_from_as_with_the
     for who in (sampler, local):
         results = who.sample(asked)
         for request, result in zip(asked, results, strict=True):
-            expected = learner.sampled_log_probs(
-                Marked.response(request.prompt_tokens, result.tokens), 0.8, top_p
-            ).detach()
+            (expected,) = learner.sampled_log_probs([Marked.response(request.prompt_tokens, result.tokens)], 0.8, top_p)
             torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
             assert (result.version, len(result.tokens)) == (0, 12) or result.finish_reason == "stop"
         assert len({result.tokens for result in results}) == len(asked), "seeds make them differ"
@@ -87,9 +85,7 @@ def test_a_push_changes_what_is_sampled_into_what_the_local_sampler_says(
         assert {logprob for r in mine for logprob in r.logprobs} == {0.0}
         asked = requests(0.9)
         for request, result in zip(asked, sampler.sample(asked), strict=True):
-            expected = learner.sampled_log_probs(
-                Marked.response(request.prompt_tokens, result.tokens), 0.9, 1.0
-            ).detach()
+            (expected,) = learner.sampled_log_probs([Marked.response(request.prompt_tokens, result.tokens)], 0.9, 1.0)
             torch.testing.assert_close(torch.tensor(result.logprobs), expected, atol=TOLERANCE, rtol=0)
 
 
