@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
+from .holdings import Holdings
 from .preference_metrics import OUTCOME, PAIRS, TRAINING
 from .preferences import NEEDS, PreferenceData
 from .recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
@@ -68,6 +69,9 @@ class DpoConfig(RecipeConfig):
                 "loss.strength",
                 "a tie has no strength to be weighted by; leave ties out (data.ties) or choose 'margin'",
             )
+
+    def holdings(self) -> Holdings:
+        return Holdings(2 * self.data.max_tokens)  # both answers of a pair are in one pass
 
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:

@@ -7,6 +7,7 @@ from . import rewards
 from .dpo import REWARDS, DpoOptim, PairTerms
 from .errors import FieldProblem
 from .fields import Section, knob
+from .holdings import Holdings
 from .policy import Data, PolicyConfig, Rollout
 from .policy_metrics import JUDGE
 from .recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
@@ -139,6 +140,11 @@ class IterativeDpoConfig(RecipeConfig):
 
     def data_problems(self, counts: Mapping[str, Mapping[str, int]]) -> Iterator[FieldProblem]:
         yield from rewards.data_problems(self.rewards, False, self.data.unjudged, counts)
+
+    def holdings(self) -> Holdings:
+        prompt, new = self.data.max_prompt_tokens, self.rollout.max_new_tokens
+        responses = max(self.rollout.prompts_per_round * self.rollout.samples, self.evaluation.max_examples)
+        return Holdings(2 * (prompt + new), sampling=self.sampler.sampling(prompt, new, responses))
 
     def memory_knobs(self) -> str:
         return (

@@ -6,6 +6,7 @@ from typing import Any, Literal
 from . import policy_metrics, policy_objective, rewards
 from .errors import FieldProblem
 from .fields import Section, knob
+from .holdings import Holdings
 from .policy_objective import Grpo, Objective
 from .recipe import Amount, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from .rewards import MOST_PARTS, AnyPart, RubricPart
@@ -191,6 +192,19 @@ class PolicyConfig(RecipeConfig):
             yield FieldProblem(
                 "scaffold", "shows a part of the rubric while sampling, and no training prompt has one; switch it off"
             )
+
+    def holdings(self) -> Holdings:
+        prompt, new = self.data.max_prompt_tokens, self.rollout.max_new_tokens
+        held_out = self.evaluation.max_examples * self.evaluation.samples
+        return Holdings(
+            longest=prompt + new,
+            frozen=self.model.lora is None,
+            teacher=self.objective.name == "distill",
+            processes=self.optim.processes,
+            sampling=self.sampler.sampling(
+                prompt, new, max(self.batch_size, held_out), self.runner.workers if self.runner.kind == "async" else 0
+            ),
+        )
 
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"

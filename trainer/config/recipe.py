@@ -16,6 +16,7 @@ from trainer.contracts.counted import counted
 
 from .errors import FieldProblem
 from .fields import Section, When, knob
+from .holdings import Holdings
 from .rewards import RewardPart
 from .sections import Checkpoint, Evaluation, Model, Optim
 
@@ -198,6 +199,10 @@ class RecipeConfig(Section):
     def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         """What a new form changes of the defaults for data with these training counts."""
         return {}
+
+    def holdings(self) -> Holdings:
+        """What the run's process holds in memory beside the model that it trains."""
+        return Holdings()
 
     def memory_knobs(self) -> str:
         """What to lower when memory runs out, in words that go on behind a colon, cheapest first."""

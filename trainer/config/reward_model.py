@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from .fields import knob
+from .holdings import Holdings
 from .preference_metrics import OUTCOME, PAIRS, TRAINING
 from .preferences import NEEDS, PreferenceData
 from .recipe import Amount, Metric, Output, Recipe, RecipeConfig, Slot, whole_number
@@ -42,6 +43,9 @@ class RewardModelConfig(RecipeConfig):
         advanced=True,
     )
     evaluation: RewardEvaluation = RewardEvaluation()
+
+    def holdings(self) -> Holdings:
+        return Holdings(2 * self.data.max_tokens, scores=True)  # both answers of a pair are in one pass
 
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
+from .holdings import Sampling
 
 VLLM = ("kind", ("vllm", "vllm_server"))
 
@@ -42,6 +43,11 @@ class Sampler(Section):
         advanced=True,
         when=VLLM,
     )
+
+    def sampling(self, prompt_tokens: int, new_tokens: int, responses: int, copies: int = 0) -> Sampling:
+        """What it holds where up to so many responses are asked for at once."""
+        by: Literal["local", "vllm", "elsewhere"] = "elsewhere" if self.kind == "vllm_server" else self.kind
+        return Sampling(by, prompt_tokens, new_tokens, min(self.max_batch, responses), self.kv_cache_gb, copies)
 
     def problems(self, adapters: bool, runner: str) -> Iterator[FieldProblem]:
         """Combinations that cannot work; none while `kind` is `local`."""

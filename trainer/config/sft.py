@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 from .errors import FieldProblem
 from .fields import Section, knob
+from .holdings import Holdings, Sampling
 from .policy import PolicyConfig, Rollout
 from .policy_metrics import JUDGE
 from .recipe import Amount, Metric, Need, Output, Recipe, RecipeConfig, Slot, whole_number
@@ -62,6 +63,8 @@ SOURCES = {"conversations": "turns", "references": "references", "chosen": "chos
 
 
 JUDGE_AT = "evaluation.judge"
+ANSWERED_AT_ONCE = 32
+"""Held-out prompts that the model answers side by side."""
 
 
 class SftConfig(RecipeConfig):
@@ -115,6 +118,10 @@ class SftConfig(RecipeConfig):
     def suited(cls, counts: Mapping[str, Mapping[str, int]]) -> dict[str, Any]:
         best = max(SOURCES, key=lambda name: counts["train"].get(SOURCES[name], 0))
         return {"data": {"source": best}}
+
+    def holdings(self) -> Holdings:
+        answers = Sampling("learner", self.data.max_tokens, self.evaluation.max_new_tokens, ANSWERED_AT_ONCE)
+        return Holdings(self.data.max_tokens, sampling=answers if self.evaluation.generate else None)
 
     @classmethod
     def amounts(cls, raw: Mapping[str, Any]) -> list[Amount]:

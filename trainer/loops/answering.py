@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
+from trainer.config.sft import ANSWERED_AT_ONCE
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.sampling import SampleRequest, SampleResult, SamplingProgress
 
 from .learner import Learner
-
-_SIDE_BY_SIDE = 32
 
 
 def greedy_answers(
@@ -25,7 +24,7 @@ def greedy_answers(
     trained = [parameter for parameter in learner.plain.parameters() if parameter.requires_grad]
     try:
         # A sampler switches gradients off for good; here they are wanted again for the next update.
-        sampler = LocalSampler(learner.plain, tokenizer, _SIDE_BY_SIDE)
+        sampler = LocalSampler(learner.plain, tokenizer, ANSWERED_AT_ONCE)
         requests = [
             SampleRequest(encode_prompt(tokenizer, prompt), max_new_tokens, temperature=0.0, top_p=1.0, stop=(), seed=0)
             for prompt in prompts

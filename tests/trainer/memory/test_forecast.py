@@ -1,0 +1,163 @@
+"""Forecasts by hand, how they move with every knob, and what is advised where a run does not fit."""
+
+from typing import Any
+
+import pytest
+
+from tests.trainer.memory.shapes import QWEN_7B, shape
+from trainer.config import RECIPES, resolve
+from trainer.memory.advice import advice, problem
+from trainer.memory.forecast import CONTEXT, WORKSPACE, Device, Forecast, Process, forecast
+from trainer.memory.shape import GIB, ModelShape
+
+H100 = Device("gpu", 80 * GIB, "NVIDIA H100")
+SMALL_CARD = Device("gpu", 24 * GIB, "NVIDIA L4")
+HOST = Device("cpu", 23 * GIB)
+SEVEN = ModelShape.of(QWEN_7B)
+
+
+def raw(**changes: Any) -> dict[str, Any]:
+    """A policy run that is easy to count: `section__name` for a field of a section."""
+    config: dict[str, Any] = {"scaffold": None, "evaluation": {"max_examples": 0}}
+    for path, value in changes.items():
+        section, _, name = path.partition("__")
+        if name:
+            config[section] = {**config.get(section, {}), name: value}
+        else:
+            config[section] = value
+    return config
+
+
+def of(device: Device | None = H100, model: ModelShape = SEVEN, recipe: str = "policy", **changes: Any) -> Forecast:
+    return forecast(resolve(recipe, raw(**changes)), model, device)
+
+
+def sizes(process: Process) -> dict[str, int]:
+    return {part.label: part.bytes for part in process.parts}
+
+
+def test_full_training_in_bfloat16_holds_twenty_bytes_a_parameter_with_its_frozen_copy() -> None:
+    (process,) = of(model__lora=None, model__dtype="bfloat16", sampler__kind="vllm_server").processes
+    always = sum(part.bytes for part in process.parts if not part.turn)
+    assert always == CONTEXT + SEVEN.parameters * (2 + 2 + 4 + 4 + 8)
+
+
+def test_adapters_cost_sixteen_bytes_a_trained_parameter() -> None:
+    (process,) = of(model__lora={"rank": 16}, model__dtype="bfloat16", sampler__kind="vllm_server").processes
+    trained = SEVEN.adapter_parameters(16)
+    always = sum(part.bytes for part in process.parts if not part.turn)
+    assert always == CONTEXT + SEVEN.parameters * 2 + trained * (4 + 4 + 8)
+
+
+def test_muon_has_one_moment_for_the_matrices_of_the_layers() -> None:
+    small = shape()
+    (process,) = of(None, small, model__lora=None, optim__optimizer="muon").processes
+    assert sizes(process)["Optimiser"] == 4 * (2 * small.parameters - small.matrix_parameters)
+
+
+def test_the_local_sampler_has_a_copy_of_the_model_and_the_keys_of_all_responses() -> None:
+    changes = {"data__max_prompt_tokens": 100, "rollout__max_new_tokens": 28, "model__dtype": "bfloat16"}
+    (process,) = of(None, shape(), rollout__prompts_per_step=2, rollout__group_size=3, **changes).processes
+    assert sizes(process)["Sampler's weights"] == 2 * shape().parameters
+    # six responses of 128 tokens, two layers, keys and values of 32 numbers of two bytes
+    assert sizes(process)["Sampler's cache"] == 6 * 128 * 2 * 2 * 32 * 2
+
+
+def test_an_engine_holds_what_it_is_given() -> None:
+    (process,) = of(sampler__kind="vllm", sampler__kv_cache_gb=3.0, model__dtype="bfloat16").processes
+    assert sizes(process)["Sampler's cache"] == 3 * GIB
+    assert sizes(process)["Sampler's workspace"] == WORKSPACE
+
+
+def test_turns_are_not_added_up() -> None:
+    (process,) = of(None, shape()).processes
+    turns: dict[str, int] = {}
+    for part in process.parts:
+        turns[part.turn] = turns.get(part.turn, 0) + part.bytes
+    always = turns.pop("")
+    assert process.peak == always + max(turns.values())
+    assert set(turns) == {"sampling", "gradients", "update"}
+
+
+def test_a_pass_is_as_long_as_the_longest_text_where_that_is_longer_than_the_knob() -> None:
+    changes = {"data__max_prompt_tokens": 3000, "rollout__max_new_tokens": 1096}
+    assert of(optim__micro_batch_tokens=1024, **changes) == of(optim__micro_batch_tokens=4096, **changes)
+
+
+def test_on_gpus_every_process_has_its_own_and_on_a_machine_they_share() -> None:
+    changes = {"runner__kind": "async", "runner__workers": 3}
+    on_gpus, on_host = of(H100, shape(), **changes), of(HOST, shape(), **changes)
+    assert on_gpus.needed == max(process.peak for process in on_gpus.processes)
+    run, workers = on_host.processes
+    assert workers.count == 3 and on_host.needed == run.peak + 3 * workers.peak
+
+
+def test_processes_that_train_together_share_what_is_there_all_the_time() -> None:
+    (one,) = of(model__lora=None, sampler__kind="vllm_server").processes
+    shared, run = of(model__lora=None, sampler__kind="vllm_server", optim__processes=4).processes
+    assert (shared.count, run.label) == (4, "The run itself")
+    assert sizes(shared)["Optimiser"] == sizes(one)["Optimiser"] // 4
+    assert sizes(shared)["Activations"] == sizes(one)["Activations"]
+
+
+MORE = [
+    ("optim__micro_batch_tokens", 1024, 4096),
+    ("data__max_prompt_tokens", 512, 4096),
+    ("rollout__max_new_tokens", 64, 4096),
+    ("rollout__group_size", 2, 8),
+    ("sampler__max_batch", 1, 32),
+    ("optim__recompute_activations", True, False),
+    ("model__dtype", "bfloat16", "float32"),
+    ("model__lora", {"rank": 8}, {"rank": 64}),
+    ("model__lora", {"rank": 64}, None),
+    ("optim__optimizer", "muon", "adamw"),
+    ("optim__processes", 2, 1),
+]
+
+
+@pytest.mark.parametrize("device", [HOST, H100], ids=["host", "card"])
+@pytest.mark.parametrize(("path", "less", "more"), MORE, ids=str)
+def test_more_of_a_knob_never_needs_less(path: str, less: Any, more: Any, device: Device) -> None:
+    for others in (
+        {},
+        {"model__dtype": "bfloat16"},
+        {"rollout__max_new_tokens": 2048, "optim__recompute_activations": True},
+    ):
+        wanted = others | {path: less}, others | {path: more}
+        a, b = (of(device, SEVEN, **each).largest.peak for each in wanted)
+        assert a <= b
+
+
+@pytest.mark.parametrize("grown", ["num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size"])
+def test_a_larger_model_never_needs_less(grown: str) -> None:
+    for recipe in RECIPES:
+        config = resolve(recipe, dict(RECIPES[recipe].example))
+        small, large = (forecast(config, shape(**{grown: size}), None).needed for size in (128, 256))
+        assert 0 < small < large
+
+
+def test_what_does_not_fit_is_told_with_what_helps_and_by_how_much() -> None:
+    config = resolve("policy", raw(model__lora=None, model__dtype="float32", optim__micro_batch_tokens=8192))
+    found = forecast(config, SEVEN, H100)
+    changes = advice(config, SEVEN, H100)
+    assert not found.fits
+    paths = [change.path for change in changes]
+    assert paths == sorted(set(paths), key=paths.index), "each field once"
+    assert paths[-1] == "model.lora", "the dearest comes last"
+    assert changes[-1].needed <= H100.memory
+    assert found.needed - sum(change.saves for change in changes) == changes[-1].needed
+    words = problem(found, changes)
+    assert "NVIDIA H100 has 80.0" in words and "In this order: " in words and "train adapters (model.lora)" in words
+
+
+def test_what_no_change_makes_fit_is_told_as_such() -> None:
+    config = resolve("policy", raw(model__lora=None))
+    found = forecast(config, SEVEN, Device("gpu", 8 * GIB))
+    words = problem(found, advice(config, SEVEN, Device("gpu", 8 * GIB)))
+    assert "Even with all of this" in words and words.endswith("Take a smaller model")
+
+
+def test_what_fits_needs_no_advice_and_an_unknown_device_refuses_nothing() -> None:
+    config = resolve("policy", raw(model__dtype="bfloat16"))
+    assert advice(config, shape(), SMALL_CARD) == [] and problem(forecast(config, shape(), SMALL_CARD), []) == ""
+    assert forecast(resolve("policy", raw(model__lora=None)), SEVEN, None).fits

@@ -1,0 +1,41 @@
+"""What the process of a run holds in memory, as its config says it. How many bytes that is, `trainer.memory` tells."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Who samples, and the most that it has under way at once. `copies`: workers that do the same in processes of their own.
+
+    `learner`: with the very weights that are trained. `local`: with a copy of them. `vllm`: an engine, whose cache has
+    `cache_gb` GiB. `elsewhere`: a server that runs anyway.
+    """
+
+    by: Literal["learner", "local", "vllm", "elsewhere"]
+    prompt_tokens: int
+    new_tokens: int
+    sequences: int
+    cache_gb: float = 0.0
+    copies: int = 0
+
+    @property
+    def longest(self) -> int:
+        """Tokens of a prompt with its response."""
+        return self.prompt_tokens + self.new_tokens
+
+
+@dataclass(frozen=True)
+class Holdings:
+    """`longest`: tokens of the longest text that a training pass has to hold whole, whatever `optim.micro_batch_tokens` says.
+
+    `frozen`: a copy of the model as it was before the run. `teacher`: another model beside it. `processes`: over how many the
+    model and its optimiser are spread. `scores`: it ends in one number per text, so there are no logits.
+    """
+
+    longest: int = 0
+    frozen: bool = False
+    teacher: bool = False
+    processes: int = 1
+    scores: bool = False
+    sampling: Sampling | None = None

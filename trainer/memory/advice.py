@@ -1,0 +1,99 @@
+"""What to lower where a run needs more memory than there is, in order, and what each change gives."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from trainer.config.recipe import RecipeConfig
+
+from .forecast import Device, Forecast, forecast
+from .shape import GIB, ModelShape
+
+_WORTH = 0.01
+"""Share of what a run needs below which a change is not worth its mention."""
+_LEAST_TOKENS = 64
+_LEAST_CACHE_GB = 0.25
+
+
+@dataclass(frozen=True)
+class Change:
+    """Of the field `path` to `value`; `needed` are the bytes after this change and those before it in the list."""
+
+    path: str
+    value: Any
+    words: str
+    saves: int
+    needed: int
+
+
+def advice(config: RecipeConfig, shape: ModelShape, device: Device) -> list[Change]:
+    """Changes that make the run fit, each on top of those before it, cheapest first; those that give next to nothing are
+    left out. All that there are, where even they do not suffice."""
+    found: list[Change] = []
+    before = forecast(config, shape, device)
+    for path, value, words in _candidates(config):
+        if before.fits:
+            break
+        changed = _with(config, path, value)
+        after = forecast(changed, shape, device)
+        saves = before.needed - after.needed
+        if saves > _WORTH * before.needed:
+            if found and found[-1].path == path:  # a second step of the same change
+                saves += found.pop().saves
+            found.append(Change(path, value, words, saves, after.needed))
+            config, before = changed, after
+    return found
+
+
+def problem(found: Forecast, changes: list[Change]) -> str:
+    """Why the run does not fit and what would help, in words; empty where it fits."""
+    if found.fits or found.device is None:
+        return ""
+    where = found.device.name or ("the GPU" if found.device.kind == "gpu" else "the machine")
+    needs = f"the run needs about {found.needed / GIB:.1f} GiB, and {where} has {found.device.memory / GIB:.1f}"
+    if not changes:
+        return f"{needs}. Take a smaller model"
+    helps = ", ".join(f"{change.words} (-{change.saves / GIB:.1f})" for change in changes)
+    left = changes[-1].needed
+    if left > found.device.memory:
+        return f"{needs}. Even with all of this it would need {left / GIB:.1f}: {helps}. Take a smaller model"
+    return f"{needs}. In this order: {helps}"
+
+
+def _candidates(config: RecipeConfig) -> Iterator[tuple[str, Any, str]]:
+    """Paths with a value that takes less memory, the one that costs least first."""
+    optim, held = config.optim, config.holdings()
+    sampling = held.sampling
+    if optim.micro_batch_tokens > max(held.longest, _LEAST_TOKENS):
+        fewer = max(held.longest, _LEAST_TOKENS)
+        yield "optim.micro_batch_tokens", fewer, f"set optim.micro_batch_tokens to {fewer}"
+    if not optim.recompute_activations:
+        yield "optim.recompute_activations", True, "set optim.recompute_activations"
+    if sampling and sampling.by == "local":
+        for batch in _halves(sampling.sequences):
+            yield "sampler.max_batch", batch, f"set sampler.max_batch to {batch}"
+    if sampling and sampling.by == "vllm" and sampling.cache_gb > _LEAST_CACHE_GB:
+        yield "sampler.kv_cache_gb", _LEAST_CACHE_GB, f"lower sampler.kv_cache_gb to {_LEAST_CACHE_GB}"
+    if sampling and sampling.copies > 1:
+        yield "runner.workers", 1, "set runner.workers to 1"
+    if config.model.dtype == "float32":
+        yield "model.dtype", "bfloat16", "set model.dtype to bfloat16"
+    if config.model.lora is None:
+        yield "model.lora", _adapters(config), "train adapters (model.lora)"
+
+
+def _halves(number: int) -> Iterator[int]:
+    while number > 1:
+        number = number // 2
+        yield number
+
+
+def _adapters(config: RecipeConfig) -> Any:
+    """As a config has them that says nothing about them."""
+    return type(config.model)().lora
+
+
+def _with(config: RecipeConfig, path: str, value: Any) -> RecipeConfig:
+    """A copy with another value at a dotted path; it is measured, not run, so its rules are not asked."""
+    section, _, name = path.partition(".")
+    return config.model_copy(update={section: getattr(config, section).model_copy(update={name: value})})

@@ -1,0 +1,184 @@
+"""How much memory a run needs at its worst moment, by what it is for.
+
+A run does three things in turns: it samples, it computes gradients, it changes the weights. Weights, gradients and moments
+are there all the time; what a turn needs on top is free again in the next one. So the peak is the former plus the largest turn.
+
+What is not counted: fragments that an allocator cannot use, and prompts that a scaffold makes longer than
+`data.max_prompt_tokens`. `CONTEXT`, `PROGRAM` and vLLM's `WORKSPACE` are given values, of which only `PROGRAM` was measured.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainer.config.holdings import Holdings, Sampling
+from trainer.config.recipe import RecipeConfig
+
+from .activations import WIDE, backward_bytes, head_bytes, pass_bytes
+from .shape import BYTES, GIB, ModelShape
+
+PROGRAM = int(0.6 * GIB)
+"""Of a process on a processor: Python with torch, transformers and peft loaded."""
+CONTEXT = 1 * GIB
+"""Of a process on a GPU: CUDA's own. A guess that was never measured on a card."""
+WORKSPACE = 2 * GIB
+"""Activations, kernels and graphs of an engine of vLLM. A guess that was never measured on a card."""
+_LOGITS = 4
+"""Tensors as large as the logits of all responses that drawing a token needs at once: logits, probabilities, sorted, summed."""
+
+Turn = Literal["", "sampling", "gradients", "update"]
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a run's model is: one GPU, or a machine without one. `memory` in bytes."""
+
+    kind: Literal["gpu", "cpu"]
+    memory: int
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """`turn` is empty for what is there all the time."""
+
+    label: str
+    bytes: int
+    how: str
+    turn: Turn = ""
+
+
+@dataclass(frozen=True)
+class Process:
+    """One process of the run, or `count` of the same kind."""
+
+    label: str
+    parts: tuple[Part, ...]
+    count: int = 1
+
+    @property
+    def peak(self) -> int:
+        """Bytes at the worst moment."""
+        return sum(part.bytes for part in self.parts if not part.turn) + self._turn(self.worst)
+
+    @property
+    def worst(self) -> Turn:
+        """The turn that needs most; empty where there are none."""
+        return max((part.turn for part in self.parts if part.turn), key=self._turn, default="")
+
+    def _turn(self, turn: Turn) -> int:
+        return sum(part.bytes for part in self.parts if part.turn and part.turn == turn)
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What every process of a run needs. On GPUs each process has one of its own; on a machine without they share its memory."""
+
+    device: Device | None
+    processes: tuple[Process, ...]
+
+    @property
+    def needed(self) -> int:
+        """Bytes: of the largest process on GPUs, of all together otherwise."""
+        if self.device is not None and self.device.kind == "gpu":
+            return max(process.peak for process in self.processes)
+        return sum(process.count * process.peak for process in self.processes)
+
+    @property
+    def fits(self) -> bool:
+        """Also where the device is not known."""
+        return self.device is None or self.needed <= self.device.memory
+
+    @property
+    def largest(self) -> Process:
+        return max(self.processes, key=lambda process: process.peak)
+
+
+def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> Forecast:
+    """Of a run with this config that trains a model of this shape. Without a device, as on a processor."""
+    on_gpu = device is not None and device.kind == "gpu"
+    base = Part("CUDA", CONTEXT, "its own") if on_gpu else Part("Program", PROGRAM, "Python and its libraries")
+    held = config.holdings()
+    sampling = tuple(_sampling(held.sampling, config, shape)) if held.sampling else ()
+    learner = tuple(_learner(config, held, shape, on_gpu))
+    if held.processes > 1:
+        processes = [
+            Process("Each process that trains", (base, *learner), held.processes),
+            Process("The run itself", (base, *sampling)),
+        ]
+    else:
+        processes = [Process("The run itself", (base, *learner, *sampling))]
+    if held.sampling and held.sampling.copies:
+        processes.append(Process("Each worker", (base, *sampling), held.sampling.copies))
+    return Forecast(device, tuple(processes))
+
+
+def trained_parameters(config: RecipeConfig, shape: ModelShape) -> int:
+    """Numbers that training changes."""
+    lora = config.model.lora
+    return shape.parameters if lora is None else shape.adapter_parameters(lora.rank)
+
+
+def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bool) -> list[Part]:
+    """Of one process that trains; where `held.processes` share the model, each has its part of what is there all the time."""
+    optim, element, ranks = config.optim, BYTES[config.model.dtype], held.processes
+    rank = config.model.lora.rank if config.model.lora else None
+    trained, every = trained_parameters(config, shape), shape.parameters
+    tokens = max(optim.micro_batch_tokens, held.longest)
+    moments = 2 * trained
+    if optim.optimizer == "muon":
+        moments -= shape.matrix_parameters if rank is None else trained
+    parts = [
+        Part("Weights", every * element // ranks, f"{every:,} × {element} bytes"),
+        Part("Gradients", trained * WIDE // ranks, f"{trained:,} trained × {WIDE} bytes"),
+        Part("Optimiser", moments * WIDE // ranks, f"its moments, {moments:,} × {WIDE} bytes"),
+    ]
+    if rank is not None:
+        parts.append(Part("Adapters", trained * WIDE // ranks, f"of rank {rank}"))
+    elif element < WIDE:
+        parts.append(Part("Master weights", every * WIDE // ranks, "in float32, which the optimiser changes"))
+    if held.frozen:
+        parts.append(Part("Frozen copy", every * element // ranks, "to measure the distance from the start"))
+    if held.teacher:
+        parts.append(Part("Teacher", every * element, "taken to be as large as the model"))
+    passes = pass_bytes(shape, tokens, element, rank, optim.recompute_activations)
+    works = backward_bytes(shape, tokens, element)
+    if not held.scores:
+        works += head_bytes(shape, element, rank is None, on_gpu)
+    parts += [
+        Part("Activations", passes, f"of a pass over {tokens:,} tokens", "gradients"),
+        Part("Backward pass and head", works, "while gradients are computed", "gradients"),
+        # torch's optimisers on a GPU make one temporary copy of all that they change; on a processor, of one tensor at a time
+        Part(
+            "Update", trained * WIDE // ranks if on_gpu else _largest(shape, rank) * WIDE, "copies made in it", "update"
+        ),
+    ]
+    return parts
+
+
+def _largest(shape: ModelShape, rank: int | None) -> int:
+    """Numbers of the largest tensor that is trained."""
+    if rank is not None:
+        return rank * max(shape.hidden, shape.inner, shape.queries)
+    return shape.hidden * max(shape.vocabulary, shape.inner)
+
+
+def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape) -> list[Part]:
+    element = BYTES[config.model.dtype]
+    weights = Part("Sampler's weights", shape.parameters * element, "a second copy of the model")
+    if sampling.by == "elsewhere":
+        return []
+    if sampling.by == "vllm":
+        return [
+            weights,
+            Part("Sampler's cache", int(sampling.cache_gb * GIB), "sampler.kv_cache_gb"),
+            Part("Sampler's workspace", WORKSPACE, "of vLLM, taken to be that much"),
+        ]
+    cache = shape.cache_bytes(sampling.sequences * sampling.longest, element)
+    words = f"keys and values of {sampling.sequences} × {sampling.longest:,} tokens"
+    logits = _LOGITS * WIDE * sampling.sequences * shape.vocabulary
+    own = [weights] if sampling.by == "local" else []
+    return [
+        *own,
+        Part("Sampler's cache", cache, words, "sampling"),
+        Part("Drawing tokens", logits, f"logits of {sampling.sequences} responses", "sampling"),
+    ]
