@@ -3,11 +3,13 @@
 from celery import shared_task
 
 from webapp.accounts import sessions
+from webapp.core import cluster
 from webapp.experiments import jobs, people
 
 
 @shared_task(name="workers.upkeep.watch_runs")
 def watch_runs() -> None:
+    cluster.look()
     jobs.watch()
     people.ask_waiting()
 

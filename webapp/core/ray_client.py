@@ -116,6 +116,16 @@ class RayClient:
         lines = [line.rstrip() for line in text[-LOG_TAIL_BYTES:].splitlines()]
         return [line for line in lines if line][-count:]
 
+    def nodes(self) -> list[Any]:
+        """Ray's own summary of every machine. Raises RayAway or RayRefused."""
+        try:
+            found = self._call("GET", "/nodes?view=summary").json()["data"]["summary"]
+        except (_Missing, ValueError, KeyError, TypeError) as error:
+            raise RayAway("Ray does not say which machines it has") from error
+        if not isinstance(found, list):
+            raise RayAway("Ray does not say which machines it has")
+        return found
+
     def _call(self, method: str, path: str, **kwargs: Any) -> httpx.Response:
         try:
             response = self._http.request(method, path, **kwargs)

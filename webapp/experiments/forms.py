@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe
+from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve
 from trainer.config.expression import ExpressionInvalid, parse
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
@@ -19,8 +19,9 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference import queries as inference
+from webapp.inference.models import RegisteredModel
 
-from . import checks, choices, pickers, services, trained_on
+from . import checks, choices, memory, pickers, services, trained_on
 from .models import Experiment, Run
 
 MAX_CHOICES = 200
@@ -167,6 +168,16 @@ class RunForm:
     def derived(self) -> list[dict[str, str]]:
         amounts = RECIPES[self.recipe].schema.amounts(self.raw)
         return [{"label": each.label, "value": _count(each.value), "how": each.how} for each in amounts]
+
+    @cached_property
+    def memory(self) -> memory.Shown:
+        """What the run would need of memory, as far as it can be told."""
+        try:
+            config = resolve(self.recipe, self.raw)
+        except ConfigInvalid:
+            return memory.Shown(unknown="it can be told once the config is valid")
+        models = RegisteredModel.objects.filter(workspace_id=self.membership.workspace_id, name=config.model.name)
+        return memory.shown(config, models.select_related("base").first())
 
     def fill(self, given: Mapping[str, str]) -> None:
         """Texts for dotted paths of the config, as a link to the form gives them; what the config lacks is left out."""

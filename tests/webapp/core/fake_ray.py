@@ -10,6 +10,7 @@ class FakeRay:
 
     def __init__(self, token: str = "") -> None:
         self.jobs: dict[str, dict] = {}
+        self.nodes: list[dict] = []
         self.stopped: list[str] = []
         self.posts = 0
         self.broken = self.lose_answers = False
@@ -42,6 +43,8 @@ class FakeRay:
         if self.broken:
             return self.send(http, 500, "Traceback\nTimeoutError: no agent")
         path = http.path.rstrip("/")
+        if path == "/nodes?view=summary":
+            return self.send(http, 200, {"data": {"summary": self.nodes}})
         if path == "/api/jobs" and method == "POST":
             return self.submit(http, body)
         job_id, _, verb = path.removeprefix("/api/jobs/").partition("/")

@@ -1,0 +1,89 @@
+"""What the cluster that runs go to has: its GPUs, its processors, its memory.
+
+Pages never wait for Ray: upkeep asks it, and what it said last is kept in the cache.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from django.core.cache import cache
+
+from . import ray_client
+from .ray_client import RayAway, RayRefused
+
+KEY, ASKED = "cluster:nodes", "cluster:asked"
+EVERY_S = 30
+KEPT_S = 86_400  # what was there yesterday is no longer believed
+_MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine of the cluster. Counts are what Ray may give away; `memory` and `card_memory`, that of its largest card, are
+    bytes, 0 where Ray does not say."""
+
+    cpus: float = 0
+    gpus: float = 0
+    memory: int = 0
+    card_memory: int = 0
+    card: str = ""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    nodes: tuple[Node, ...]
+
+    @property
+    def gpus(self) -> int:
+        return int(sum(node.gpus for node in self.nodes))
+
+    @property
+    def cpus(self) -> float:
+        return sum(node.cpus for node in self.nodes)
+
+    @property
+    def best_card(self) -> Node | None:
+        """The machine with the largest card; None where there is none whose size is known."""
+        found = [node for node in self.nodes if node.gpus and node.card_memory]
+        return max(found, key=lambda node: node.card_memory, default=None)
+
+    @property
+    def best_machine(self) -> Node | None:
+        """The machine with most memory; None where no size is known."""
+        return max((node for node in self.nodes if node.memory), key=lambda node: node.memory, default=None)
+
+
+def look() -> None:
+    """Asks Ray, every EVERY_S at most. Where it does not answer, what it said last stays."""
+    if not cache.add(ASKED, 1, EVERY_S):
+        return
+    try:
+        nodes = read(ray_client.client().nodes())
+    except (RayAway, RayRefused):
+        return
+    cache.set(KEY, [asdict(node) for node in nodes], KEPT_S)
+
+
+def known() -> Cluster | None:
+    """What Ray said last; None where it has said nothing yet."""
+    found = cache.get(KEY)
+    return Cluster(tuple(Node(**each) for each in found)) if found else None
+
+
+def read(summaries: list[Any]) -> list[Node]:
+    """The living machines of Ray's own summary; what it leaves out counts as 0."""
+    return [_node(each) for each in summaries if each.get("raylet", {}).get("state") == "ALIVE"]
+
+
+def _node(summary: Mapping[str, Any]) -> Node:
+    resources = summary["raylet"].get("resourcesTotal") or {}
+    cards = summary.get("gpus") or []
+    largest = max(cards, key=lambda card: card.get("memoryTotal") or 0, default={})
+    return Node(
+        cpus=float(resources.get("CPU", 0)),
+        gpus=float(resources.get("GPU", 0)),
+        memory=int((summary.get("mem") or [0])[0]),
+        card_memory=int((largest.get("memoryTotal") or 0) * _MIB),
+        card=str(largest.get("name") or "")[:80],
+    )

@@ -1,0 +1,116 @@
+"""What a run will need of memory, for the launch form and for the check before the queue."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from trainer.config import FieldProblem, RecipeConfig
+from trainer.memory.advice import advice, problem
+from trainer.memory.forecast import Device, Forecast, Part, Process, forecast
+from trainer.memory.shape import GIB, ModelShape, ShapeUnknown, read_shape
+from webapp.core import cluster
+from webapp.inference import queries as inference
+from webapp.inference.models import RegisteredModel
+
+TURNS = {"": "", "sampling": "while sampling", "gradients": "while training", "update": "while updating"}
+
+
+@dataclass(frozen=True)
+class Row:
+    """A part of what a process holds. `counts`: it is there at the worst moment."""
+
+    label: str
+    size: str
+    how: str
+    counts: bool
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A forecast in words. `unknown` says why there is none."""
+
+    found: Forecast | None = None
+    unknown: str = ""
+
+    @property
+    def total(self) -> str:
+        return _size(self.found.needed) if self.found else ""
+
+    @property
+    def there(self) -> str:
+        """How much there is; empty where it is not known."""
+        device = self.found.device if self.found else None
+        return f"{_size(device.memory)} of {device.name}" if device else ""
+
+    @property
+    def fits(self) -> bool:
+        return self.found is None or self.found.fits
+
+    @cached_property
+    def processes(self) -> list[tuple[str, list[Row]]]:
+        """By label of the process; those that there are several of say how many."""
+        return [(_label(each), _rows(each)) for each in self.found.processes] if self.found else []
+
+
+def shown(config: RecipeConfig, model: RegisteredModel | None) -> Shown:
+    """For a valid config."""
+    if model is None:
+        return Shown(unknown="choose a model first")
+    try:
+        return Shown(forecast(config, shape_of(model), device()))
+    except ShapeUnknown as error:
+        return Shown(unknown=str(error))
+
+
+def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]:
+    """What does not fit into what the cluster has, at the first field that would help; nothing where either is unknown."""
+    there = device()
+    if there is None:
+        return []
+    try:
+        shape = shape_of(model)
+    except ShapeUnknown:
+        return []
+    changes = advice(config, shape, there)
+    why = problem(forecast(config, shape, there), changes)
+    return [FieldProblem(changes[0].path if changes else "model.name", why)] if why else []
+
+
+def shape_of(model: RegisteredModel) -> ModelShape:
+    """Raises ShapeUnknown, also where the files are on another machine."""
+    folder = Path(inference.source(model).path)
+    if not folder.is_absolute() or not folder.is_dir():
+        raise ShapeUnknown("the model's files are not on this machine")
+    return read_shape(folder)
+
+
+def device() -> Device | None:
+    """Where the cluster would put a run: on a GPU where it has some, else on its largest machine. None where it is not known."""
+    there = cluster.known()
+    if there is None:
+        return None
+    if there.gpus:
+        card = there.best_card
+        return Device("gpu", card.card_memory, card.card) if card else None
+    machine = there.best_machine
+    return Device("cpu", machine.memory, "the cluster's largest machine") if machine else None
+
+
+def _rows(process: Process) -> list[Row]:
+    return [
+        Row(part.label, _size(part.bytes), _how(part), part.turn in ("", process.worst))
+        for part in process.parts
+        if part.bytes
+    ]
+
+
+def _how(part: Part) -> str:
+    return f"{part.how}, {TURNS[part.turn]}" if part.turn else part.how
+
+
+def _label(process: Process) -> str:
+    return f"{process.label} (× {process.count})" if process.count > 1 else process.label
+
+
+def _size(number: int) -> str:
+    return f"{number / GIB:.1f} GiB" if number >= GIB else f"{number / 2**20:.0f} MiB"
