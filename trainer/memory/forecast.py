@@ -17,7 +17,7 @@ from .activations import WIDE, backward_bytes, head_bytes, pass_bytes
 from .shape import BYTES, GIB, ModelShape
 
 PROGRAM = int(0.6 * GIB)
-"""Of a process on a processor: Python with torch, transformers and peft loaded."""
+"""Of a process on a processor: Python with its libraries, of which torch, transformers and peft took 411 MiB, and its data."""
 CONTEXT = 1 * GIB
 """Of a process on a GPU: CUDA's own. A guess that was never measured on a card."""
 WORKSPACE = 2 * GIB
