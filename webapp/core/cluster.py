@@ -79,7 +79,7 @@ def read(summaries: list[Any]) -> list[Node]:
 def _node(summary: Mapping[str, Any]) -> Node:
     resources = summary["raylet"].get("resourcesTotal") or {}
     cards = summary.get("gpus") or []
-    largest = max(cards, key=lambda card: card.get("memoryTotal") or 0, default={})
+    largest: Mapping[str, Any] = max(cards, key=lambda card: card.get("memoryTotal") or 0, default={})
     return Node(
         cpus=float(resources.get("CPU", 0)),
         gpus=float(resources.get("GPU", 0)),
