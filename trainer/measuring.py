@@ -75,7 +75,7 @@ def _novel(lines: Sequence[Line]) -> Iterator[Line]:
     head, *rows = lines
     directory = Path(head["model"])
     tokenizer: Any = load_tokenizer(directory)
-    learner = Learner(load_model(directory, "float32"), resolve("policy", head["config"]))
+    learner = Learner(load_model(directory, "float32"), resolve("policy", head["config"]), reference=True)
     policy = {name: tensor.float() for name, tensor in load(Path(head["checkpoint"])).tensors["policy"].items()}
     encoded = []
     for row in rows:

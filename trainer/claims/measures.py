@@ -74,6 +74,7 @@ def _likelihoods(stage: Any, trajectories: Sequence[Any]) -> dict[str, float | N
     import torch
 
     from trainer.loops.learner import Marked
+    from trainer.loops.reference import untrained
 
     learner, temperature = stage.parts.learner, stage.parts.config.rollout.temperature
     now: list[list[float]] = []
@@ -85,7 +86,8 @@ def _likelihoods(stage: Any, trajectories: Sequence[Any]) -> dict[str, float | N
             for part in learner.measure(rows, temperature):
                 now.append(part.logp_T.tolist())
                 entropies += part.entropy_T.tolist()
-            before += [part.logp_T.tolist() for part in learner.measure(rows, temperature, untrained=True)]
+            with untrained(learner, stage.parts.base):
+                before += [part.logp_T.tolist() for part in learner.measure(rows, temperature, untrained=True)]
     found = measures.novelty(now, before)
     above = {f"novel>{bound:g}": float(count) for bound, count in found.above.items()}
     return {"entropy": statistics.fmean(entropies), "novelty": found.median, **above}

@@ -77,10 +77,12 @@ POLICY = (
         "policy/kl",
         "to untrained",
         "How far the policy has moved from where it began. Healthy: grows slowly and steadily; a jump often comes before "
-        "degenerate text.",
+        "degenerate text. Where all weights are trained it is measured only with a KL in the objective (kl_beta above 0), "
+        "since it needs a second copy of the model.",
         "policy",
         chart="KL to untrained model",
         unit=_TOKENS,
+        optional=True,
     ),
     Metric(
         "policy/kl_old",

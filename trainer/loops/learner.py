@@ -103,15 +103,23 @@ class Pass(nn.Module):
 class Learner(Trained):
     """A model whose log-probabilities are trained on.
 
-    With adapters the untrained model is the same model with the adapters off. Without them a frozen copy is kept, at the
-    price of its memory, so that the distance from it can always be shown; `reference` False spares it.
+    With adapters the untrained model is the same model with the adapters off. Without them it is a frozen copy, which takes as
+    much memory as the model: kept where the objective has a KL to it, or where `reference` says so.
     """
 
-    def __init__(self, model: Any, config: RecipeConfig, share: Share | None = None, reference: bool = True) -> None:
-        self._frozen = deepcopy(model).requires_grad_(False) if reference and config.model.lora is None else None
+    def __init__(
+        self, model: Any, config: RecipeConfig, share: Share | None = None, reference: bool | None = None
+    ) -> None:
+        kept = _has_kl(config) if reference is None else reference
+        self._frozen = deepcopy(model).requires_grad_(False) if kept and config.model.lora is None else None
         if self._frozen is not None:
             use_grouped_attention(self._frozen.eval())
         super().__init__(model, config, share)
+
+    @property
+    def refers(self) -> bool:
+        """Whether it can be asked for the untrained model. Where it cannot, `untrained` is the model as it is."""
+        return self._peft is not None or self._frozen is not None
 
     def _spread(self) -> None:
         self._pass = self._passes(self._model)
@@ -150,6 +158,11 @@ class Learner(Trained):
         made, dtype = Pass(model), getattr(torch, self._config.model.dtype)
         self.share.spread(made, list(model.model.layers), dtype if model.dtype != dtype else None)
         return made
+
+
+def _has_kl(config: RecipeConfig) -> bool:
+    """Whether the loss measures the distance from the untrained model."""
+    return getattr(getattr(config, "objective", None), "kl_beta", 0.0) > 0
 
 
 class Teacher:

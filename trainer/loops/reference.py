@@ -71,9 +71,9 @@ class Reference:
 
 @contextmanager
 def untrained(learner: Learner, base: Path) -> Iterator[None]:
-    """Meanwhile the learner can be scored as it was before it was trained: where it has no adapters to switch off, it holds
-    the weights of `base`."""
-    if learner.adapted is not None:
+    """Meanwhile the learner can be scored as it was before it was trained: where it has neither adapters to switch off nor a
+    frozen copy, it holds the weights of `base`."""
+    if learner.refers:
         yield
         return
     from trainer.inference.models import load_model

@@ -326,9 +326,10 @@ class _Step:
         return penalty or isinstance(objective, OaplParameters | DistillParameters)
 
     def _wants_reference(self, b: int) -> bool:
-        """Every response where the KL is in the loss; else one group a step, which is enough for a curve."""
+        """Every response where the KL is in the loss; else one group a step, which is enough for a curve, where the untrained
+        model is at hand."""
         first_group = int(self._groups_B[0])
-        return self._kl_beta > 0 or int(self._groups_B[b]) == first_group
+        return self._kl_beta > 0 or (self._learner.refers and int(self._groups_B[b]) == first_group)
 
 
 def _k3(logp_T: Tensor, other_T: Tensor) -> Tensor:

@@ -101,6 +101,37 @@ def test_recomputed_activations_change_no_bit(tiny_dir: Path) -> None:
     assert kept_again < kept / 2
 
 
+def held(learner: Learner) -> int:
+    """How many numbers its models, masters and gradients are, each once."""
+    models = [learner.plain] + ([learner._frozen] if learner._frozen is not None else [])
+    tensors = [tensor for model in models for tensor in model.parameters()] + list(learner.parameters.values())
+    return sum({tensor.data_ptr(): tensor.numel() for tensor in tensors}.values())
+
+
+@pytest.mark.parametrize(
+    ("changes", "copies"),
+    [
+        ({"model": {"lora": None}}, 1),
+        ({"model": {"lora": None}, "objective": {"name": "grpo", "kl_beta": 0.1}}, 2),
+        ({"model": {"lora": None, "dtype": "bfloat16"}}, 2),  # the weights and their masters
+        ({"objective": {"name": "grpo", "kl_beta": 0.1}}, 1),
+    ],
+    ids=["all weights", "all weights, KL", "all weights, bfloat16", "adapters, KL"],
+)
+def test_a_frozen_copy_is_kept_only_where_the_objective_needs_one(
+    changes: dict[str, Any], copies: int, tiny_dir: Path
+) -> None:
+    from trainer.inference.models import load_model
+
+    config = small_config(**changes)
+    model = load_model(tiny_dir, config.model.dtype)
+    size = sum(parameter.numel() for parameter in model.parameters())
+    learner = Learner(model, config)
+    adapters = learner.size if config.model.lora else 0
+    assert held(learner) == copies * size + adapters
+    assert learner.refers == (copies == 2 and config.model.dtype == "float32" or bool(adapters))
+
+
 def test_in_bfloat16_the_weights_are_the_rounded_masters_after_every_change(tiny_dir: Path) -> None:
     from trainer.inference.models import load_model
 

@@ -112,3 +112,23 @@ def test_gradients_of_all_passes_are_added_up_in_float32() -> None:
 def test_a_float32_weight_is_its_own_master() -> None:
     weight = nn.Parameter(torch.ones(2))
     assert Masters({"w": weight}).parameters["w"] is weight
+
+
+def test_adamw_is_fused_and_moves_weights_as_its_formula_says() -> None:
+    """Loshchilov & Hutter (2019), two steps written out; the norm is not shrunk."""
+    mine, config = parameters(), Optim(lr=0.01, weight_decay=0.1, beta1=0.8, beta2=0.9)
+    optimizer = Optimizers(mine, config)
+    expected = {name: parameter.detach().clone() for name, parameter in mine.items()}
+    first, second = ({name: torch.zeros_like(value) for name, value in expected.items()} for _ in range(2))
+    for number in (1, 2):
+        step(mine, optimizer, number)
+        for name, value in expected.items():
+            slope = mine[name].grad
+            first[name].mul_(0.8).add_(0.2 * slope)
+            second[name].mul_(0.9).add_(0.1 * slope**2)
+            shrunk = value * (1 - 0.01 * 0.1) if value.ndim > 1 else value
+            away = (first[name] / (1 - 0.8**number)) / ((second[name] / (1 - 0.9**number)).sqrt() + 1e-8)
+            expected[name] = shrunk - 0.01 * away
+    assert all(group["fused"] for part in optimizer._parts for group in part.param_groups)
+    for name, value in expected.items():
+        torch.testing.assert_close(mine[name].detach(), value, atol=1e-6, rtol=1e-6)

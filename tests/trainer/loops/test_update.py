@@ -75,6 +75,15 @@ def test_full_training_has_gradients_for_all_weights(collected: Any) -> None:
         assert not torch.equal(before[name], parameter), name
 
 
+@pytest.mark.parametrize("kl_beta", [0.0, 0.1])
+def test_without_a_copy_of_the_untrained_model_there_is_no_distance_from_it(collected: Any, kl_beta: float) -> None:
+    config = small_config(model={"lora": None}, objective={"name": "grpo", "kl_beta": kl_beta})
+    loop, trajectories, advantages_B = collected(config)
+    report = loop.stage.updater.run(trajectories, advantages_B)
+    assert sorted(report.kl) == (list(range(8)) if kl_beta else [])
+    assert math.isnan(update_metrics(report)[0]["policy/kl"]) == (kl_beta == 0)
+
+
 def test_on_policy_the_ratio_is_one_and_afterwards_it_is_not(collected: Any) -> None:
     config = small_config(optim={"lr": 1e-2, "minibatch_size": 4, "epochs_per_step": 2})
     loop, trajectories, advantages_B = collected(config)
