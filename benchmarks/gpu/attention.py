@@ -1,7 +1,14 @@
-"""(b) Packed tree attention is dense attention: log-probabilities and gradients, with time and memory beside."""
+"""(b) Packed tree attention is dense attention: log-probabilities and gradients, with time and memory beside.
+
+The dense ones are transformers' own: each response alone, causal, all logits at once, nothing of ours between.
+"""
+
+from collections.abc import Iterable
+from copy import deepcopy
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from benchmarks.gpu.meter import Measured, measuring
 from benchmarks.gpu.rows import Row, Setting
@@ -17,17 +24,19 @@ LOGP, GRADIENT = 1e-3, 1e-3
 def run(setting: Setting) -> list[Row]:
     shape = TOY if setting.small else TREE
     config = resolve("policy", {"model": {"lora": None}})
-    learner = Learner(make(shape, torch.float32, setting.device), config, reference=False)
+    stock = make(shape, torch.float32, setting.device)
+    stock.set_attn_implementation("sdpa")
+    learner = Learner(deepcopy(stock), config, reference=False)
     rows: list[Row] = []
     for nodes in (96,) if setting.small else (2048, 16384):
-        rows += _compared(learner, nodes, shape.vocabulary, setting.device)
+        rows += _compared(learner, stock, nodes, shape.vocabulary, setting.device)
     return rows
 
 
-def _compared(learner: Learner, nodes: int, vocabulary: int, device: str) -> list[Row]:
+def _compared(learner: Learner, stock: Any, nodes: int, vocabulary: int, device: str) -> list[Row]:
     texts = _group(nodes, vocabulary)
-    packed, packed_gradient, in_one = _pass(learner, [texts], device)
-    dense, dense_gradient, alone = _pass(learner, [[text] for text in texts], device)
+    packed, packed_gradient, in_one = _packed(learner, texts, device)
+    dense, dense_gradient, alone = _dense(stock, texts, device)
     apart = float((packed - dense).abs().max())
     largest = float(dense_gradient.abs().max())
     gradient = float((packed_gradient - dense_gradient).abs().max()) / largest
@@ -53,18 +62,36 @@ def _group(nodes: int, vocabulary: int) -> list[Marked]:
     return [Marked.response(prompt, tuple(response.tolist())) for response in responses]
 
 
-def _pass(learner: Learner, packs: list[list[Marked]], device: str) -> tuple[Tensor, Tensor, Measured]:
-    """Log-probabilities of all responses, the gradient of a weighed sum of them, and what it took; the second time, warm."""
+Passed = tuple[Tensor, Tensor, Measured]
+"""Log-probabilities of all responses, the gradient of a weighed sum of them, and what it took, once it was warm."""
+
+
+def _packed(learner: Learner, texts: list[Marked], device: str) -> Passed:
     for _ in range(2):
         learner.begin_update()
+        with measuring(device) as measured:
+            found = [part.logp_T for part in learner.measure(texts)]
+            sum((logp_T * _weights(len(logp_T))).sum() for logp_T in found).backward()  # type: ignore[union-attr]
+    return torch.cat(found).detach(), _gradient(learner.parameters.values()), measured
+
+
+def _dense(stock: Any, texts: list[Marked], device: str) -> Passed:
+    for _ in range(2):
+        stock.zero_grad()
         found = []
         with measuring(device) as measured:
-            for texts in packs:
-                scored = learner.measure(texts)
-                sum((part.logp_T * _weights(len(part.logp_T))).sum() for part in scored).backward()  # type: ignore[union-attr]
-                found += [part.logp_T.detach() for part in scored]
-    gradients = [weight.grad for weight in learner.parameters.values() if weight.grad is not None]
-    return torch.cat(found), torch.cat([gradient.flatten().cpu() for gradient in gradients]), measured
+            for text in texts:
+                logits_TV = stock(torch.tensor([text.read], device=device), use_cache=False).logits[0]
+                places = torch.tensor(list(text.places), device=device)
+                tokens = torch.tensor([text.tokens[place] for place in text.places], device=device)
+                logp_T = nn.functional.log_softmax(logits_TV[places - 1], -1).gather(-1, tokens[:, None])[:, 0]
+                (logp_T * _weights(len(logp_T)).to(device)).sum().backward()
+                found.append(logp_T.detach().cpu())
+    return torch.cat(found), _gradient(stock.parameters()), measured
+
+
+def _gradient(weights: Iterable[nn.Parameter]) -> Tensor:
+    return torch.cat([weight.grad.flatten().cpu() for weight in weights if weight.grad is not None])
 
 
 def _weights(count: int) -> Tensor:

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from benchmarks.gpu import __main__ as check
-from benchmarks.gpu import objectives, resume, sampling, steps
+from benchmarks.gpu import attention, objectives, resume, sampling, steps
 from benchmarks.gpu.rows import Part, Row, Setting, left_out, table
 from benchmarks.machine import AWAY
 from trainer.devices import CHOICE
@@ -54,6 +54,19 @@ def test_a_device_that_computes_something_else_is_told(wrong: str) -> None:
 
     row = objectives._compared("x", loss, [torch.ones(3, requires_grad=True)], "cpu")
     assert row.verdict == "WRONG", row
+
+
+def test_attention_that_sees_what_it_must_not_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainer.inference import attention as ours
+
+    tree_attention = ours.tree_attention
+
+    def leaky(query: Any, key: Any, value: Any, tree: Any, scale: Any) -> torch.Tensor:
+        return tree_attention(query, key, value.roll(1, 2), tree, scale)
+
+    monkeypatch.setattr(ours, "tree_attention", leaky)
+    verdicts = {row.name.partition(",")[0]: row.verdict for row in attention.run(setting)}
+    assert verdicts["log-probabilities"] == "WRONG" and verdicts["gradient"] == "WRONG"
 
 
 def test_a_fault_that_the_engine_check_lets_pass_is_told(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
