@@ -171,6 +171,7 @@ class Setting:
     tokens: int = 4096
     length: int = 64
     top_p: float = 0.9
+    device: str = "cpu"
 
     def config(self, seed: int) -> PolicyConfig:
         responses = max(len(QUESTIONS), self.tokens // self.length)
@@ -193,9 +194,9 @@ class Setting:
 def outcome(setting: Setting, seed: int, fault: Fault | None = None, lr: float = LR) -> tuple[str, str]:
     """("passed", "warned at 2", "caught at 1" or "caught at 2", and what was said) of one start."""
     config, tokenizer = setting.config(seed), load_tokenizer(setting.folder)
-    model = load_model(setting.folder, setting.dtype)
+    model, trained = (load_model(setting.folder, setting.dtype).to(setting.device) for _ in range(2))
     stop_ids = stop_token_ids(model.generation_config, tokenizer)
-    learner = Learner(load_model(setting.folder, setting.dtype), config)
+    learner = Learner(trained, config)
     start = Start(config, LocalSampler(model, tokenizer), learner, stop_ids, config.rollout.temperature, lr)
     if fault:
         fault(start)

@@ -39,6 +39,12 @@ def settle(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def own_gib() -> float:
+    """What of a card's used memory is not torch's: CUDA's own, and that of other processes on it."""
+    free, total = torch.cuda.mem_get_info()
+    return (total - free - torch.cuda.memory_reserved()) / 2**30
+
+
 def empty(device: str) -> None:
     """Give back what nobody holds any more: models refer to themselves in circles, which Python finds when it likes."""
     gc.collect()

@@ -1,13 +1,18 @@
-"""(c) Samplers give sampled tokens the learner's probabilities, and a start with a fault is caught: the local one, and vLLM."""
+"""(c) Samplers give sampled tokens the learner's probabilities, and a start with a fault is caught: the local one, and vLLM.
+
+The faults of `benchmarks.engine_check` are tried on the local sampler; on vLLM those that can be pushed to it or asked of it.
+"""
 
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from benchmarks import engine_check
 from benchmarks.gpu.rows import Row, Setting, left_out
 from trainer.config import PolicyConfig, resolve
 from trainer.inference.build import build_sampler
@@ -40,13 +45,32 @@ OTHER_TEMPERATURE = 0.8
 def run(setting: Setting) -> list[Row]:
     model_dir = setting.folder / "model"
     (make_tiny if setting.small else prepare_smollm2)(model_dir)
-    rows: list[Row] = []
+    rows = _starts(setting, model_dir)
     for dtype in DTYPES:
         rows += _of(Start(setting, model_dir, dtype, "local"))
         if find_spec("vllm") is None:
             rows.append(left_out(f"vLLM, {dtype}", "vLLM is not installed; `make gpu` installs it"))
         else:
             rows += _of(Start(setting, model_dir, dtype, "vllm"))
+    return rows
+
+
+def _starts(setting: Setting, model_dir: Path) -> list[Row]:
+    """Two steps each, as a run makes them: healthy ones pass, the others do not."""
+    tokens, length, seeds = (256, 16, (0,)) if setting.small else (4096, 64, (0, 1, 2))
+    dtype = "float32" if setting.small else "bfloat16"
+    asked = engine_check.Setting(model_dir, dtype, tokens, length, device=setting.device)
+    passed = [engine_check.outcome(asked, seed)[0] for seed in seeds]
+    healthy = float(sum(not how.startswith("caught") for how in passed))
+    rows = [Row(f"healthy starts that pass, {dtype}", healthy, f"of {len(seeds)}", len(seeds), "at least")]
+    faults = {"stale adapter": engine_check.stale_adapter} if setting.small else engine_check.FAULTS
+    for name, fault in faults.items():
+        # what only an update changes is lost in bfloat16, where the check warns
+        wide = replace(asked, dtype="float32") if name in engine_check.NEEDS_UPDATES else asked
+        how, _ = engine_check.outcome(wide, 0, fault)
+        rows.append(
+            Row(f"{name} is caught, {wide.dtype}", float(how.startswith("caught")), "of 1", 1.0, "at least", how)
+        )
     return rows
 
 
