@@ -8,7 +8,6 @@ the connection broke.
 import json
 import logging
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -18,7 +17,6 @@ from hashlib import sha256
 from pathlib import Path
 from socket import gethostname
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
 
 import obstore
 from django.conf import settings
@@ -29,10 +27,9 @@ from obstore.exceptions import (
     PreconditionError,
     UnauthenticatedError,
 )
-from obstore.store import AzureStore, GCSStore, ObjectStore, S3Store
 
-from webapp.core import destinations
-from webapp.core.destinations import Fence
+from webapp.core import buckets
+from webapp.core.buckets import Unusable
 
 from .places import LOCKS, Reader, no_backups_here
 from .problems import BackupProblem, Damaged, room
@@ -46,14 +43,8 @@ BLOCK = 8 << 20
 BATCH = 1_000  # names that one request removes; more S3 does not take
 TRIES = 4  # of a whole upload, and of a download that makes no way; each request is tried again by the library besides
 PAUSE_S = 1.0  # then twice as long each time
-RETRY_S = 60.0  # how long the library tries one request again
 REFRESH_S = 60.0
 STALE = timedelta(minutes=15)  # a lock that nobody has refreshed for so long is a dead process's
-ENDPOINTS = {
-    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
-    "gs": ("GOOGLE_BASE_URL",),
-    "az": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-}
 T = TypeVar("T")
 
 
@@ -65,7 +56,11 @@ class Bucket:
         self.scratch = (
             settings.VAR / SCRATCH / sha256(self.title.encode()).hexdigest()[:16]
         )  # its lock is for this place alone
-        self._store = _store(self.title)
+        self._by = buckets.access("BACKUP")
+        try:
+            self._store = buckets.open_bucket(self.title, self._by)
+        except Unusable as error:
+            raise BackupProblem(str(error)) from None
         self._there: set[str] | None = None  # names, known while we alone write
         self._guard, self._claim, self._lost = threading.Lock(), dict[str, Any](), False
 
@@ -251,23 +246,10 @@ class Bucket:
             raise self._no_such() from None
 
     def _no_such(self) -> BackupProblem:
-        return BackupProblem(
-            f"There is no bucket {self.title}: make it first, or look at its address and BACKUP_ENDPOINT."
-        )
+        return BackupProblem(buckets.no_such(self.title, self._by))
 
     def _said(self, error: BaseError) -> BackupProblem:
-        """In our words: those of the library hold addresses, and addresses may hold signatures."""
-        status = re.search(r"status code: (\d{3})", str(error))
-        if isinstance(error, PermissionDeniedError | UnauthenticatedError):
-            return BackupProblem(f"{self.title} refuses us: look at the credentials, and at what they may do.")
-        if status and status[1] == "404":
-            return self._no_such()
-        if status:
-            return BackupProblem(f"{self.title} answers {status[1]}; nothing is lost, and it can be tried again.")
-        return BackupProblem(
-            f"{self.title} does not answer, or not as a bucket does ({type(error).__name__}): look at its address, "
-            "BACKUP_ENDPOINT and the credentials."
-        )
+        return BackupProblem(buckets.said(error, self.title, self._by))
 
 
 class _Download:
@@ -307,67 +289,3 @@ def _holder(text: bytes) -> dict[str, Any]:
 
 def _version(claim: Any) -> Any:
     return {name: claim[name] for name in ("e_tag", "version") if claim.get(name)}
-
-
-def _store(address: str) -> ObjectStore:
-    """By scheme. Credentials are the settings' or, where there are none, what the library finds: its own variables, a machine's role."""
-    parts = urlsplit(address)
-    if parts.username or parts.password or parts.query:
-        raise BackupProblem(
-            "The address of a bucket holds no credentials: BACKUP_ACCESS_KEY and BACKUP_SECRET are for them."
-        )
-    make = {"s3": _s3, "gs": _gcs, "az": _azure}.get(parts.scheme)
-    if make is None or not parts.netloc:
-        raise BackupProblem(
-            f"{address} is no place for backups: name a folder, s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER."
-        )
-    endpoint = settings.ENV.backup_endpoint or _of_the_library(parts.scheme)
-    common: dict[str, Any] = {
-        "retry_config": {"max_retries": 6, "retry_timeout": timedelta(seconds=RETRY_S)},
-        "client_options": {"timeout": "300s", "connect_timeout": "10s", "allow_http": _may_be_reached(endpoint)},
-    }
-    try:
-        return make(parts.netloc, parts.path.strip("/"), endpoint, common)
-    except (BaseError, ValueError, OSError) as error:
-        logger.warning("no client for %s: %s", address, type(error).__name__)
-        raise BackupProblem(f"{address} cannot be used: look at its address and the credentials.") from None
-
-
-def _of_the_library(scheme: str) -> str | None:
-    """An endpoint that its own variables name: that is to be looked at as well."""
-    return next((value for name in ENDPOINTS[scheme] if (value := os.environ.get(name))), None)
-
-
-def _may_be_reached(endpoint: str | None) -> bool:
-    """Whether it speaks plain HTTP. Raises Refused where its network is not open."""
-    if endpoint is None:
-        return False
-    url = destinations.parse(endpoint, instead_of_password="BACKUP_ACCESS_KEY and BACKUP_SECRET are for that")  # noqa: S106
-    Fence(settings.ENV.backup_networks, "BACKUP_NETWORKS").addresses(url.host, destinations.port(url), url.scheme)
-    return url.scheme == "http"
-
-
-def _given(**options: str | None) -> Any:  # each kind of store has a type of its own for it
-    return {name: value for name, value in options.items() if value}
-
-
-def _s3(bucket: str, folder: str, endpoint: str | None, common: dict[str, Any]) -> ObjectStore:
-    env = settings.ENV
-    given = _given(
-        access_key_id=env.backup_access_key,
-        secret_access_key=env.backup_secret,
-        region=env.backup_region,
-        endpoint=endpoint,
-    )
-    return S3Store(bucket, prefix=folder or None, config=given, **common)
-
-
-def _gcs(bucket: str, folder: str, endpoint: str | None, common: dict[str, Any]) -> ObjectStore:
-    given = _given(service_account_key=settings.ENV.backup_secret, base_url=endpoint)
-    return GCSStore(bucket, prefix=folder or None, config=given, **common)
-
-
-def _azure(account: str, path: str, endpoint: str | None, common: dict[str, Any]) -> ObjectStore:
-    container, _, folder = path.partition("/")
-    given = _given(account_name=account, account_key=settings.ENV.backup_secret, endpoint=endpoint)
-    return AzureStore(container, prefix=folder or None, config=given, **common)

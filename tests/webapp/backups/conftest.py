@@ -15,6 +15,7 @@ from webapp.annotation.models import Project
 from webapp.annotation.services import projects, queue
 from webapp.backups import bucket, services
 from webapp.backups.models import Backup, Origin
+from webapp.core import buckets
 
 from .bucket_server import BucketServer
 
@@ -75,7 +76,7 @@ def server(one_server, settings, monkeypatch):
     env.backup_access_key, env.backup_secret = "AKID", SECRET
     settings.ENV = env
     monkeypatch.setattr(bucket, "PAUSE_S", 0)
-    monkeypatch.setattr(bucket, "RETRY_S", 0.001)
+    monkeypatch.setattr(buckets, "RETRY_S", 0.001)
     return one_server
 
 
