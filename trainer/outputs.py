@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about:
 
 def describe(folder: Path, about: About) -> ModelFacts:
     """The folder's files with their digests, and what kind of model they are. Raises OutputInvalid."""
-    files = tuple(_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
+    files = listed(folder)
     return ModelFacts(
         name=about.name,
         role=about.role,
@@ -88,7 +88,14 @@ def describe(folder: Path, about: About) -> ModelFacts:
     )
 
 
-def folder_digest(files: tuple[ModelFile, ...]) -> str:
+def listed(place: Path) -> tuple[ModelFile, ...]:
+    """The files of a folder by their paths, or the one that `place` is, with sizes and digests. Raises OSError."""
+    if place.is_file():
+        return (_file(place.parent, place),)
+    return tuple(_file(place, path) for path in sorted(place.rglob("*")) if path.is_file())
+
+
+def folder_digest(files: Sequence[ModelFile]) -> str:
     """SHA-256 over the lines `<digest>  <path>` in the order of the paths, as `sha256sum` prints them."""
     lines = [f"{file.digest}  {file.path}\n" for file in sorted(files, key=lambda file: file.path)]
     return hashlib.sha256("".join(lines).encode()).hexdigest()

@@ -54,6 +54,33 @@ class Environment(BaseSettings):
     trainer_command: str | None = Field(
         None, description="How a node of the Ray cluster starts a run; this checkout and interpreter if absent"
     )
+    artifact_store: str | None = Field(
+        None,
+        description="Bucket for models, checkpoints and what runs leave behind (s3://BUCKET/FOLDER, gs://BUCKET/FOLDER, "
+        "az://ACCOUNT/CONTAINER/FOLDER), so that a cluster needs no shared disk; folders under var/ if absent",
+    )
+    artifact_store_endpoint: str | None = Field(
+        None,
+        pattern=r"^https?://",
+        description="Address of that object storage, as this server and the nodes of the cluster reach it, if it is not Amazon's, "
+        "Google's or Microsoft's own",
+    )
+    artifact_store_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
+        (), description="Private networks that ARTIFACT_STORE_ENDPOINT may be in, such as 10.1.0.0/16; none if absent"
+    )
+    artifact_store_region: str | None = Field(None, description="Region of that bucket, for S3; us-east-1 if absent")
+    artifact_store_access_key: str | None = Field(
+        None,
+        description="Access key of that bucket, for S3; the provider's own variables and the machine's role if absent",
+    )
+    artifact_store_secret: str | None = Field(
+        None,
+        description="What goes with it, as BACKUP_SECRET does; nodes never get it",
+    )
+    touchstone_scratch: str | None = Field(
+        None,
+        description="On a node of the cluster: folder for what runs fetch and write, with ARTIFACT_STORE; among temporary files if absent",
+    )
     webhook_networks: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (), description="Private networks that webhooks may reach, such as 10.1.0.0/16,127.0.0.1/32; none if absent"
     )
@@ -161,6 +188,7 @@ class Environment(BaseSettings):
         "trusted_proxies",
         "metrics_networks",
         "backup_networks",
+        "artifact_store_networks",
         "model_roots",
         "secret_key_fallbacks",
         mode="before",
@@ -169,16 +197,17 @@ class Environment(BaseSettings):
     def _listed(cls, value: object) -> object:
         return [part for part in value.replace(",", " ").split() if part] if isinstance(value, str) else value
 
+    @field_validator("artifact_store")
+    @classmethod
+    def _is_a_bucket(cls, value: str | None) -> str | None:
+        return value and _bucket(value)
+
     @field_validator("backup_folder")
     @classmethod
     def _is_a_place(cls, value: str | None) -> str | None:
         if value is None or "://" not in value:
             return value and str(Path(value).resolve())
-        if not re.fullmatch(r"(s3|gs|az)://[^/@?]+(/[^@?]*)?", value):
-            raise ValueError(
-                "a bucket is named s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER"
-            )
-        return value.rstrip("/")
+        return _bucket(value)
 
     @field_validator("database_password", "redis_password")
     @classmethod
@@ -216,6 +245,12 @@ class Environment(BaseSettings):
         return init_settings, env_settings, SecretFiles(settings_cls), dotenv_settings
 
 
+def _bucket(value: str) -> str:
+    if not re.fullmatch(r"(s3|gs|az)://[^/@?]+(/[^@?]*)?", value):
+        raise ValueError("a bucket is named s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://ACCOUNT/CONTAINER/FOLDER")
+    return value.rstrip("/")
+
+
 def read() -> Environment:
     try:
         return Environment()
@@ -233,6 +268,6 @@ def read() -> Environment:
 def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
     """The trainer knows no settings file: what it reads from the environment is put there, for what we start as well."""
     traces = ("otel_exporter_otlp_endpoint", "otel_exporter_otlp_headers")  # read by what sends them, by these names
-    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts", *traces):
+    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts", "touchstone_scratch", *traces):
         if value := getattr(found, name):
             environ[name.upper()] = value

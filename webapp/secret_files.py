@@ -19,6 +19,7 @@ SECRETS = frozenset(
         "metrics_token",
         "mail_url",
         "oidc_client_secret",
+        "artifact_store_secret",
         "backup_secret",
         "otel_exporter_otlp_headers",
     }

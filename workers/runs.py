@@ -4,7 +4,10 @@ from typing import Any
 
 from celery import shared_task
 
-from webapp.experiments import jobs, people
+from webapp.core.artifact_store import StoreAway
+from webapp.experiments import jobs, people, storing
+
+AGAIN, AGAIN_S = 200, 600  # storage that is away for more than a day keeps what it should have removed
 
 
 @shared_task(name="workers.runs.launch", bind=True, max_retries=None)
@@ -19,9 +22,20 @@ def stop(run_id: int) -> None:
     jobs.stop(run_id)
 
 
-@shared_task(name="workers.runs.remove_folder")
-def remove_folder(run_id: int) -> None:
-    jobs.remove_folder(run_id)
+@shared_task(name="workers.runs.remove_folder", bind=True, max_retries=AGAIN)
+def remove_folder(self: Any, run_id: int) -> None:
+    try:
+        jobs.remove_folder(run_id)
+    except StoreAway as error:
+        raise self.retry(exc=error, countdown=AGAIN_S) from None
+
+
+@shared_task(name="workers.runs.prune", bind=True, max_retries=AGAIN)
+def prune(self: Any, run_id: int) -> None:
+    try:
+        storing.prune(run_id)
+    except StoreAway as error:
+        raise self.retry(exc=error, countdown=AGAIN_S) from None
 
 
 @shared_task(name="workers.runs.ask_people")

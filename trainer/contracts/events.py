@@ -9,7 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import AliasChoices, AwareDatetime, Field, JsonValue, StringConstraints, model_validator
 
 from .base import Record
-from .model_folder import FileName, ModelFacts, ModelSource
+from .model_folder import FileName, ModelFacts, ModelFile, ModelSource
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
@@ -154,7 +154,8 @@ class StateData(Record):
 class ArtifactData(Record):
     """A file set the run leaves behind, such as a checkpoint; `path` is relative to the run's folder.
 
-    A `model` is a folder that becomes a row of the registry; `model` says what it is.
+    A `model` is a folder that becomes a row of the registry; `model` says what it is. `files` names what lies in the artifact
+    store, all of it by the time this is told; it is empty where the run's folder is on a disk that the server sees.
     """
 
     kind: Literal["artifact"] = "artifact"
@@ -163,6 +164,7 @@ class ArtifactData(Record):
     bytes: int = Field(ge=0, lt=2**63)
     digest: str = Field(max_length=64)
     model: ModelFacts | None = None
+    files: tuple[ModelFile, ...] = Field(default=(), max_length=2000)
 
     @model_validator(mode="after")
     def _models_say_what_they_are(self) -> Self:
@@ -224,6 +226,9 @@ class RunAssignment(Record):
     `models` says for each role (`base`, `teacher`) what is loaded. Judges are asked at `judges_url`, and
     those that answer in the run bring their verdicts to `verdicts_url`; responses for the reward
     services that the config names are taken at `services_url`.
+
+    With a `store_url`, process and server share no disk: models and `checkpoints` (newest first, by the names of their
+    artifacts) are fetched, what the run writes is sent there, and `run_dir` is empty: the process has a folder of its own.
     """
 
     run_id: int
@@ -237,6 +242,8 @@ class RunAssignment(Record):
     models: dict[str, ModelSource]
     judges: dict[str, JudgeGrant] = Field(default_factory=dict)
     run_dir: str
+    store_url: str = ""
+    checkpoints: tuple[str, ...] = ()
     examples_url: str
     examples_digest: str
     judges_url: str = ""

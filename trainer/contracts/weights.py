@@ -15,6 +15,8 @@ class WeightsAssignment(Record):
     """GET of the job's address. `models` by role; `done` items, in their order, have results already, in `acked` batches.
 
     `items_url` gives the items as JSON Lines, `?after=N` those behind the first N. `folder` is where the job may write.
+
+    With a `store_url`, job and server share no disk: `folder` is empty, models are fetched and outputs sent there.
     """
 
     job_id: int
@@ -27,6 +29,7 @@ class WeightsAssignment(Record):
     acked: Count
     items_url: str
     folder: str
+    store_url: str = ""
 
 
 class WeightsLine(Record):

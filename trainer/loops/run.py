@@ -6,6 +6,7 @@ from trainer.arithmetic import settle_arithmetic
 from trainer.config import RecipeConfig
 from trainer.config.memory import is_shortage
 from trainer.inference.sampling import EngineLost
+from trainer.storing import StoreAway, StoreRefused
 
 from .errors import AttemptAbandoned, RunFailed, StopRequested
 from .registry import make_stage
@@ -58,7 +59,7 @@ def explain(error: BaseException, config: RecipeConfig) -> str:
         return f"Out of memory. What helps: {config.memory_knobs()}."
     if isinstance(error, EngineLost):
         return f"{text}. Nothing is lost: resume the run from its last checkpoint."
-    known = isinstance(error, RunFailed | ValueError | OSError)
+    known = isinstance(error, RunFailed | ValueError | OSError | StoreAway | StoreRefused)
     return text if known else f"{type(error).__name__}: {text}"
 
 

@@ -15,6 +15,7 @@ from trainer.contracts import (
     StateData,
 )
 from trainer.contracts.events import EventData
+from trainer.storing import ObjectStore, StoreAway
 
 from .console import Console
 from .sink import Command, HttpSink
@@ -27,12 +28,19 @@ Written = TypeVar("Written")
 
 
 class RunMonitor:
-    """`sink` and `console` are optional: a run without a server only writes its spool."""
+    """`sink` and `console` are optional: a run without a server only writes its spool. `store`: where what the run leaves in
+    its folder is sent before anybody is told of it."""
 
     def __init__(
-        self, spool: Spool, sink: HttpSink | None = None, console: Console | None = None, retry_s: float = 2.0
+        self,
+        spool: Spool,
+        sink: HttpSink | None = None,
+        console: Console | None = None,
+        retry_s: float = 2.0,
+        store: ObjectStore | None = None,
     ) -> None:
         self._spool, self._sink, self._console, self._retry_s = spool, sink, console, retry_s
+        self._store = store
         self._stop = False
         spool.give_up = lambda: self.command != "continue"
         self._last_progress = 0.0
@@ -79,7 +87,30 @@ class RunMonitor:
         self._emit(StateData(state=state, reason=reason, summary=summary or {}), step)
 
     def artifact(self, artifact: ArtifactData, step: int) -> None:
-        self._emit(artifact, step)
+        """Raises StoreAway where the run was told to end and its storage does not answer either."""
+        self._emit(self._sent(artifact, step), step)
+
+    def _sent(self, artifact: ArtifactData, step: int) -> ArtifactData:
+        """In the artifact store, if there is one: storage that is away is waited for, and the log says so."""
+        if self._store is None:
+            return artifact
+        waited = False
+        while True:
+            try:
+                files = self._store.keep(self._spool.path.parent / artifact.path, artifact.path)
+            except StoreAway as error:
+                if self.command != "continue":
+                    raise
+                if not waited:
+                    self.log(
+                        f"{artifact.path} cannot be stored: {error}. It is tried again until it is", step, "warning"
+                    )
+                    waited = True
+                time.sleep(self._retry_s)
+                continue
+            if waited:
+                self.log(f"{artifact.path} is stored: the artifact store answers again", step)
+            return artifact.model_copy(update={"files": files})
 
     def patiently(self, write: Callable[[], Written], step: int) -> Written:
         """Call `write` until the disk has room for it, with the state `paused` meanwhile. Gives up when told to stop."""

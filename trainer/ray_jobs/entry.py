@@ -12,16 +12,17 @@ from pathlib import Path
 
 import httpx
 
-from trainer import tracing
+from trainer import node, tracing
 from trainer.config import RECIPES, ConfigInvalid, resolve
 from trainer.contracts import RunAssignment
 from trainer.contracts.example import version_digest
 from trainer.inference.adapters import whole_directory
 from trainer.inference.models import ModelInvalid
 from trainer.monitors import Console, HttpSink, RunMonitor, Spool
-from trainer.rewards.access import AccessInvalid, granted, relayed
+from trainer.rewards.access import AccessInvalid
+from trainer.storing import ObjectStore, StoreAway, StoreRefused
 
-from . import folder
+from . import folder, places
 
 _TIMEOUT = httpx.Timeout(30.0, connect=5.0)
 _PATIENCE_S = 120.0
@@ -48,11 +49,11 @@ def job(arguments: list[str]) -> int:
         url, token = _address(), _variable("TOUCHSTONE_RUN_TOKEN")
         with httpx.Client(headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False) as client:
             assignment = RunAssignment.model_validate_json(_patiently(client, url))
-            with folder.alone(Path(assignment.run_dir), _PATIENCE_S):
+            with folder.alone(places.run_dir(assignment), _PATIENCE_S):
                 # how far the server is, now that no earlier attempt tells it anything more
                 assignment = RunAssignment.model_validate_json(_patiently(client, url))
                 return _traced(client, url, token, assignment)
-    except (JobError, folder.Taken) as error:
+    except (JobError, folder.Taken, OSError) as error:
         print(error, file=sys.stderr)
         return 3
 
@@ -69,14 +70,19 @@ def _traced(client: httpx.Client, url: str, token: str, assignment: RunAssignmen
 
 
 def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssignment) -> int:
-    run_dir = Path(assignment.run_dir)
+    run_dir = places.run_dir(assignment)
+    store = node.store(assignment.store_url, token)
     spool = Spool(run_dir / "events.jsonl", assignment.last_seq)
     sink = HttpSink(spool, f"{url}/events", token, assignment.attempt, assignment.last_seq)
-    monitor = RunMonitor(spool, sink, Console())
+    monitor = RunMonitor(spool, sink, Console(), store=store)
     signal.signal(signal.SIGTERM, lambda *_: monitor.request_stop())
     sink.start()
-    ended_well = _run(client, token, assignment, run_dir, monitor)
+    ended_well = _run(client, token, assignment, run_dir, monitor, store)
     delivered = monitor.close()
+    if store:
+        store.close()
+        if delivered:  # all of it is with the server
+            places.clear(run_dir)
     if monitor.command == "abandon":
         print("abandoned: the server has given this run to another attempt", file=sys.stderr)
         return 3
@@ -85,19 +91,26 @@ def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssign
     return 0 if ended_well else 1
 
 
-def _run(client: httpx.Client, token: str, assignment: RunAssignment, run_dir: Path, monitor: RunMonitor) -> bool:
+def _run(
+    client: httpx.Client,
+    token: str,
+    assignment: RunAssignment,
+    run_dir: Path,
+    monitor: RunMonitor,
+    store: ObjectStore | None,
+) -> bool:
     """Config and examples first: a mistake in them needs no model to be found."""
     if asked := os.environ.get("TOUCHSTONE_REQUEST_ID"):
         monitor.log(f"Started by request {asked} of the server's log")
     try:
         config = resolve(assignment.recipe, dict(assignment.config))
         examples = monitor.patiently(lambda: fetch_examples(client, assignment, run_dir), 0)
-        models = {
-            role: whole_directory(source, run_dir / "merged" / role) for role, source in assignment.models.items()
-        }
-        access = granted(assignment.judges, assignment.judges_url, token, assignment.verdicts_url)
-        access = relayed(access, assignment.services, assignment.services_url, token)
-    except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, OSError) as error:
+        sources = monitor.patiently(lambda: node.sources(assignment.models, store), 0)
+        models = {role: whole_directory(source, run_dir / "merged" / role) for role, source in sources.items()}
+        access = monitor.patiently(lambda: node.access(assignment, token, store), 0)
+        if store and assignment.resume:
+            monitor.patiently(lambda: places.newest_checkpoint(assignment, store, run_dir), 0)
+    except (ConfigInvalid, JobError, ModelInvalid, AccessInvalid, StoreAway, StoreRefused, OSError) as error:
         monitor.state("failed", str(error))
         return False
     from trainer.loops.run import run_recipe

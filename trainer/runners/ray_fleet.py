@@ -12,6 +12,7 @@ from typing import Any
 import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
+from trainer import node
 from trainer.arithmetic import settle_arithmetic
 from trainer.config import PolicyConfig
 from trainer.config.memory import is_shortage
@@ -46,7 +47,7 @@ class RolloutActor:
         from trainer.inference.models import load_tokenizer
 
         settle_arithmetic(threads)
-        directory = Path(model_dir)
+        directory = node.model(Path(model_dir), "base")
         sampler = build_sampler(config, directory, load_tokenizer(directory))
         self._worker = RolloutWorker(sampler, config.sampler.max_batch)
 
@@ -73,7 +74,7 @@ class RolloutActor:
 @ray.remote(max_restarts=0, max_task_retries=0)
 class RewardActor:
     def __init__(self, setup: RewardSetup) -> None:
-        self._worker = RewardWorker(setup)
+        self._worker = RewardWorker(node.rewards(setup))
 
     def ready(self) -> int:
         return os.getpid()

@@ -12,6 +12,7 @@ import torch
 from ray.exceptions import GetTimeoutError, OutOfMemoryError, RayActorError, RayTaskError
 from torch import Tensor
 
+from trainer import node
 from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
 from trainer.config import PolicyConfig
 from trainer.loops.errors import RunFailed
@@ -67,8 +68,9 @@ class LearnerActor:
         # All weights trained in bfloat16: the shares are the float32 masters, and passes gather them rounded.
         dtype = model.dtype if model.lora else "float32"
         share = Share(self._rank, ranks, mesh)
-        self._learner = Learner(load_model(Path(model_dir), dtype), self._config, share)
-        teacher = Teacher(load_model(Path(teacher_dir), model.dtype).to(device)) if teacher_dir else None
+        self._learner = Learner(load_model(node.model(Path(model_dir), "base"), dtype), self._config, share)
+        teacher_at = node.model(Path(teacher_dir), "teacher") if teacher_dir else None
+        teacher = Teacher(load_model(teacher_at, model.dtype).to(device)) if teacher_at else None
         self._updater = Updater(self._learner, self._config, teacher)
         return self._learner.size
 

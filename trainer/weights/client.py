@@ -1,6 +1,7 @@
 """What a job hears from the server and tells it: its items, its results in numbered batches, its signs of life."""
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ import httpx
 from pydantic import ValidationError
 
 from trainer.contracts.weights import MAX_ITEMS_PER_POST, WeightsAssignment, WeightsBatch, WeightsLine, WeightsReply
+from trainer.storing import ObjectStore, scratch
 
 from .resources import use
 
@@ -46,6 +48,7 @@ class JobClient:
         self.phase = ""
         self.assignment = WeightsAssignment.model_validate_json(self._get(url))
         self._number, self._lines = self.assignment.acked, list[WeightsLine]()
+        self.store: ObjectStore | None = None
 
     def _client(self) -> httpx.Client:
         # proxies from the environment have no business between a job and its own server
@@ -60,6 +63,25 @@ class JobClient:
     ) -> None:
         self._ended.set()
         self._http.close()
+
+    def settle(self) -> None:
+        """Fetches what lies in the artifact store, where this node shares no disk with the server: from here on the assignment
+        names folders of this node. Raises StoreAway, StoreRefused and OSError."""
+        told = self.assignment
+        if not told.store_url:
+            return
+        here = scratch(told.store_url)
+        self.store = ObjectStore(told.store_url, self._token, here)
+        models = {role: self.store.source(source) for role, source in told.models.items()}
+        folder = here / "weights" / f"{told.job_id}-{told.attempt}"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.assignment = told.model_copy(update={"models": models, "folder": str(folder)})
+
+    def clear(self) -> None:
+        """What `settle` has made for this job alone; models stay for those that come."""
+        if self.store:
+            self.store.close()
+            shutil.rmtree(self.assignment.folder, ignore_errors=True)
 
     def items(self) -> Iterator[dict[str, Any]]:
         """Those that have no result yet. A connection that breaks is made anew behind the last item that came."""

@@ -14,6 +14,7 @@ from typing import Any
 from trainer import tracing
 from trainer.config.memory import is_shortage
 from trainer.monitors.spool import disk_is_full
+from trainer.storing import StoreAway, StoreRefused
 
 from .client import Abandoned, JobClient, ServerAway, Stopped
 
@@ -58,6 +59,7 @@ def carry_out(client: JobClient) -> int:
     signal.signal(signal.SIGTERM, _stopped)
     try:
         client.phase = "loading"
+        client.settle()
         outcome = _work(client.assignment.kind)(client)
     except Stopped as stopped:
         client.end("stopped", str(stopped) or "Stopped; what was found is kept")
@@ -69,6 +71,8 @@ def carry_out(client: JobClient) -> int:
         client.log("\n".join(lines), "error")
         client.end("failed", explain(error))
         return 1
+    finally:
+        client.clear()
     client.end("finished", outcome=outcome)
     return 0
 
@@ -79,7 +83,8 @@ def explain(error: BaseException) -> str:
         return "Out of memory. What helps: fewer responses side by side (sampler.max_batch), shorter responses, or a machine with more memory."
     if disk_is_full(error):
         return f"The disk is full: what was there before is as it was. Free some space, then retry. ({text})"
-    return text if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {text}"
+    known = isinstance(error, ValueError | OSError | StoreAway | StoreRefused)
+    return text if known else f"{type(error).__name__}: {text}"
 
 
 def _work(kind: str) -> Work:

@@ -7,10 +7,11 @@ from typing import Any
 
 from trainer import checkpoints
 from trainer.config import RECIPES, RecipeConfig, resolve, stored
-from trainer.contracts import ArtifactData
+from trainer.contracts import ArtifactData, ModelFile
 from trainer.inference.adapters import whole_directory
 from trainer.loops.stage import Job, State
 from trainer.monitors import RunMonitor, Spool
+from trainer.storing import ObjectStore
 
 from .client import JobClient
 
@@ -18,7 +19,10 @@ from .client import JobClient
 def work(client: JobClient) -> Mapping[str, Any]:
     """`{"artifacts": [ArtifactData]}`. The items are the examples of the run, in case its folder no longer has them."""
     params, run_dir = client.assignment.params, Path(client.assignment.folder)
-    checkpoint = checkpoints.load(run_dir / "checkpoints" / f"step-{int(params['step']):06d}")
+    kept = f"checkpoints/step-{int(params['step']):06d}"
+    if client.store:
+        client.store.fetch(kept, run_dir / kept)
+    checkpoint = checkpoints.load(run_dir / kept)
     client.check()
     models = {
         role: whole_directory(source, run_dir / "merged" / role) for role, source in client.assignment.models.items()
@@ -37,11 +41,17 @@ def work(client: JobClient) -> Mapping[str, Any]:
         )
         recognise(checkpoint, job)
         written = _written(client, replace(job, config=alone(job.config)), checkpoint)
+        if client.store:
+            written = [each.model_copy(update={"files": _sent(client.store, run_dir, each)}) for each in written]
     finally:
         spool.close()
         spool.path.unlink(missing_ok=True)
         copy.unlink(missing_ok=True)
     return {"artifacts": [artifact.model_dump(mode="json") for artifact in written]}
+
+
+def _sent(store: ObjectStore, run_dir: Path, artifact: ArtifactData) -> tuple[ModelFile, ...]:
+    return store.keep(run_dir / artifact.path, artifact.path)
 
 
 def recognise(checkpoint: checkpoints.Loaded, job: Job) -> None:

@@ -16,9 +16,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.conf import settings
+
 from webapp.core import locks
 from webapp.datasets.models import ImportJob
-from webapp.experiments.models import Run
+from webapp.experiments.models import Artifact, Run
 from webapp.inference.models import RegisteredModel
 from webapp.weights.models import WeightsJob
 
@@ -60,10 +62,16 @@ class Pinned:
 
 def named(connection: Connection, var: Path) -> Named:
     inside = {f"runs/{pk}" for pk in _ids(connection, Run)} | {f"weights/{pk}" for pk in _ids(connection, WeightsJob)}
-    elsewhere, needed = set(), set()
-    models = f"SELECT path FROM {RegisteredModel._meta.db_table} WHERE source <> 'hub'"  # noqa: S608  a table's name
+    elsewhere, needed = set[str](), set[str]()
+    stored = f"SELECT DISTINCT run_id, path, registered_id FROM {Artifact._meta.db_table} WHERE files <> '[]'"  # noqa: S608
+    in_store = connection.execute(stored.encode()).fetchall()
+    elsewhere |= {
+        f"{settings.ENV.artifact_store or 'the artifact store'}/runs/{run}/{path}" for run, path, _ in in_store
+    }
+    there = [model for _, _, model in in_store if model]
+    models = f"SELECT path FROM {RegisteredModel._meta.db_table} WHERE source <> 'hub' AND id <> ALL(%s)"  # noqa: S608  a table's name
     uploads = f"SELECT file_path FROM {ImportJob._meta.db_table} WHERE state = ANY(%s)"  # noqa: S608
-    found = connection.execute(models.encode()).fetchall()
+    found = connection.execute(models.encode(), [there]).fetchall()
     found += connection.execute(uploads.encode(), [[str(state) for state in UNFINISHED]]).fetchall()
     for (text,) in found:
         path = Path(text)

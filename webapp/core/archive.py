@@ -6,7 +6,7 @@ The bytes follow from the names and contents of the files alone (no times, no ow
 import hashlib
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,16 +29,21 @@ class Gone(Problem):
 
 @dataclass(frozen=True)
 class Stretch:
-    """`length` bytes at `start` of what is sent: `content`, or those of the file `path`; zeros where it is neither."""
+    """`length` bytes at `start` of what is sent: `content`, those of the file `path`, or what `source` gives for the first and the
+    last of them; zeros where it is none of these."""
 
     start: int
     length: int
     content: bytes | None = None
     path: Path | None = None
+    source: Callable[[int, int], Iterator[bytes]] | None = None
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
         """The bytes `first <= i < last`, counted from the start of what is sent. Raises Gone where the file has shrunk."""
         first, last = max(first, self.start) - self.start, min(last, self.start + self.length) - self.start
+        if self.source is not None:
+            yield from self.source(first, last)
+            return
         if self.path is None:
             yield (self.content or bytes(self.length))[first:last]
             return
@@ -90,19 +95,39 @@ def of_folder(folder: Path, name: str) -> Download:
     files = [path for path in sorted(folder.rglob("*")) if path.is_file() and not _linked(path, folder)]
     if not files:
         raise Gone(f"The folder {folder.name} is not there any more.")
-    stretches: list[Stretch] = []
-    at, told = 0, hashlib.sha256()
+    entries, told = list[Entry](), hashlib.sha256()
     for path in files:
         facts = path.stat()
-        info = tarfile.TarInfo(f"{name}/{path.relative_to(folder).as_posix()}")
-        info.size, info.mode = facts.st_size, 0o644
+        entries.append(Entry(path.relative_to(folder).as_posix(), facts.st_size, path=path))
+        told.update(f"{facts.st_mtime_ns}".encode())
+    return of_entries(entries, name, told.hexdigest())
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A file of an archive, as `Stretch` reads it."""
+
+    name: str
+    size: int
+    path: Path | None = None
+    source: Callable[[int, int], Iterator[bytes]] | None = None
+
+
+def of_entries(entries: Sequence[Entry], name: str, mark: str) -> Download:
+    """A tar of these, in a folder `name`. `mark` changes whenever the content of one may have changed."""
+    stretches: list[Stretch] = []
+    at, told = 0, hashlib.sha256(mark.encode())
+    for entry in entries:
+        info = tarfile.TarInfo(f"{name}/{entry.name}")
+        info.size, info.mode = entry.size, 0o644
         header = info.tobuf(tarfile.GNU_FORMAT, "utf-8", "surrogateescape")
-        stretches += [Stretch(at, len(header), header), Stretch(at + len(header), facts.st_size, path=path)]
-        at += len(header) + facts.st_size
-        padding = -facts.st_size % BLOCK
+        whole = Stretch(at + len(header), entry.size, path=entry.path, source=entry.source)
+        stretches += [Stretch(at, len(header), header), whole]
+        at += len(header) + entry.size
+        padding = -entry.size % BLOCK
         stretches.append(Stretch(at, padding))
         at += padding
-        told.update(header + f"{facts.st_mtime_ns}".encode())
+        told.update(header)
     stretches.append(Stretch(at, 2 * BLOCK))  # two empty blocks end an archive
     kept = tuple(stretch for stretch in stretches if stretch.length)
     return Download(f"{name}.tar", at + 2 * BLOCK, told.hexdigest()[:32], kept)

@@ -9,7 +9,7 @@ import logging
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from ipaddress import IPv4Network, IPv6Network
 from typing import Any
@@ -45,14 +45,14 @@ class Access:
     endpoint: str | None
     networks: tuple[IPv4Network | IPv6Network, ...]
     region: str | None
-    access_key: str | None
-    secret: str | None
+    access_key: str | None = field(repr=False)
+    secret: str | None = field(repr=False)
 
 
 def access(name: str) -> Access:
     """From the settings of this installation as they are now."""
-    fields = ("endpoint", "networks", "region", "access_key", "secret")
-    return Access(name, *(getattr(settings.ENV, f"{name.lower()}_{field}") for field in fields))
+    names = ("endpoint", "networks", "region", "access_key", "secret")
+    return Access(name, *(getattr(settings.ENV, f"{name.lower()}_{each}") for each in names))
 
 
 def open_bucket(address: str, by: Access) -> Store:

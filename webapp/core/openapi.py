@@ -6,6 +6,7 @@ from ninja import NinjaAPI, Schema
 from ninja.errors import ValidationError, ValidationErrorContext
 from ninja.openapi.schema import OpenAPISchema
 from ninja.operation import Operation
+from pydantic import BaseModel
 
 REF = "#/components/schemas/{model}"
 STATUSES = (
@@ -79,6 +80,12 @@ class DescribedAPI(NinjaAPI):
 
 def _found(context: ValidationErrorContext[Any]) -> list[Any]:
     return context.pydantic_validation_error.errors(include_url=False)
+
+
+def takes(record: type[BaseModel]) -> dict[str, Any]:
+    """`openapi_extra` of an operation that reads a record out of its body by itself."""
+    schema = record.model_json_schema(ref_template="#/$defs/{model}")
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 def sends(*types: str, ranges: bool = False) -> dict[str, Any]:

@@ -65,12 +65,13 @@ ON CONFLICT (run_id, step, phase, "group", index) DO UPDATE SET
 """
 
 ARTIFACTS = """
-INSERT INTO experiments_artifact (run_id, step, role, path, bytes, digest, model, created_at)
+INSERT INTO experiments_artifact (run_id, step, role, path, bytes, digest, model, files, created_at)
 SELECT %s, step, data ->> 'role', data ->> 'path', (data ->> 'bytes')::bigint, data ->> 'digest',
-    NULLIF(data -> 'model', 'null'), now()
+    NULLIF(data -> 'model', 'null'), data -> 'files', now()
 FROM jsonb_to_recordset(%s::jsonb) AS new(step int, data jsonb)
 ON CONFLICT (run_id, path) DO UPDATE SET
-    step = EXCLUDED.step, role = EXCLUDED.role, bytes = EXCLUDED.bytes, digest = EXCLUDED.digest, model = EXCLUDED.model
+    step = EXCLUDED.step, role = EXCLUDED.role, bytes = EXCLUDED.bytes, digest = EXCLUDED.digest, model = EXCLUDED.model,
+    files = EXCLUDED.files
 """
 
 

@@ -23,6 +23,7 @@ from trainer.contracts import (
     RunEvent,
     StateData,
 )
+from webapp.core.tasks import enqueue
 
 from . import broadcasts, bulk, declared, outputs, people, starting_points, tokens
 from .models import LogLine, Run
@@ -95,6 +96,8 @@ def _store(run: Run, fresh: list[RunEvent], begins: int) -> None:
     people.draw(run, gathered.rollouts.values())
     bulk.upsert_artifacts(run.id, gathered.artifacts.values())
     outputs.register(run, gathered.artifacts.values())
+    if any(row.data.role == starting_points.CHECKPOINT and row.data.files for row in gathered.artifacts.values()):
+        enqueue("workers.runs.prune", run.id)
     LogLine.objects.bulk_create(gathered.lines)
     for name, value in fields.items():
         setattr(run, name, value)

@@ -7,6 +7,7 @@ from django.db import transaction
 from pydantic import ValidationError
 
 from trainer.contracts import ArtifactData, ModelSource
+from trainer.contracts.storing import Links, Upload
 from webapp.accounts.models import Membership
 from webapp.core.problems import Conflict, Invalid
 from webapp.inference.queries import source
@@ -14,7 +15,7 @@ from webapp.weights import services as weights
 from webapp.weights.kinds import KINDS, Items, Kind
 from webapp.weights.models import WeightsJob
 
-from . import bulk, outputs, queries
+from . import bulk, outputs, queries, storing
 from .models import Artifact, Run
 
 CHECKPOINT = "checkpoint"
@@ -77,4 +78,19 @@ def _finish(job: WeightsJob, outcome: dict[str, Any]) -> dict[str, Any]:
     return {**outcome, "models": list(made.order_by("id").values_list("registered_id", flat=True))}
 
 
-KINDS[WeightsJob.Kind.EXPORT] = Kind(_models, _items, _finish, lambda job: str(outputs.folder(job.params["run"])))
+def _artifacts(job: WeightsJob, name: str) -> Links | None:
+    return storing.artifact(_run(job), name)
+
+
+def _upload(job: WeightsJob, asked: Upload) -> Links:
+    return storing.upload(_run(job).pk, asked)
+
+
+KINDS[WeightsJob.Kind.EXPORT] = Kind(
+    _models,
+    _items,
+    _finish,
+    lambda job: str(outputs.folder(job.params["run"])),
+    artifacts=_artifacts,
+    upload=_upload,
+)

@@ -3,11 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator
 from time import monotonic
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from asgiref.sync import sync_to_async
 from channels.db import database_sync_to_async
-from django.conf import settings
 from django.http import HttpRequest, StreamingHttpResponse
 from ninja import Router
 from ninja.security import HttpBearer
@@ -24,12 +23,14 @@ from trainer.contracts import (
     RunAssignment,
 )
 from trainer.contracts.base import Record
+from trainer.contracts.storing import FolderAsked, Links, Upload
+from webapp.core import artifact_store
 from webapp.core.nul import visible
-from webapp.core.openapi import sends
+from webapp.core.openapi import sends, takes
 from webapp.core.problems import Problem
 from webapp.inference.queries import source
 
-from . import events, grants, own_verdicts, queries, questions, relay, tokens
+from . import events, grants, outputs, own_verdicts, queries, questions, relay, storing, tokens
 from .models import Run
 
 LINES_PER_READ = 500
@@ -66,7 +67,7 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
         last_seq=run.last_seq,
         models={role: source(model) for role, model in models.items()},
         judges=grants.judges(run),
-        run_dir=str(settings.VAR / "runs" / str(run.id)),
+        **_places(request, run),
         examples_url=request.build_absolute_uri(f"{request.path}/examples"),
         judges_url=request.build_absolute_uri(f"{request.path}/questions"),
         verdicts_url=request.build_absolute_uri(f"{request.path}/verdicts"),
@@ -76,16 +77,45 @@ def assignment(request: HttpRequest, run_id: int) -> RunAssignment:
     )
 
 
+def _places(request: HttpRequest, run: Run) -> dict[str, Any]:
+    if not artifact_store.used():
+        return {"run_dir": str(outputs.folder(run.id))}
+    return {
+        "run_dir": "",
+        "store_url": request.build_absolute_uri(request.path),
+        "checkpoints": storing.checkpoints(run),
+    }
+
+
+@router.post(
+    "/ingest/runs/{int:run_id}/store/uploads",
+    response=Links,
+    summary="Where the files of an artifact may be sent",
+    openapi_extra=takes(Upload),
+)
+def store_uploads(request: HttpRequest, run_id: int) -> Links:
+    """A signed address in the artifact store for each piece of each file, good for an hour. 503: the storage is away."""
+    run, _ = request.auth  # type: ignore[attr-defined]
+    return storing.upload(run.id, _read(request, Upload))
+
+
+@router.post(
+    "/ingest/runs/{int:run_id}/store/folders",
+    response=Links,
+    summary="Where the files of a model or a checkpoint are read",
+    openapi_extra=takes(FolderAsked),
+)
+def store_folders(request: HttpRequest, run_id: int) -> Links:
+    """Of a folder that the assignment names, or an artifact of the run. 404: it is neither, or is not in the artifact store."""
+    run, _ = request.auth  # type: ignore[attr-defined]
+    return storing.folder(run, _read(request, FolderAsked).name)
+
+
 @router.post(
     "/ingest/runs/{int:run_id}/events",
     response=IngestReply,
     summary="Numbered events, stored once each",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": EventBatch.model_json_schema(ref_template="#/$defs/{model}")}},
-        }
-    },
+    openapi_extra=takes(EventBatch),
 )
 def post_events(request: HttpRequest, run_id: int) -> IngestReply:
     """An empty batch is a heartbeat. 401: a newer attempt has taken over, stop. 422: an event is malformed and nothing
@@ -111,15 +141,7 @@ def examples(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
 @router.post(
     "/ingest/runs/{int:run_id}/services",
     summary="Responses for a reward service that the run's config names",
-    openapi_extra={
-        **sends("application/json"),
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": relay.Responses.model_json_schema(ref_template="#/$defs/{model}")}
-            },
-        },
-    },
+    openapi_extra={**sends("application/json"), **takes(relay.Responses)},
 )
 def ask_service(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     """The server posts them, signed, and answers `{"values": [..]}`, `{"away": why}` or `{"unscored": why}`, with blanks before
@@ -144,15 +166,7 @@ async def _lines(version_id: int) -> AsyncIterator[bytes]:
 @router.post(
     "/ingest/runs/{int:run_id}/questions",
     summary="Questions to the judges of the run's rewards, each asked once",
-    openapi_extra={
-        **sends("application/x-ndjson"),
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/json": {"schema": QuestionBatch.model_json_schema(ref_template="#/$defs/{model}")}
-            },
-        },
-    },
+    openapi_extra={**sends("application/x-ndjson"), **takes(QuestionBatch)},
 )
 def ask(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     """One `QuestionReply` a line, as judges answer. After half a minute the rest is left out: send it again, under the same
@@ -166,12 +180,7 @@ def ask(request: HttpRequest, run_id: int) -> StreamingHttpResponse:
     "/ingest/runs/{int:run_id}/verdicts",
     response=KnownVerdicts,
     summary="Verdicts of a judge with local weights, brought and asked for",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": OwnVerdicts.model_json_schema(ref_template="#/$defs/{model}")}},
-        }
-    },
+    openapi_extra=takes(OwnVerdicts),
 )
 def verdicts(request: HttpRequest, run_id: int) -> KnownVerdicts:
     """Sent twice, a verdict is stored and counted once. 409: the run is over. 422: the batch is malformed, names no such judge,

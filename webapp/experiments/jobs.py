@@ -17,13 +17,15 @@ from django.utils import timezone
 
 from trainer import tracing
 from trainer.config import ConfigInvalid, resolve
-from webapp.core import locks, ray_client
+from webapp.core import artifact_store, locks, ray_client
 from webapp.core.addresses import internal_url
+from webapp.core.artifact_store import StoreAway
 from webapp.core.logs import asked_by
+from webapp.core.problems import Problem
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import enqueue
 
-from . import broadcasts, services, tokens, waiting_line
+from . import broadcasts, services, storing, tokens, waiting_line
 from .commands import trainer_command
 from .models import LogLine, Run
 from .states import ALIVE, State, move
@@ -52,6 +54,8 @@ def launch(run_id: int) -> float | None:
     if run is None or not _claim(run):
         return None
     try:
+        if artifact_store.used():
+            storing.make_ready(run, lambda: _hold(run))
         client = ray_client.client()
         if waiting_for := _unfinished_attempt(client, run):
             return _try_later(run, f"Attempt {waiting_for} is still ending")
@@ -63,10 +67,13 @@ def launch(run_id: int) -> float | None:
             **tracing.job_environment(),
         }
         client.submit(job_id(run.id, run.attempt), trainer_command(run.config), environment)
-    except RayAway as error:
-        return _try_later(run, str(error))
+    except (RayAway, StoreAway) as error:
+        return _try_later(run, str(error).rstrip("."))
     except RayRefused as error:
         move(run, State.FAILED, reason=f"Ray refused the job. {error}")
+        return None
+    except (Problem, OSError) as error:
+        move(run, State.FAILED, reason=f"What the run needs cannot be copied to the artifact store. {error}")
         return None
     _submitted(client, run)
     return None
@@ -87,6 +94,13 @@ def _claim(run: Run) -> bool:
     due = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING, ray_job_id="")
     slack = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
     return bool(due.filter(next_try_at__lte=now + slack).update(next_try_at=now + LEASE))
+
+
+def _hold(run: Run) -> None:
+    """Keeps the claim: to copy a large model takes longer than a lease."""
+    Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING, ray_job_id="").update(
+        next_try_at=timezone.now() + LEASE
+    )
 
 
 def _unfinished_attempt(client: RayClient, run: Run) -> int | None:
@@ -135,10 +149,11 @@ def stop(run_id: int) -> None:
 
 
 def remove_folder(run_id: int) -> None:
-    """Erases what a deleted run wrote."""
+    """Erases what a deleted run wrote. Raises StoreAway, and is done again."""
     if not Run.objects.filter(id=run_id).exists():
         with locks.shared(locks.Work.BACKUP_FILES, 0):  # a backup may have seen the run, and not yet its files
             shutil.rmtree(settings.VAR / "runs" / str(run_id), ignore_errors=True)
+        storing.remove(run_id)
 
 
 def watch() -> None:

@@ -277,8 +277,8 @@ class LogLine(models.Model):
 
 
 class Artifact(models.Model):
-    """Files that a run has left in its folder. `registered` is the model of the registry that such files are; `model` is
-    what the run said of it (`trainer.contracts.ModelFacts`)."""
+    """Files that a run has left in its folder or, where `files` lists them, in the artifact store. `registered` is the model of
+    the registry that such files are; `model` is what the run said of it (`trainer.contracts.ModelFacts`)."""
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="artifacts")
     step = models.PositiveIntegerField()
@@ -287,6 +287,7 @@ class Artifact(models.Model):
     bytes = models.BigIntegerField()
     digest = models.CharField(max_length=64)
     model = models.JSONField(null=True, blank=True)
+    files = models.JSONField(default=list, blank=True)
     registered = models.OneToOneField(
         "inference.RegisteredModel", null=True, blank=True, on_delete=models.SET_NULL, related_name="artifact"
     )

@@ -1,15 +1,19 @@
 """What a run has trained, as rows of the registry; and what is still in its folder."""
 
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 
 from django.conf import settings
 
 from trainer.config import RECIPES
 from trainer.contracts import ModelFacts
-from webapp.core.archive import Download, Gone, ascii_name, of_path
+from webapp.core import artifact_store
+from webapp.core.archive import Download, Gone, Stretch, ascii_name, of_path
 from webapp.inference import services as registry
+from webapp.inference.files import sent
 from webapp.inference.models import Endpoint, RegisteredModel
+from webapp.inference.stored import Placed, fetched, placed_at
 
 from .bulk import ArtifactRow
 from .models import Artifact, Run, RunSlot
@@ -63,15 +67,45 @@ def user_of(run: Run) -> str:
 
 
 def is_there(artifact: Artifact) -> bool:
-    """Whether the files still lie in the run's folder: of the checkpoints only the newest are kept."""
-    return (folder(artifact.run_id) / artifact.path).exists()
+    """Whether the files are still there: of the checkpoints only the newest are kept. Of the artifact store the row is believed."""
+    return bool(artifact.files) or (folder(artifact.run_id) / artifact.path).exists()
+
+
+def place(artifact: Artifact) -> str:
+    """In the artifact store."""
+    return f"runs/{artifact.run_id}/{artifact.path}"
+
+
+def placed(artifact: Artifact) -> Placed:
+    return placed_at(place(artifact), artifact.files)
+
+
+def here(artifact: Artifact) -> Path:
+    """The artifact's folder on this server; what lies in the store alone is fetched once. Raises StoreAway, StoreLost, OSError."""
+    own = folder(artifact.run_id) / artifact.path
+    return own if own.exists() or not artifact.files else fetched(placed(artifact))
 
 
 def download(artifact: Artifact) -> Download:
-    """The artifact's files: a folder as a tar, a file as it is. Raises Gone, also for a path that leads out of the run."""
+    """The artifact's files: a folder as a tar, a file as it is. Raises Gone, also for a path that leads out of the run.
+
+    What lies in the store is read there while it is sent, block by block.
+    """
     root = folder(artifact.run_id).resolve()
     path = root / artifact.path
     if not path.resolve().is_relative_to(root):
         raise Gone("This artifact does not lie in the folder of its run.")
-    name = f"{artifact.run.experiment.name}-run-{artifact.run.number}-{path.stem if path.is_file() else path.name}"
-    return of_path(path, ascii_name(name))
+    name = ascii_name(f"{artifact.run.experiment.name}-run-{artifact.run.number}-{_short(artifact, path)}")
+    if not artifact.files or path.exists():
+        return of_path(path, name)
+    found = placed(artifact)
+    if [file.path for file in found.files] == [path.name]:
+        file = found.files[0]
+        whole = Stretch(0, file.bytes, source=partial(artifact_store.read, found.place, file))
+        return Download(name + path.suffix, file.bytes, found.mark[:32], (whole,), "application/octet-stream")
+    return sent(found, name)
+
+
+def _short(artifact: Artifact, path: Path) -> str:
+    is_file = path.is_file() or [file["path"] for file in artifact.files] == [path.name]
+    return path.stem if is_file else path.name

@@ -1,19 +1,23 @@
 """What runs have sampled in their evaluations, for evaluations to score and compare."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from django.conf import settings
 from django.db.models import Max
 
-from trainer.contracts import Example, RolloutRecord
+from trainer.contracts import Example, ModelSource, RolloutRecord
+from webapp.core.problems import Problem
 from webapp.evaluation.measuring import measure
 from webapp.evaluation.recipes.base import NotMeasured
 from webapp.evaluation.recipes.base import Rollout as Response
 from webapp.evaluation.sources import NOVELTY, ROLLOUTS, SOURCES, TRAINED, Options, Source
+from webapp.inference import stored
 from webapp.judging.queries import examples_by_key
 
 from . import queries
-from .models import Rollout
+from .models import Artifact, Rollout, Run
+from .outputs import here, is_there
 
 MAX_CHOICES = 200
 MAX_TRAINED = 1_000  # responses of training beside those of an evaluation
@@ -70,17 +74,27 @@ def novelty(workspace_id: int, run_id: int, step: int | None) -> list[float | No
     run = queries.runs(workspace_id).select_related("model", "dataset_version").get(pk=run_id)
     if at == 0:  # nothing was trained yet: each response is as likely as it was
         return [1.0 if record.response else None for record in records]
-    checkpoint = settings.VAR / "runs" / str(run.pk) / "checkpoints" / f"step-{at:06d}"
-    if not checkpoint.is_dir():
-        raise NotMeasured(f"run {run.pk} keeps no checkpoint of step {at}; checkpoint.keep says how many stay")
+    model, checkpoint = _folders(run, at)
     keys = [record.example_key for record in records]
     known = examples_by_key(run.dataset_version, keys)
-    head = {"model": run.model.path, "config": run.config, "checkpoint": str(checkpoint)}
+    head = {"model": model, "config": run.config, "checkpoint": str(checkpoint)}
     rows = [
         {"id": place, "prompt": _prompt(record, known.get(record.example_key)), "text": record.response}
         for place, record in enumerate(records)
     ]
     return [row["novelty"] for row in measure(settings.NOVELTY_COMMAND, [head, *rows])]
+
+
+def _folders(run: Run, step: int) -> tuple[str, Path]:
+    """Of the model that the run began with, and of the checkpoint of `step`, on this server. Raises NotMeasured."""
+    path = f"checkpoints/step-{step:06d}"
+    row = Artifact.objects.filter(run=run, path=path).first() or Artifact(run=run, path=path)
+    if not is_there(row):
+        raise NotMeasured(f"run {run.pk} keeps no checkpoint of step {step}; checkpoint.keep says how many stay")
+    try:
+        return stored.here(ModelSource(path=run.model.path)).path, here(row)
+    except (Problem, OSError) as error:
+        raise NotMeasured(str(error)) from error
 
 
 def _prompt(record: RolloutRecord, example: Example | None) -> list[dict[str, str]]:

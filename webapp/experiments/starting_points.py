@@ -2,8 +2,8 @@
 
 import os
 import shutil
-from pathlib import Path
 
+from webapp.core import artifact_store
 from webapp.core.problems import Conflict
 
 from . import outputs
@@ -29,11 +29,20 @@ def checkpoint(run: Run, step: int) -> Artifact:
     return found
 
 
-def adopt(source: Artifact, run: Run) -> Path:
-    """The checkpoint in the folder of `run`, which then owns it: what the other run prunes does not concern it.
+def adopt(source: Artifact, run: Run) -> None:
+    """The checkpoint becomes one of `run` as well: what the other run prunes does not concern it.
 
-    Files are linked, not copied: nobody writes into a checkpoint that is complete. Raises Conflict where they are gone.
+    Files are linked, not copied, for nobody writes into a checkpoint that is complete; in the artifact store they are copied
+    there. Raises Conflict where they are gone, StoreAway where the storage does not answer.
     """
+    if source.files:
+        own = Artifact(
+            run=run, step=source.step, role=CHECKPOINT, path=source.path, bytes=source.bytes, digest=source.digest
+        )
+        artifact_store.copy(outputs.place(source), outputs.placed(source).files, outputs.place(own))
+        own.files = source.files
+        own.save()
+        return
     folder = outputs.folder(source.run_id) / source.path
     target = outputs.folder(run.id) / source.path
     try:
@@ -41,7 +50,6 @@ def adopt(source: Artifact, run: Run) -> Path:
     except OSError as error:
         shutil.rmtree(outputs.folder(run.id), ignore_errors=True)
         raise Conflict(f"The checkpoint cannot be taken over: {error}", code="no_checkpoint") from error
-    return target
 
 
 def _link(source: str, target: str) -> str:

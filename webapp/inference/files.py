@@ -1,20 +1,29 @@
 """The files of a model that a run has left behind: listed, read and sent. Other models lie where they were registered."""
 
+import logging
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from webapp.core.archive import Download, Gone, ascii_name, of_folder
-from webapp.core.problems import Conflict
+from webapp.core import artifact_store
+from webapp.core.archive import Download, Entry, Gone, ascii_name, of_entries, of_folder
+from webapp.core.problems import Conflict, Problem
 
+from . import stored
 from .models import RegisteredModel
+
+logger = logging.getLogger(__name__)
 
 CARD = "README.md"
 MAX_CARD_BYTES = 200_000
 
 
 def is_there(model: RegisteredModel) -> bool | None:
-    """Whether its folder is; None for a model that no run has made, whose place this server may not see."""
-    return Path(model.path).is_dir() if model.source == RegisteredModel.Source.RUN else None
+    """Whether its files are; None for a model that no run has made, whose place this server may not see. Of the artifact store
+    the row is believed."""
+    if model.source != RegisteredModel.Source.RUN:
+        return None
+    return stored.placed(model) is not None or Path(model.path).is_dir()
 
 
 def listed(model: RegisteredModel) -> list[dict[str, Any]]:
@@ -27,22 +36,47 @@ def download(model: RegisteredModel) -> Download:
     """The folder as a tar. Raises Conflict for a model that no run has made, Gone where the folder is not there."""
     if model.source != RegisteredModel.Source.RUN:
         raise Conflict("This model was not trained here: take it from where it was registered.", code="not_here")
+    if (found := stored.placed(model)) and not Path(model.path).is_dir():
+        return sent(found, ascii_name(model.name))
     if not Path(model.path).is_dir():
         raise Gone(f"The files of {model.name} are gone: there is no folder {model.path}.")
     return of_folder(Path(model.path), ascii_name(model.name))
 
 
+def sent(found: stored.Placed, name: str) -> Download:
+    """A folder of the artifact store as a tar, block by block as it is read there."""
+    entries = [
+        Entry(file.path, file.bytes, source=partial(artifact_store.read, found.place, file)) for file in found.files
+    ]
+    return of_entries(entries, name, found.mark)
+
+
 def card(model: RegisteredModel) -> str:
-    """Its README.md without the header for hubs; empty where there is none."""
+    """Its README.md without the header for hubs; empty where there is none, and where its storage is away."""
     if model.source == RegisteredModel.Source.HUB:
         return ""
-    path = Path(model.path) / CARD
-    try:
-        if path.is_symlink() or path.stat().st_size > MAX_CARD_BYTES:
-            return ""
-        text = path.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
+    text = _on_disk(Path(model.path) / CARD) or _in_store(model)
     if text.startswith("---\n"):
         text = text.partition("\n---\n")[2]
     return text.strip()
+
+
+def _on_disk(path: Path) -> str:
+    try:
+        if path.is_symlink() or path.stat().st_size > MAX_CARD_BYTES:
+            return ""
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _in_store(model: RegisteredModel) -> str:
+    found = stored.placed(model)
+    file = found and found.named(CARD)
+    if not found or not file or file.bytes > MAX_CARD_BYTES:
+        return ""
+    try:
+        return b"".join(artifact_store.read(found.place, file)).decode(errors="replace")
+    except Problem as problem:
+        logger.warning("no card of model %s: %s", model.pk, problem)
+        return ""

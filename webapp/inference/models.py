@@ -10,7 +10,8 @@ class RegisteredModel(models.Model):
     """A local directory, a hub id or what a run left behind, under a name. `path` is never shown to annotators.
 
     `base` is what a trained model began with; an adapter (`format` peft) cannot be loaded without it. `digest` is that of
-    the folder's files (trainer.outputs.folder_digest) where a run has told it.
+    the folder's files (trainer.outputs.folder_digest) where a run has told it. `stored`: what of the folder lies in the artifact
+    store, as `files` and the `mark` by which a change is seen (webapp.inference.stored).
     """
 
     class Source(models.TextChoices):
@@ -43,6 +44,7 @@ class RegisteredModel(models.Model):
     head = models.CharField(max_length=6, choices=Head.choices, default=Head.LM)
     base = models.ForeignKey("self", null=True, blank=True, on_delete=models.PROTECT, related_name="derived")
     digest = models.CharField(max_length=64, blank=True)
+    stored = models.JSONField(default=dict, blank=True)
     archived_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -11,6 +11,7 @@ from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum
 from trainer.contracts import ModelSource
 
 from .models import Endpoint, EndpointCheck, RecordedOutput, RegisteredModel
+from .stored import placed
 
 MOST_RELATED = 20
 
@@ -43,7 +44,7 @@ def missing_folder(model: RegisteredModel) -> str:
     """Which folder of a run's model, or of one it is laid on, is gone; empty where none is. Other sources are not asked."""
     row: RegisteredModel | None = model
     while row is not None:
-        if row.source == RegisteredModel.Source.RUN and not Path(row.path).is_dir():
+        if row.source == RegisteredModel.Source.RUN and not Path(row.path).is_dir() and not placed(row):
             return row.path
         row = row.base if row.format == RegisteredModel.Format.PEFT else None
     return ""

@@ -24,6 +24,8 @@ from webapp.core.children import environment
 from webapp.core.problems import Problem
 from webapp.localstack.places import socket_path
 
+from .stored import here
+
 MOST_MODELS = 4  # held at the same time
 START_S = 90.0  # until the socket is there: Python starts, the libraries do not load yet
 ROOM_S = 10.0  # for idle ones to leave
@@ -107,6 +109,10 @@ def _start(place: Path, source: ModelSource) -> None:
             raise CannotAnswer(
                 "busy", f"{MOST_MODELS} other models are being tried at this moment. Try again in a moment."
             )
+        try:
+            source = here(source)
+        except (Problem, OSError) as error:
+            raise CannotAnswer("failed", str(error)) from error
         adapters = [part for folder in source.adapters for part in ("--adapter", folder)]
         command = [
             *settings.MODEL_COMMAND,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from django.conf import settings
 from django.db import transaction
@@ -12,10 +12,14 @@ from ninja import Query, Router
 from ninja.security import HttpBearer
 from pydantic import ValidationError
 
+from trainer.contracts.base import Record
+from trainer.contracts.storing import FolderAsked, Links, Upload
 from trainer.contracts.weights import WeightsAssignment, WeightsBatch, WeightsReply
+from webapp.core import artifact_store
 from webapp.core.nul import visible
-from webapp.core.openapi import sends
+from webapp.core.openapi import sends, takes
 from webapp.core.problems import Conflict, Invalid, Problem
+from webapp.inference import stored
 
 from . import tokens
 from .kinds import KINDS
@@ -57,7 +61,8 @@ def assignment(request: HttpRequest, job_id: int) -> WeightsAssignment:
         done=job.done,
         acked=job.acked,
         items_url=request.build_absolute_uri(f"{request.path}/items"),
-        folder=kind.folder(job) or str(settings.VAR / "weights" / str(job.pk)),
+        folder="" if artifact_store.used() else kind.folder(job) or str(settings.VAR / "weights" / str(job.pk)),
+        store_url=request.build_absolute_uri(request.path) if artifact_store.used() else "",
     )
 
 
@@ -79,29 +84,57 @@ def _lines(job: WeightsJob, after: int) -> Iterator[bytes]:
 
 
 @router.post(
+    "/ingest/weights/{int:job_id}/store/uploads",
+    response=Links,
+    summary="Where the files of what a job writes may be sent",
+    openapi_extra=takes(Upload),
+)
+def store_uploads(request: HttpRequest, job_id: int) -> Links:
+    """A signed address in the artifact store for each piece of each file, good for an hour. 409: such a job writes no files."""
+    job: WeightsJob = request.auth  # type: ignore[attr-defined]
+    if found := KINDS[job.kind].upload(job, _read(request, Upload)):
+        return found
+    raise Conflict("A job of this kind writes no files.", code="no_files")
+
+
+@router.post(
+    "/ingest/weights/{int:job_id}/store/folders",
+    response=Links,
+    summary="Where the files of a model, or what a job reads beside it, are read",
+    openapi_extra=takes(FolderAsked),
+)
+def store_folders(request: HttpRequest, job_id: int) -> Links:
+    """Of a folder that the assignment names. 404: it does not, or the folder is not in the artifact store."""
+    job: WeightsJob = request.auth  # type: ignore[attr-defined]
+    name, kind = _read(request, FolderAsked).name, KINDS[job.kind]
+    found = kind.artifacts(job, name) or stored.links(job.workspace_id, kind.models(job).values(), name)
+    if found is None:
+        raise Problem(f"The artifact store has no folder {name} for this job.", code="not_found", status=404)
+    return found
+
+
+@router.post(
     "/ingest/weights/{int:job_id}/batches",
     response=WeightsReply,
     summary="Results, stored once each",
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/json": {"schema": WeightsBatch.model_json_schema(ref_template="#/$defs/{model}")}},
-        }
-    },
+    openapi_extra=takes(WeightsBatch),
 )
 def post_batch(request: HttpRequest, job_id: int) -> WeightsReply:
     """A batch that comes again changes nothing; after a gap nothing is taken."""
     job: WeightsJob = request.auth  # type: ignore[attr-defined]
     try:
-        return apply(job.pk, _batch(request))
+        return apply(job.pk, _read(request, WeightsBatch))
     except Conflict:
         raise Problem(FENCED, code="fenced", status=401) from None
 
 
-def _batch(request: HttpRequest) -> WeightsBatch:
+Body = TypeVar("Body", bound=Record)
+
+
+def _read(request: HttpRequest, kind: type[Body]) -> Body:
     """The body. Raises Problem with every field that is wrong."""
     try:
-        return WeightsBatch.model_validate_json(visible(request.body))
+        return kind.model_validate_json(visible(request.body))
     except ValidationError as error:
         fields = {".".join(map(str, item["loc"])): item["msg"] for item in error.errors(include_url=False)[:20]}
         raise Problem("The batch is malformed; nothing of it was stored.", fields, code="invalid_batch") from None

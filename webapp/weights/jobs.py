@@ -9,12 +9,16 @@ from django.db.models import F
 from django.utils import timezone
 
 from trainer import tracing
-from webapp.core import ray_client
+from webapp.core import artifact_store, ray_client
 from webapp.core.addresses import internal_url
+from webapp.core.artifact_store import StoreAway
+from webapp.core.problems import Problem
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused, Wanted
 from webapp.core.tasks import enqueue
+from webapp.inference import stored
 
 from . import tokens
+from .kinds import KINDS
 from .models import WeightsJob, WeightsLogLine
 from .states import ALIVE, State, move, refresh, tell
 
@@ -38,6 +42,8 @@ def launch(pk: int) -> float | None:
     if job is None or not _claim(job):
         return None
     try:
+        if artifact_store.used():
+            stored.copied(job.workspace_id, KINDS[job.kind].models(job).values(), lambda: _hold(job))
         client = ray_client.client()
         if job.attempt > 1 and not client.job(job_id(job, job.attempt - 1)).has_ended:
             client.stop(job_id(job, job.attempt - 1))
@@ -49,10 +55,13 @@ def launch(pk: int) -> float | None:
             **tracing.job_environment(),
         }
         client.submit(job_id(job), _command(job), environment, wanted(job))
-    except RayAway as error:
-        return _try_later(job, str(error))
+    except (RayAway, StoreAway) as error:
+        return _try_later(job, str(error).rstrip("."))
     except RayRefused as error:
         move(job, State.FAILED, problem=f"Ray refused the job. {error}")
+        return None
+    except (Problem, OSError) as error:
+        move(job, State.FAILED, problem=f"What the job needs cannot be copied to the artifact store. {error}")
         return None
     _submitted(client, job)
     return None
@@ -77,6 +86,12 @@ def _claim(job: WeightsJob) -> bool:
     due = WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.STARTING, ray_job_id="")
     slack = timedelta(milliseconds=500)  # a countdown may end a moment before the time it was made for
     return bool(due.filter(next_try_at__lte=now + slack).update(next_try_at=now + LEASE))
+
+
+def _hold(job: WeightsJob) -> None:
+    """Keeps the claim: to copy a large model takes longer than a lease."""
+    rows = WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.STARTING, ray_job_id="")
+    rows.update(next_try_at=timezone.now() + LEASE)
 
 
 def _try_later(job: WeightsJob, why: str) -> float:

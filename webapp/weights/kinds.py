@@ -8,6 +8,7 @@ from typing import Any, Literal
 from trainer.config.fields import Section, knob
 from trainer.config.sampler import Sampler
 from trainer.contracts import Example, ModelSource
+from trainer.contracts.storing import Links, Upload
 from webapp.datasets.models import VersionMember
 from webapp.inference import queries as registry
 
@@ -68,7 +69,8 @@ class Kind:
 
     `keep(job, results)` is called once for each batch, in the transaction that stores it: it returns what is stored as the
     results, and the job's outcome so far. `finish` is called once, in the transaction that ends the job, with what the job
-    tells in the end; it may raise Invalid, and then the job fails with those words.
+    tells in the end; it may raise Invalid, and then the job fails with those words. `artifacts` gives the addresses of a folder
+    in the artifact store that the job reads beside its models, `upload` those it may send files to; None: not this one.
     """
 
     models: Callable[[WeightsJob], dict[str, ModelSource]]
@@ -77,6 +79,8 @@ class Kind:
     folder: Callable[[WeightsJob], str] = lambda job: ""
     brief: Callable[[WeightsJob], dict[str, Any]] = lambda job: job.params
     keep: Callable[[WeightsJob, Results], tuple[Results, dict[str, Any]]] = lambda job, results: (results, job.outcome)
+    artifacts: Callable[[WeightsJob, str], Links | None] = lambda job, name: None
+    upload: Callable[[WeightsJob, Upload], Links | None] = lambda job, asked: None
 
 
 def _model(job: WeightsJob) -> dict[str, ModelSource]:

@@ -3,24 +3,27 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from itertools import islice
 
+from trainer.contracts import ModelSource
 from trainer.judges.answers import Reading
 from trainer.judges.beside import run_beside
 from trainer.judges.budget import Budget
 from trainer.judges.calls import Call, expand, read
-from trainer.judges.chat import ChatReply, Target
+from trainer.judges.chat import ChatReply, EndpointProblem, Target
 from trainer.judges.client import ChatClient
 from trainer.judges.engine import Counts as EngineCounts
 from trainer.judges.engine import Outcome, State, run
 from trainer.judges.inputs import InputProblem, JudgeInput
 from trainer.judges.local import LocalClient, LocalTarget, wording
 from trainer.judges.spec import BaseSpec
+from webapp.core.problems import Problem
 from webapp.inference.models import Endpoint
 from webapp.inference.queries import recorded_texts
 from webapp.inference.services import EndpointShare, endpoint_target, local_target, note_troubles
+from webapp.inference.stored import here
 from webapp.judging import queries
 from webapp.judging.models import JudgeVersion, Verdict
 
@@ -177,12 +180,24 @@ def call(
     stop: Callable[[], bool],
     budget: Budget | None,
 ) -> EngineCounts:
-    """Calls everything that a judge is asked; see `ask`."""
+    """Calls everything that a judge is asked; see `ask`. Local weights that lie in the artifact store alone are fetched first."""
+    target = _here(target)
 
     def parsed(each: Call, reply: ChatReply) -> Reading:
         return read(spec, each.subject, reply.text, complete=reply.finish_reason != "length")
 
     return ask(endpoint, target, calls, parsed, keep, stop, budget, spec.retries)
+
+
+def _here(target: Asked) -> Asked:
+    """Raises EndpointProblem."""
+    if not isinstance(target, LocalTarget):
+        return target
+    try:
+        found = here(ModelSource(path=target.model, adapters=tuple(target.adapters)))
+    except (Problem, OSError) as error:
+        raise EndpointProblem("down", str(error)) from error
+    return replace(target, model=found.path, adapters=found.adapters)
 
 
 def ask(

@@ -1,0 +1,102 @@
+"""What a process of a run loads on the node that it is on: folders that all nodes see, or copies that object storage fills.
+
+The run's own process is told by its server where its models are, and so may be any worker that Ray has started for it on
+another node: Ray hands it the same variables.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+
+from trainer.contracts import JudgeGrant, ModelSource, RunAssignment
+from trainer.inference.adapters import whole_directory
+from trainer.rewards.access import Access, granted, relayed
+from trainer.rollouts import RewardSetup, reward_folders
+from trainer.storing import ObjectStore, StoreAway, scratch
+
+_TIMEOUT = httpx.Timeout(30.0, connect=5.0)
+
+
+def address() -> str:
+    """Of the run, on its server; empty where no server has started this."""
+    url, run = os.environ.get("TOUCHSTONE_URL", ""), os.environ.get("TOUCHSTONE_RUN_ID", "")
+    return f"{url.rstrip('/')}/api/v1/ingest/runs/{run}" if url and run else ""
+
+
+def store(url: str, token: str) -> ObjectStore | None:
+    return ObjectStore(url, token, scratch(url)) if url else None
+
+
+def sources(models: Mapping[str, ModelSource], store: ObjectStore | None) -> dict[str, ModelSource]:
+    """By role, with folders of this node. Raises StoreAway, StoreRefused and OSError."""
+    return {role: store.source(source) if store else source for role, source in models.items()}
+
+
+def access(assignment: RunAssignment, token: str, store: ObjectStore | None) -> Access:
+    """Whom the rewards ask. Raises AccessInvalid, StoreAway, StoreRefused and OSError."""
+    judges = {name: _grant(grant, store) for name, grant in assignment.judges.items()}
+    found = granted(judges, assignment.judges_url, token, assignment.verdicts_url)
+    return relayed(found, assignment.services, assignment.services_url, token)
+
+
+def _grant(grant: JudgeGrant, store: ObjectStore | None) -> JudgeGrant:
+    if store is None or not grant.local:
+        return grant
+    here = store.source(ModelSource(path=grant.local, adapters=grant.adapters))
+    return grant.model_copy(update={"local": here.path, "adapters": here.adapters})
+
+
+def model(folder: Path, role: str) -> Path:
+    """The folder of the run's model `role`: as its process says, or a copy on this node where that sees no such folder.
+
+    Raises StoreAway, StoreRefused, ModelInvalid and OSError.
+    """
+    if folder.is_dir() or not address():
+        return folder
+    assignment, found = _again()
+    if found is None or role not in assignment.models:
+        return folder
+    try:
+        return _whole(assignment, found, role)
+    finally:
+        found.close()
+
+
+def rewards(setup: RewardSetup) -> RewardSetup:
+    """The same for reward models, and for judges with local weights."""
+    targets = [getattr(judge.target, "model", "") for judge in setup.access.judges.values() if judge.store is not None]
+    seen = [*setup.folders.values(), *(Path(each) for each in targets)]
+    if all(each.is_dir() or not each.is_absolute() for each in seen) or not address():
+        return setup
+    assignment, found = _again()
+    if found is None:
+        return setup
+    try:
+        models = {role: _whole(assignment, found, role) for role in assignment.models if role.startswith("reward")}
+        token = os.environ["TOUCHSTONE_RUN_TOKEN"]
+        folders = reward_folders(setup.config.rewards, models)
+        return replace(setup, access=access(assignment, token, found), folders=folders)
+    finally:
+        found.close()
+
+
+def _whole(assignment: RunAssignment, found: ObjectStore, role: str) -> Path:
+    kept = scratch(assignment.store_url) / "merged" / f"{assignment.run_id}-{assignment.attempt}" / role
+    return whole_directory(found.source(assignment.models[role]), kept)
+
+
+def _again() -> tuple[RunAssignment, ObjectStore | None]:
+    """What the server has told the run's process. Raises StoreAway."""
+    token = os.environ.get("TOUCHSTONE_RUN_TOKEN", "")
+
+    try:
+        answer = httpx.get(
+            address(), headers={"Authorization": f"Bearer {token}"}, timeout=_TIMEOUT, trust_env=False
+        ).raise_for_status()
+    except httpx.HTTPError as error:  # whoever started this worker starts another
+        raise StoreAway(f"the server does not say what this worker shall load ({type(error).__name__})") from None
+    assignment = RunAssignment.model_validate_json(answer.content)
+    return assignment, store(assignment.store_url, token)

@@ -1,0 +1,212 @@
+"""Files of a run that lie in object storage, for a process that shares no disk with its server.
+
+The server signs an address for each piece; this process holds no credentials of the bucket. What is fetched is compared with
+its SHA-256 and appears under its name whole or not at all; what is sent is told to the server once all of it is there.
+"""
+
+import hashlib
+import logging
+import os
+import random
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+import httpx
+from pydantic import ValidationError
+
+from trainer.contracts import ModelFile, ModelSource
+from trainer.contracts.storing import FolderAsked, LinkedFile, Links, Upload, pieces
+from trainer.outputs import folder_digest, listed
+
+SCRATCH = "TOUCHSTONE_SCRATCH"
+PATIENCE_S = 120.0
+"""How long a server or storage that is away is asked again before that is told; who is told may ask once more."""
+_TIMEOUT = httpx.Timeout(120.0, connect=10.0)
+_BLOCK = 1 << 20
+_AT_ONCE = 4
+_LONGEST_PAUSE_S = 10.0
+T = TypeVar("T")
+
+
+logging.getLogger("httpx").setLevel(logging.WARNING)  # it would write down each address, and these are signed
+
+
+class StoreAway(RuntimeError):
+    """The server or its storage did not answer, for as long as one waits; later it may."""
+
+
+class StoreRefused(RuntimeError):
+    """What is asked for is not there, is not this process's, or is not what was written; the message says which."""
+
+
+class _Again(Exception):
+    """Worth another try; the message says why."""
+
+
+class ObjectStore:
+    """`url`: the server's address for this run or job; `token` its key. `folder` is this node's, for models that several runs load."""
+
+    def __init__(self, url: str, token: str, folder: Path, patience_s: float = PATIENCE_S) -> None:
+        self._url, self._folder, self._patience_s = url, folder, patience_s
+        # proxies from the environment have no business between a run and its own server
+        self._server = httpx.Client(
+            headers={"Authorization": f"Bearer {token}"}, timeout=httpx.Timeout(60.0, connect=5.0), trust_env=False
+        )
+        self._storage = httpx.Client(timeout=_TIMEOUT)
+
+    def keep(self, place: Path, path: str) -> tuple[ModelFile, ...]:
+        """Sends the file or folder `place`, which is the artifact `path`. Raises StoreAway, StoreRefused and OSError."""
+        files = listed(place)
+        by_path = {file.path: place / file.path if place.is_dir() else place for file in files}
+        for file in files:  # one by one: an address is good for about an hour
+
+            def send(file: ModelFile = file) -> None:
+                links = self._links("uploads", Upload(path=path, files=(file,)))
+                with ThreadPoolExecutor(_AT_ONCE) as threads:
+                    for sent in [
+                        threads.submit(self._put, by_path[file.path], piece, url, links.headers)
+                        for piece, url in zip(pieces(file.bytes), links.files[0].urls, strict=True)
+                    ]:
+                        sent.result()
+
+            self._patiently(send)
+        return files
+
+    def model(self, path: str) -> Path:
+        """The folder that the assignment calls `path`, on this node; other runs here load the same copy."""
+        links = self._patiently(lambda: self._links("folders", FolderAsked(name=path)))
+        target = self._folder / "models" / folder_digest(links.files)
+        return target if target.is_dir() else self.fetch(path, target)
+
+    def source(self, source: ModelSource) -> ModelSource:
+        """The same with folders of this node. A hub id stays one."""
+        path, *adapters = [
+            str(self.model(each)) if Path(each).is_absolute() else each for each in (source.path, *source.adapters)
+        ]
+        return ModelSource(path=path, adapters=tuple(adapters), head=source.head)
+
+    def fetch(self, name: str, target: Path) -> Path:
+        """The folder `name` as `target`, whole or not at all. Raises StoreAway, StoreRefused and OSError."""
+        target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        try:
+            self._patiently(lambda: self._fill(name, partial))
+            with suppress(OSError):  # another process has just fetched the same
+                os.rename(partial, target)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+        if not target.is_dir():
+            raise OSError(f"{target} cannot be made")
+        return target
+
+    def close(self) -> None:
+        self._server.close()
+        self._storage.close()
+
+    def _fill(self, name: str, partial: Path) -> None:
+        """What is there already and right stays: a try after a broken one goes on behind it."""
+        for file in self._links("folders", FolderAsked(name=name)).files:
+            path = partial / file.path
+            if not path.is_file() or path.stat().st_size != file.bytes:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._get(name, file, path)
+
+    def _get(self, name: str, file: LinkedFile, path: Path) -> None:
+        arriving, digest = path.with_name(f".{path.name}.arriving"), hashlib.sha256()
+        with arriving.open("wb") as out:
+            for (start, end), url in zip(pieces(file.bytes), file.urls, strict=True):
+                with self._asked("GET", url) as response:
+                    for block in response.iter_bytes(_BLOCK):
+                        digest.update(block)
+                        out.write(block)
+                if out.tell() != end:
+                    raise _Again(f"{file.path} broke off after {out.tell() - start:,} bytes of a piece")
+        if digest.hexdigest() != file.digest:
+            raise StoreRefused(f"{file.path} of {name} in the artifact store is not what was written")
+        os.replace(arriving, path)
+
+    def _put(self, path: Path, piece: tuple[int, int], url: str, headers: dict[str, str]) -> None:
+        start, end = piece
+        told = {**headers, "Content-Length": str(end - start)}
+        with self._asked("PUT", url, headers=told, content=_blocks(path, start, end)):
+            pass
+
+    @contextmanager
+    def _asked(self, method: str, url: str, **more: object) -> Iterator[httpx.Response]:
+        """Never names the address, which is signed. Raises _Again and StoreRefused."""
+        host = urlsplit(url).netloc
+        try:
+            with self._storage.stream(method, url, **more) as response:  # type: ignore[arg-type]
+                if response.status_code == 404:
+                    raise StoreRefused(f"a file is missing in the artifact store at {host}")
+                if response.status_code not in (200, 201):
+                    raise _Again(f"the artifact store at {host} answers {response.status_code}")
+                yield response
+        except httpx.HTTPError as error:
+            raise _Again(f"the artifact store at {host} does not answer ({type(error).__name__})") from None
+
+    def _links(self, what: str, asked: Upload | FolderAsked) -> Links:
+        try:
+            answer = self._server.post(
+                f"{self._url}/store/{what}",
+                content=asked.model_dump_json().encode(),
+                headers={"Content-Type": "application/json"},
+            )
+        except httpx.HTTPError as error:
+            raise _Again(f"the server does not answer ({type(error).__name__})") from None
+        if answer.status_code >= 500 or answer.status_code in (408, 429):
+            raise _Again(_reason(answer))
+        if answer.status_code != 200:
+            raise StoreRefused(_reason(answer))
+        try:
+            return Links.model_validate_json(answer.content)
+        except ValidationError as error:
+            raise StoreRefused(f"the server's answer cannot be read: {error}") from error
+
+    def _patiently(self, work: Callable[[], T]) -> T:
+        pause, deadline = 0.5, time.monotonic() + self._patience_s
+        while True:
+            try:
+                return work()
+            except _Again as error:
+                if time.monotonic() + pause > deadline:
+                    raise StoreAway(str(error)) from None
+            time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  spreads nodes that wait for the same storage
+            pause = min(2 * pause, _LONGEST_PAUSE_S)
+
+
+def _blocks(path: Path, start: int, end: int) -> Iterator[bytes]:
+    with path.open("rb") as file:
+        file.seek(start)
+        while start < end and (block := file.read(min(_BLOCK, end - start))):
+            start += len(block)
+            yield block
+
+
+def _reason(answer: httpx.Response) -> str:
+    try:
+        return str(answer.json()["error"]["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"the server answers {answer.status_code}"
+
+
+def scratch(url: str) -> Path:
+    """This node's folder for work of the server at `url`: TOUCHSTONE_SCRATCH, or one of our own among temporary files.
+
+    Raises OSError where somebody else has it.
+    """
+    root = Path(os.environ.get(SCRATCH) or Path(tempfile.gettempdir()) / f"touchstone-{os.getuid()}")
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    facts = root.lstat()
+    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid():
+        raise PermissionError(f"{root} is not this user's; name another folder in {SCRATCH}")
+    parts = urlsplit(url)
+    return root / hashlib.sha256(f"{parts.scheme}://{parts.netloc}".encode()).hexdigest()[:12]

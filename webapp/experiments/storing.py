@@ -1,0 +1,110 @@
+"""What a run finds in the artifact store and leaves there, where the installation has one."""
+
+from collections.abc import Callable
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from trainer.contracts import ModelSource
+from trainer.contracts.storing import Links, Upload
+from webapp.core import artifact_store
+from webapp.core.problems import Problem
+from webapp.inference import stored
+from webapp.inference.queries import source
+
+from . import grants, outputs, queries
+from .models import Artifact, Run
+from .starting_points import CHECKPOINT
+
+
+def sources(run: Run) -> list[ModelSource]:
+    """All that its process loads: models by role, and judges with local weights."""
+    models = list(queries.models_by_role(run).values())
+    models += [
+        version.endpoint.registered_model
+        for version in grants.versions(run).values()
+        if version.endpoint is not None and version.endpoint.registered_model is not None
+    ]
+    return [source(model) for model in models]
+
+
+def make_ready(run: Run, beat: Callable[[], None]) -> None:
+    """Copies what the run needs and this server alone has. `beat` is called now and then.
+
+    Raises StoreAway, OSError, and Problem where a folder is gone.
+    """
+    stored.copied(run.experiment.workspace_id, sources(run), beat)
+    if not _kept(run).exists():
+        _copy_checkpoint(run, beat)
+
+
+def _copy_checkpoint(run: Run, beat: Callable[[], None]) -> None:
+    """The newest in the run's folder here: it was forked from a run without a store, or began before there was one."""
+    found = sorted((outputs.folder(run.id) / "checkpoints").glob("step-*"))
+    if not found:
+        return
+    folder = found[-1]
+    files = stored.listed(folder, beat)
+    row = Artifact(
+        run=run, path=f"checkpoints/{folder.name}", role=CHECKPOINT, step=int(folder.name.removeprefix("step-"))
+    )
+    artifact_store.keep(outputs.place(row), folder, files, beat)
+    Artifact.objects.update_or_create(
+        run=run,
+        path=row.path,
+        defaults={"files": [file.model_dump() for file in files]},
+        create_defaults={
+            "step": row.step,
+            "role": CHECKPOINT,
+            "bytes": sum(file.bytes for file in files),
+            "digest": stored.digest(files),
+            "files": [file.model_dump() for file in files],
+        },
+    )
+
+
+def _kept(run: Run) -> QuerySet[Artifact]:
+    return Artifact.objects.filter(run=run, role=CHECKPOINT).exclude(files=[]).order_by("-step")
+
+
+def checkpoints(run: Run) -> tuple[str, ...]:
+    """Those that lie in the store whole, newest first."""
+    return tuple(row.path for row in _kept(run))
+
+
+def upload(run_id: int, asked: Upload) -> Links:
+    """Where the process may send the files of an artifact: below its own run, nowhere else. Raises StoreAway."""
+    return artifact_store.links("PUT", outputs.place(Artifact(run_id=run_id, path=asked.path)), asked.files)
+
+
+def folder(run: Run, name: str) -> Links:
+    """A model that the run loads, or an artifact of its own. Raises Problem 404, and StoreAway."""
+    found = artifact(run, name) or stored.links(run.experiment.workspace_id, sources(run), name)
+    if found is None:
+        raise Problem(f"The artifact store has no folder {name} for this run.", code="not_found", status=404)
+    return found
+
+
+def artifact(run: Run, path: str) -> Links | None:
+    """Of the run's own; None where it has none of that name there. Raises StoreAway."""
+    row = Artifact.objects.filter(run=run, path=path).exclude(files=[]).first()
+    return artifact_store.links("GET", outputs.place(row), outputs.placed(row).files) if row else None
+
+
+def prune(run_id: int) -> None:
+    """Checkpoints that gave way to newer ones leave the store, first from the rows. Raises StoreAway; then it is done again."""
+    run = Run.objects.filter(id=run_id).first()
+    if run is None:
+        return
+    with transaction.atomic():
+        Run.objects.select_for_update(no_key=True).get(id=run_id)
+        old = [row.pk for row in list(_kept(run))[int(run.config["checkpoint"]["keep"]) :]]
+        Artifact.objects.filter(pk__in=old).update(files=[])
+    for row in Artifact.objects.filter(run=run, role=CHECKPOINT, files=[]):
+        artifact_store.remove(outputs.place(row))
+
+
+def remove(run_id: int) -> None:
+    """All that a deleted run had there. Raises StoreAway."""
+    if artifact_store.used():
+        artifact_store.remove(f"runs/{run_id}")

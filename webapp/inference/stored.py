@@ -1,0 +1,166 @@
+"""Where the files of a model lie: in a folder of this server, in the artifact store, or in both.
+
+What a run has trained lies below the run (`artifact.files`). Any other model is copied once, before the first run that loads it,
+to `models/ID`, and again when its folder has changed since.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from django.conf import settings
+from django.db import close_old_connections
+
+from trainer.contracts import ModelFile, ModelSource
+from trainer.contracts.model_folder import FileName
+from trainer.contracts.storing import Links
+from webapp.core import artifact_store
+from webapp.core.problems import Problem
+
+from .models import RegisteredModel
+
+FETCHED = "fetched"
+_NAME = re.compile(FileName.__metadata__[0].pattern)  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A folder in the artifact store: the files below `place`."""
+
+    place: str
+    files: tuple[ModelFile, ...]
+
+    def named(self, path: str) -> ModelFile | None:
+        return next((file for file in self.files if file.path == path), None)
+
+    @property
+    def mark(self) -> str:
+        return digest(self.files)
+
+
+def placed(model: RegisteredModel) -> Placed | None:
+    """None where it lies in a folder only, or is fetched from a hub. Needs `artifact` loaded with the row to cost no query."""
+    artifact = getattr(model, "artifact", None)
+    if artifact is not None and artifact.files:
+        return placed_at(f"runs/{artifact.run_id}/{artifact.path}", artifact.files)
+    if artifact_store.used() and model.stored.get("files"):
+        return placed_at(f"models/{model.pk}", model.stored["files"])
+    return None
+
+
+def placed_at(place: str, files: list[dict[str, object]]) -> Placed:
+    return Placed(place, tuple(ModelFile.model_validate(each) for each in files))
+
+
+def copied(workspace_id: int, sources: Iterable[ModelSource], beat: Callable[[], None] = lambda: None) -> None:
+    """Sees to it that every folder of `sources` lies in the store. Does nothing where it does.
+
+    `beat` is called before each piece. Raises StoreAway, OSError, and Problem where a folder is gone or changes meanwhile.
+    """
+    for path in _folders(sources):
+        row = _row(workspace_id, path)
+        if row is not None and not (row.source == RegisteredModel.Source.RUN and placed(row)):
+            _copy(row, beat)
+
+
+def links(workspace_id: int, sources: Iterable[ModelSource], path: str) -> Links | None:
+    """Addresses of the files under `path`, where that is one of `sources`; None where it is not, or not in the store.
+
+    Raises StoreAway.
+    """
+    row = _row(workspace_id, path) if path in _folders(sources) else None
+    found = placed(row) if row else None
+    return artifact_store.links("GET", found.place, found.files) if found else None
+
+
+def _folders(sources: Iterable[ModelSource]) -> list[str]:
+    paths = [path for source in sources for path in (source.path, *source.adapters)]
+    return [path for path in dict.fromkeys(paths) if Path(path).is_absolute()]
+
+
+def _row(workspace_id: int, path: str) -> RegisteredModel | None:
+    """Several may be registered from one folder: the one that lies in the store already, if any does."""
+    rows = list(RegisteredModel.objects.select_related("artifact").filter(workspace_id=workspace_id, path=path))
+    return next((row for row in rows if placed(row)), rows[0] if rows else None)
+
+
+def _copy(row: RegisteredModel, beat: Callable[[], None]) -> None:
+    folder = Path(row.path)
+    if not folder.is_dir():
+        if row.stored.get("files"):
+            return  # on this machine it is gone, and in the store it is not
+        raise Problem(f"The files of {row.name} are gone: there is no folder {folder}.", code="gone", status=410)
+    mark = _mark(folder)
+    if row.stored.get("mark") == mark:
+        return
+    files = listed(folder, beat)
+    artifact_store.keep(f"models/{row.pk}", folder, files, beat)
+    if _mark(folder) != mark:
+        raise Problem(f"The folder of {row.name} changes while it is copied.", code="changing", status=409)
+    told = {"mark": mark, "files": [file.model_dump() for file in files]}
+    RegisteredModel.objects.filter(pk=row.pk).update(stored=told)  # last: what is listed is there
+    row.stored = told
+
+
+def listed(folder: Path, beat: Callable[[], None] = lambda: None) -> list[ModelFile]:
+    """The files of a folder of this server with their digests. Raises OSError."""
+    return [_file(folder, path, beat) for path in _files(folder)]
+
+
+def digest(files: Iterable[ModelFile]) -> str:
+    """Changes with any name or content."""
+    lines = [f"{file.digest}  {file.path}\n" for file in files]
+    return hashlib.sha256("".join(sorted(lines)).encode()).hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """Whatever a model's folder may hold; hidden files, and names that no storage takes, are none of it."""
+    found = sorted(path for path in folder.rglob("*") if path.is_file())
+    return [path for path in found if _NAME.fullmatch(path.relative_to(folder).as_posix())]
+
+
+def _mark(folder: Path) -> str:
+    """Names, sizes and times: whether the files may have changed."""
+    facts = [(path.relative_to(folder).as_posix(), path.stat()) for path in _files(folder)]
+    told = json.dumps([(name, fact.st_size, fact.st_mtime_ns) for name, fact in facts])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
+    beat()
+    with path.open("rb") as stream:
+        digest = hashlib.file_digest(stream, "sha256").hexdigest()
+    return ModelFile(path=path.relative_to(folder).as_posix(), bytes=path.stat().st_size, digest=digest)
+
+
+def here(source: ModelSource) -> ModelSource:
+    """The same with folders of this server: what lies in the store alone is fetched once, into var/fetched.
+
+    Called where a process of this server is to load a model. Raises StoreAway, StoreLost and OSError.
+    """
+    if all(Path(path).is_dir() or not Path(path).is_absolute() for path in (source.path, *source.adapters)):
+        return source
+    try:
+        path, *adapters = [_here(path) for path in (source.path, *source.adapters)]
+    finally:
+        close_old_connections()  # this may be a thread of its own
+    return source.model_copy(update={"path": path, "adapters": tuple(adapters)})
+
+
+def _here(path: str) -> str:
+    if not Path(path).is_absolute() or Path(path).is_dir():
+        return path
+    rows = RegisteredModel.objects.select_related("artifact").filter(path=path)
+    found = next((kept for row in rows if (kept := placed(row))), None)
+    return str(fetched(found)) if found else path
+
+
+def fetched(found: Placed) -> Path:
+    """A copy on this server that others who ask for the same share. Raises StoreAway, StoreLost and OSError."""
+    target = Path(settings.VAR) / FETCHED / found.mark
+    if not target.is_dir():
+        artifact_store.fetch(found.place, found.files, target)
+    return target
