@@ -48,7 +48,7 @@ class JobClient:
         self.phase = ""
         self.assignment = WeightsAssignment.model_validate_json(self._get(url))
         self._number, self._lines = self.assignment.acked, list[WeightsLine]()
-        self.store: ObjectStore | None = None
+        self.objects: ObjectStore | None = None
 
     def _client(self) -> httpx.Client:
         # proxies from the environment have no business between a job and its own server
@@ -71,16 +71,16 @@ class JobClient:
         if not told.store_url:
             return
         here = scratch(told.store_url)
-        self.store = ObjectStore(told.store_url, self._token, here)
-        models = {role: self.store.source(source) for role, source in told.models.items()}
+        self.objects = ObjectStore(told.store_url, self._token, here)
+        models = {role: self.objects.source(source) for role, source in told.models.items()}
         folder = here / "weights" / f"{told.job_id}-{told.attempt}"
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self.assignment = told.model_copy(update={"models": models, "folder": str(folder)})
 
     def clear(self) -> None:
         """What `settle` has made for this job alone; models stay for those that come."""
-        if self.store:
-            self.store.close()
+        if self.objects:
+            self.objects.close()
             shutil.rmtree(self.assignment.folder, ignore_errors=True)
 
     def items(self) -> Iterator[dict[str, Any]]:

@@ -20,8 +20,8 @@ def work(client: JobClient) -> Mapping[str, Any]:
     """`{"artifacts": [ArtifactData]}`. The items are the examples of the run, in case its folder no longer has them."""
     params, run_dir = client.assignment.params, Path(client.assignment.folder)
     kept = f"checkpoints/step-{int(params['step']):06d}"
-    if client.store:
-        client.store.fetch(kept, run_dir / kept)
+    if client.objects:
+        client.objects.fetch(kept, run_dir / kept)
     checkpoint = checkpoints.load(run_dir / kept)
     client.check()
     models = {
@@ -41,8 +41,8 @@ def work(client: JobClient) -> Mapping[str, Any]:
         )
         recognise(checkpoint, job)
         written = _written(client, replace(job, config=alone(job.config)), checkpoint)
-        if client.store:
-            written = [each.model_copy(update={"files": _sent(client.store, run_dir, each)}) for each in written]
+        if client.objects:
+            written = [each.model_copy(update={"files": _sent(client.objects, run_dir, each)}) for each in written]
     finally:
         spool.close()
         spool.path.unlink(missing_ok=True)
