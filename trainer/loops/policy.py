@@ -64,13 +64,13 @@ class PolicyStage:
             advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
+            self._update(number, collected, advantages_B, tell)
         except (StopRequested, Unrewarded) as error:
             # The step has not happened: its prompts are drawn again by the run that resumes.
             self.planner.order.load_state_dict(order_before)
             if isinstance(error, Unrewarded):
                 self.scorer.forget_missing()
             raise
-        self._update(number, collected, advantages_B, tell)
         self.collector.updated(number)
 
     def evaluate(self, number: int, tell: Tell) -> dict[str, float]:
@@ -178,7 +178,8 @@ class PolicyStage:
         config = self.parts.config
         self.parts.learner.set_lr(learning_rate(config, step))
         try:
-            report = self.updater.run(trajectories, advantages_B, tell.progress(self.collector.phase(step, "updating")))
+            progress = tell.progress(self.collector.phase(step, "updating"))
+            report = self.updater.run(trajectories, advantages_B, progress, tell.check)
         except NotFinite as error:
             raise self._diverged(step, error, trajectories, advantages_B, tell) from error
         values, histograms = update_metrics(report)

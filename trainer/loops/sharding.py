@@ -43,6 +43,10 @@ class Share:
                 module.set_gradient_divide_factor(1.0)
                 module.set_force_sum_reduction_for_comms(True)
 
+    def any(self, here: bool) -> bool:
+        """Whether it is so in any process; all of them come to one answer."""
+        return here if self.mesh is None else bool(self.add_up(torch.tensor([float(here)]))[0])
+
     def add_up(self, tensor: Tensor) -> Tensor:
         """The sum of what each process has here."""
         if self.mesh is not None:
@@ -73,7 +77,7 @@ def rows_of(tensor: Tensor) -> Rows | None:
     if not hasattr(tensor, "full_tensor"):
         return Rows(tensor) if _rank() == 0 else None
     start, stop = _own_rows(tensor)
-    local = tensor.to_local()  # type: ignore[operator]
+    local = own_part(tensor)
     assert len(local) == stop - start  # noqa: S101 - else the file would say other rows than it holds
     return Rows(local, start, tensor.shape[0])
 
@@ -89,6 +93,12 @@ def stored_share(tensors: Mapping[str, Tensor], name: str, like: Tensor) -> Tens
     return DTensor.from_local(
         local, like.device_mesh, like.placements, run_check=False, shape=like.shape, stride=like.stride()
     )
+
+
+def own_part(tensor: Tensor) -> Tensor:
+    """The tensor itself, or this process's share of it; the same memory."""
+    local = getattr(tensor, "to_local", None)
+    return local() if local else tensor
 
 
 def shape_of(tensors: Mapping[str, Tensor], name: str) -> tuple[int, ...]:

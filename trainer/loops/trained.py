@@ -16,7 +16,7 @@ from trainer.seeding import derive_seed
 
 from .masters import Masters
 from .optimizers import Optimizers
-from .sharding import Share, rows_of, shape_of, stored_share, whole
+from .sharding import Share, own_part, rows_of, shape_of, stored_share, whole
 
 Task = Literal["CAUSAL_LM", "SEQ_CLS"]
 """As peft names them: which head the model ends in."""
@@ -43,6 +43,7 @@ class Trained:
         self._masters = Masters({name: parameter for name, parameter in named if parameter.requires_grad})
         self.parameters = self._masters.parameters
         self.optimizer = Optimizers(self.parameters, config.optim)
+        self._marked: dict[str, Tensor] = {}
 
     def _spread(self) -> None:
         """Make the passes over the model, before the parameters are looked at: spreading replaces them."""
@@ -138,6 +139,26 @@ class Trained:
     def state_tensors(self) -> dict[str, dict[str, Tensor]]:
         """Everything a checkpoint needs, whole, by owner."""
         return {"policy": dict(self.trained_weights()), "optimizer": self.optimizer.state_tensors()}
+
+    def mark(self) -> None:
+        """Remember in this machine's memory, each process its share, what `take_back` brings back."""
+        before, self._marked = self._marked, {}
+        for name, tensor in self._own().items():
+            kept = before.get(name)
+            self._marked[name] = own_part(tensor).to("cpu", copy=True) if kept is None else kept.copy_(own_part(tensor))
+
+    @torch.no_grad()
+    def take_back(self) -> None:
+        """Weights and moments as they were at the last `mark`."""
+        if not any(name.startswith("optimizer ") for name in self._marked):
+            self.optimizer.forget()
+        for name, tensor in self._own().items():
+            own_part(tensor).copy_(self._marked[name])
+        self._masters.publish()
+
+    def _own(self) -> dict[str, Tensor]:
+        policy = {f"policy {name}": parameter.detach() for name, parameter in self.parameters.items()}
+        return policy | {f"optimizer {name}": value for name, value in self.optimizer.own_state().items()}
 
     def shares(self) -> dict[str, dict[str, Rows]]:
         """The same, but no more of each tensor than this process holds; nothing is sent between processes."""

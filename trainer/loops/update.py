@@ -14,6 +14,7 @@ from trainer.inference.prefix import Pack, pack
 from trainer.objectives import REGISTRY, ObjectiveBatch, ObjectiveResult
 from trainer.rollouts import Trajectory
 
+from .errors import StopRequested
 from .learner import Learner, Marked, Scored, Teacher
 
 
@@ -85,30 +86,50 @@ class Updater:
         trajectories: Sequence[Trajectory],
         advantages_B: Tensor,
         progress: Callable[[int, int], None] = lambda done, total: None,
+        check: Callable[[], None] | None = None,
     ) -> UpdateReport:
-        """All updates of one step. Raises NotFinite before a bad gradient reaches the weights."""
+        """All updates of one step. Raises NotFinite before a bad gradient reaches the weights.
+
+        `check` is called before every micro-batch; where it raises StopRequested, none of the step's updates has happened:
+        weights and moments are as they were. A step of several updates keeps a copy of them for that.
+        """
         step = _Step(self._learner, self._config, trajectories, advantages_B, self._teacher)
         report = UpdateReport()
         minibatches = step.minibatches()
-        step.record_old([row for rows in minibatches[1:] for row in rows])
         done, total = 0, len(minibatches) * self._config.optim.epochs_per_step
-        for epoch in range(self._config.optim.epochs_per_step):
-            for rows in minibatches:
-                try:
-                    self._update(step, rows, report, first_pass=epoch == 0)
-                except NotFinite as error:
-                    error.updates = done - report.skipped
-                    raise
-                done += 1
-                progress(done, total)
+        if check is not None and total > 1:
+            self._learner.mark()
+        try:
+            step.record_old([row for rows in minibatches[1:] for row in rows], check)
+            for epoch in range(self._config.optim.epochs_per_step):
+                for rows in minibatches:
+                    self._update(step, rows, report, epoch == 0, check)
+                    done += 1
+                    progress(done, total)
+        except NotFinite as error:
+            error.updates = done - report.skipped
+            raise
+        except StopRequested:
+            if done:
+                self._learner.take_back()
+            raise
         return report
 
-    def _update(self, step: "_Step", rows: list[int], report: UpdateReport, first_pass: bool) -> None:
+    def _update(
+        self,
+        step: "_Step",
+        rows: list[int],
+        report: UpdateReport,
+        first_pass: bool,
+        check: Callable[[], None] | None,
+    ) -> None:
         share = self._learner.share
         self._learner.begin_update()
         batch = step.batch(rows)
         report.losses.append(0.0)
         for turn in step.turns(rows):
+            if check is not None:
+                check()
             mine = turn[share.rank] if share.rank < len(turn) else None
             refer = first_pass and any(step.wants_reference(found.places) for found in turn)
             if mine is None:
@@ -210,11 +231,13 @@ class _Step:
             return self._learner.measure([self._rows[b] for b in rows], self._config.rollout.temperature)
 
     @torch.no_grad()
-    def record_old(self, rows: list[int]) -> None:
+    def record_old(self, rows: list[int], check: Callable[[], None] | None) -> None:
         """pi_old for responses that an earlier update of the step would otherwise have moved."""
         unknown = [b for b in rows if b not in self._known]
         share = self._learner.share
         for turn in self._dealt(self._packed(unknown)):
+            if check is not None:
+                check()
             # A process without a micro-batch repeats the first one, which the others' passes need it for.
             mine = turn[share.rank if share.rank < len(turn) else 0]
             parts = self._learner.measure([self._rows[b] for b in mine.places], self._config.rollout.temperature)

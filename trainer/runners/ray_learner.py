@@ -15,7 +15,7 @@ from torch import Tensor
 from trainer import node
 from trainer.checkpoints import Elsewhere, File, OutOfReach, Place, Rows, Stored, write_share
 from trainer.config import PolicyConfig
-from trainer.loops.errors import RunFailed
+from trainer.loops.errors import RunFailed, StopRequested
 from trainer.loops.learner import Marked
 from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
@@ -23,15 +23,16 @@ from trainer.rollouts import Trajectory
 from .ray_fleet import connect
 
 _LAST_WORDS_S = 5.0
+_LOOK_S = 0.2
 _Failure = tuple[str, list[int], int]
 
 
-@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"files": 1})
+@ray.remote(max_restarts=0, max_task_retries=0, concurrency_groups={"files": 1, "word": 1})
 class LearnerActor:
     """One process of those that hold the model together. The driver calls the same on all of them, in the same order."""
 
     def __init__(self, config: PolicyConfig, rank: int, threads: int) -> None:
-        self._config, self._rank = config, rank
+        self._config, self._rank, self._stop = config, rank, False
         torch.set_num_threads(threads)
 
     def host(self) -> str:
@@ -74,12 +75,25 @@ class LearnerActor:
         self._updater = Updater(self._learner, self._config, teacher)
         return self._learner.size
 
-    def update(self, trajectories: list[Trajectory], advantages_B: Tensor) -> UpdateReport | _Failure:
-        """This process's part of the report, or what was not finite; the others then wait in vain, and are ended."""
+    def update(self, trajectories: list[Trajectory], advantages_B: Tensor) -> UpdateReport | _Failure | None:
+        """This process's part of the report; None where it was told to stop, as all were then. Or what was not finite: the
+        others then wait in vain, and are ended."""
         try:
-            return self._updater.run(trajectories, advantages_B)
+            return self._updater.run(trajectories, advantages_B, check=self._check)
         except NotFinite as error:
             return error.what, error.rows, error.updates
+        except StopRequested:
+            self._stop = False
+            return None
+
+    @ray.method(concurrency_group="word")
+    def stop(self) -> None:
+        """The update under way is given up before its next micro-batch."""
+        self._stop = True
+
+    def _check(self) -> None:
+        if self._learner.share.any(self._stop):
+            raise StopRequested
 
     def do(self, name: str, *arguments: Any) -> Any:
         """A method of the learner; the result from the first process only, on the CPU."""
@@ -148,10 +162,17 @@ class ShardedLearner:
         where = (host, port, str(model_dir.absolute()), teacher)
         self.size: int = self._together([actor.join.remote(*where) for actor in self._actors])[0]
 
-    def update(self, trajectories: Sequence[Trajectory], advantages_B: Tensor) -> UpdateReport:
-        """Raises NotFinite as one process's update does; the processes are then of no more use."""
+    def update(
+        self, trajectories: Sequence[Trajectory], advantages_B: Tensor, check: Callable[[], None] | None = None
+    ) -> UpdateReport:
+        """Raises NotFinite as one process's update does; the processes are then of no more use. StopRequested, where `check`
+        has raised it before the last micro-batch."""
         shared = ray.put(list(trajectories)), ray.put(advantages_B)
-        parts = self._together([actor.update.remote(*shared) for actor in self._actors], _enough)
+        refs = [actor.update.remote(*shared) for actor in self._actors]
+        self._watched(refs, check)
+        parts = self._together(refs, _enough)
+        if None in parts:
+            raise StopRequested
         for part in parts:
             if isinstance(part, tuple):
                 self.close()
@@ -212,6 +233,16 @@ class ShardedLearner:
     def close(self) -> None:
         for actor in self._actors:
             ray.kill(actor, no_restart=True)
+
+    def _watched(self, refs: list[Any], check: Callable[[], None] | None) -> None:
+        """Until one of them has ended; all processes are told when `check` raises StopRequested."""
+        while check is not None and not ray.wait(refs, timeout=_LOOK_S)[0]:
+            try:
+                check()
+            except StopRequested:
+                for actor in self._actors:
+                    actor.stop.remote()
+                return
 
     def _collected(self, name: str) -> dict[str, Tensor]:
         found: dict[str, Tensor] = self._together([actor.collect.remote(name) for actor in self._actors])[0]
@@ -318,8 +349,9 @@ class ShardedUpdater(Updater):
         trajectories: Sequence[Trajectory],
         advantages_B: Tensor,
         progress: Callable[[int, int], None] = lambda done, total: None,
+        check: Callable[[], None] | None = None,
     ) -> UpdateReport:
-        return self._sharded.update(trajectories, advantages_B)
+        return self._sharded.update(trajectories, advantages_B, check)
 
 
 def _enough(result: Any) -> bool:
