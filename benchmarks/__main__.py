@@ -62,6 +62,7 @@ MODULES = {
     "tree_attention": Module(
         "attention over a prefix tree, against a mask of all tokens by all tokens", 3, "--nodes 256 --layers 1"
     ),
+    "records": Module("what records of responses cost the training thread", 1, "--rounds 1 --tokens 64"),
     "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
     "runners": Module(
         "synchronous and asynchronous runs of the same work, and what the simulator foretells", 4, "--steps 5"

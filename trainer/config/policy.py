@@ -47,6 +47,15 @@ class Rollout(Section):
         le=100,
         advanced=True,
     )
+    token_records: float = knob(
+        1.0,
+        "Prompts whose responses are shown token by token (log-probability, ratio, mask); of the others text, reward and "
+        "verdicts are kept",
+        unit="of the prompts",
+        ge=0,
+        le=1,
+        advanced=True,
+    )
 
 
 class Scaffold(Section):

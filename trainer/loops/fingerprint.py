@@ -18,6 +18,7 @@ HOW = (
     "optim.processes",
     "optim.micro_batch_tokens",
     "optim.recompute_activations",
+    "rollout.token_records",
     "runner.workers",
     "runner.reward_workers",
     "sampler.max_batch",

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 
 from trainer.contracts.counted import counted
 from trainer.rollouts import PromptPlan, RewardScorer, Trajectory
@@ -64,7 +65,7 @@ class OfflineCollector:
         if rounds.begins(step):
             metrics |= round_metrics(stored)
             left_out = [trajectory for group in stored.left_out for trajectory in group]
-            tell.rollouts(rollout_records(left_out, self._parts.tokenizer, "train"))
+            tell.rollouts(partial(rollout_records, left_out, self._parts.token_texts, "train"))
             tell.log(self._words(stored))
         groups = [stored.groups[place] for place in rounds.dealt(step, stored.kept)]
         return Collected([trajectory for group in groups for trajectory in group], None, None, metrics)

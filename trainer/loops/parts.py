@@ -10,6 +10,7 @@ from trainer.inference.sampling import Sampler
 
 from .data import Prompt, PromptSets
 from .learner import Learner, Teacher
+from .token_texts import TokenTexts
 from .update import Updater
 
 
@@ -28,6 +29,11 @@ class Parts:
     teacher: Teacher | None = None
     updater: Updater | None = None
     """What updates the learner, where that does not happen in this process."""
+
+    @cached_property
+    def token_texts(self) -> TokenTexts:
+        """For the records of responses."""
+        return TokenTexts(self.tokenizer)
 
     @cached_property
     def tasks(self) -> dict[str, Prompt]:

@@ -1,13 +1,14 @@
 """Recipe `policy`: collect, score, update, report, evaluate; the same named steps every time."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import torch
 from torch import Tensor
 
 from trainer import checkpoints
+from trainer.contracts import RolloutRecord
 from trainer.contracts.counted import counted
 from trainer.inference.build import generation_config
 from trainer.inference.local import stop_token_ids
@@ -27,12 +28,13 @@ from .reports import (
     reward_metrics,
     rollout_metrics,
     rollout_records,
+    token_by_token,
     update_metrics,
     verifier_rates,
 )
 from .scoring import ScoringWatch
 from .stage import ModelOutput, State, Tell, learning_rate
-from .update import NotFinite, Updater
+from .update import NotFinite, Updater, UpdateReport
 
 
 class PolicyStage:
@@ -78,7 +80,7 @@ class PolicyStage:
             count = len(self.parts.prompts.heldout) * self.parts.config.evaluation.samples
             watch, progress = ScoringWatch(tell, count), tell.watch("evaluating")
             result = evaluate(self.parts, self.scorer, f"eval/{number}", progress, watch)
-        tell.rollouts(rollout_records(result.trajectories, self.parts.tokenizer, "eval"))
+        tell.rollouts(partial(rollout_records, result.trajectories, self.parts.token_texts, "eval"))
         return result.values
 
     def state(self) -> State:
@@ -154,7 +156,7 @@ class PolicyStage:
         try:
             self._missing.look(step, [t.reward for t in collected.trajectories])
         except Unrewarded:
-            tell.rollouts(rollout_records(collected.trajectories, self.parts.tokenizer, "train"))
+            tell.rollouts(self._records(step, collected.trajectories))
             raise
 
     def _check_engine(self, step: int, trajectories: Sequence[Trajectory], tell: Tell) -> None:
@@ -172,7 +174,7 @@ class PolicyStage:
             return
         if rows is not None:
             rest = [t for place, t in enumerate(trajectories) if place not in set(rows)]
-            tell.rollouts(rollout_records(rest, self.parts.tokenizer, "train"))
+            tell.rollouts(self._records(step, rest))
             trajectories, advantages_B = [trajectories[row] for row in rows], advantages_B[rows]
         started = time.monotonic()
         config = self.parts.config
@@ -188,7 +190,18 @@ class PolicyStage:
             values["perf/train_tokens_per_s"] = report.tokens / (time.monotonic() - started)
         values |= packing_metrics(report, config.optim.micro_batch_tokens)
         tell.metrics(values, histograms)
-        tell.rollouts(rollout_records(trajectories, self.parts.tokenizer, "train", advantages_B, report))
+        tell.rollouts(self._records(step, trajectories, advantages_B, report))
+
+    def _records(
+        self,
+        step: int,
+        trajectories: list[Trajectory],
+        advantages_B: Tensor | None = None,
+        report: UpdateReport | None = None,
+    ) -> Callable[[], list[RolloutRecord]]:
+        rollout = self.parts.config.rollout
+        shown = partial(token_by_token, share=rollout.token_records, first=step * rollout.prompts_per_step)
+        return partial(rollout_records, trajectories, self.parts.token_texts, "train", advantages_B, report, shown)
 
     def _diverged(
         self, step: int, error: NotFinite, trajectories: list[Trajectory], advantages_B: Tensor, tell: Tell

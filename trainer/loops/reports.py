@@ -3,16 +3,18 @@
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from trainer.contracts import Histogram, PartResult, RolloutRecord, RolloutTurn, TokenStretch
 from trainer.rollouts import Task, Trajectory, flat_groups, group_rewards, one_of_each
 
+from .token_texts import TokenTexts
 from .update import UpdateReport
 
 JUDGED = ("rubric", "judge")
@@ -116,12 +118,14 @@ def histogram(values: Tensor, edges: tuple[float, ...] = _RATIO_EDGES) -> Histog
 
 def rollout_records(
     trajectories: Sequence[Trajectory],
-    tokenizer: Any,
+    texts: TokenTexts,
     phase: Literal["train", "eval"],
     advantages_B: Tensor | None = None,
     report: UpdateReport | None = None,
+    shown: Callable[[int], bool] = lambda group: True,
 ) -> list[RolloutRecord]:
-    """One record per response, also where a batch repeats it. Ratios and mask are there for those that were trained on."""
+    """One record per response, also where a batch repeats it. Of training there are columns with a value for each token, for
+    the groups that are `shown`; ratios and mask for those that were trained on."""
     records = []
     seen: set[int] = set()
     for b, trajectory in enumerate(trajectories):
@@ -131,7 +135,9 @@ def rollout_records(
         advantage = None if advantages_B is None else float(advantages_B[b])
         if report and b in report.advantages:
             advantage = report.advantages[b]
-        traced = report is not None and b in report.ratio
+        columns: dict[str, Any] = {}
+        if phase == "train" and shown(trajectory.plan.group):
+            columns = _columns(trajectory, texts, b, report)
         records.append(
             RolloutRecord(
                 phase=phase,
@@ -149,15 +155,29 @@ def rollout_records(
                 criteria=trajectory.reward.criteria,
                 parts=trajectory.reward.parts,
                 excluded=trajectory.reward.excluded,
-                tokens=tuple(tokenizer.decode([token]) for token in trajectory.tokens) if phase == "train" else (),
-                logprobs=_placed(trajectory, trajectory.logprobs, None) if phase == "train" else (),
-                ratios=_placed(trajectory, report.ratio[b].tolist(), None) if report and traced else (),
-                mask=_placed(trajectory, report.weight[b].tolist(), 0.0) if report and traced else (),
                 stretches=tuple(TokenStretch(version=v, start=start, end=end) for v, start, end in trajectory.versions),
-                turns=_turns(trajectory, tokenizer),
+                turns=_turns(trajectory, texts.tokenizer),
+                **columns,
             )
         )
     return records
+
+
+def token_by_token(group: int, share: float, first: int) -> bool:
+    """Whether a group is shown token by token: of all groups in a row, this `share`, evenly spread. `first`: those before
+    the step."""
+    return math.floor((first + group + 1) * share) > math.floor((first + group) * share)
+
+
+def _columns(trajectory: Trajectory, texts: TokenTexts, b: int, report: UpdateReport | None) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "tokens": texts.of(trajectory.tokens),
+        "logprobs": _placed(trajectory, np.asarray(trajectory.logprobs, dtype=np.float64), None),
+    }
+    if report is not None and b in report.ratio:
+        found["ratios"] = _placed(trajectory, report.ratio[b].double().numpy(), None)
+        found["mask"] = _placed(trajectory, report.weight[b].double().numpy(), 0.0)
+    return found
 
 
 def _turns(trajectory: Trajectory, tokenizer: Any) -> tuple[RolloutTurn, ...]:
@@ -173,11 +193,14 @@ def _turns(trajectory: Trajectory, tokenizer: Any) -> tuple[RolloutTurn, ...]:
     return tuple(turns)
 
 
-def _placed(trajectory: Trajectory, values: Sequence[float], others: _Others) -> tuple[float | _Others, ...]:
+def _placed(trajectory: Trajectory, values: np.ndarray[Any, Any], others: _Others) -> tuple[float | _Others, ...]:
     """Numbers of the policy's tokens at their places among all behind the prompt, and `others` at the places of others'."""
-    found: list[float | _Others] = [others] * len(trajectory.tokens)
-    for place, value in zip(trajectory.places, values, strict=True):
-        found[place] = round(value, 4)
+    rounded, places, count = np.round(values, 4).tolist(), trajectory.places, len(trajectory.tokens)
+    if len(rounded) == count:  # the policy wrote everything
+        return tuple(rounded)
+    found: list[float | _Others] = [others] * count
+    for place, value in zip(places, rounded, strict=True):
+        found[place] = value
     return tuple(found)
 
 

@@ -184,7 +184,7 @@ class Rounds:
         ]
 
     def _shown(self, trajectories: Sequence[Trajectory], scores: Sequence[float | None]) -> list[RolloutRecord]:
-        records = rollout_records(trajectories, self._parts.tokenizer, "eval")
+        records = rollout_records(trajectories, self._parts.token_texts, "eval")
         return [record.model_copy(update={"reward": score}) for record, score in zip(records, scores, strict=False)]
 
 

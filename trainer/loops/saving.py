@@ -56,6 +56,8 @@ class Saver:
         self._monitor.patiently(lambda: self._write(checkpoint), checkpoint.step)
 
     def _write(self, checkpoint: Checkpoint) -> Saved:
+        # A run that resumes does not make the records of these steps again.
+        self._monitor.flush()
         saved = checkpoints.save(self._place, checkpoint, self._keep)
         path = f"{FOLDER}/{saved.name}"
         artifact = ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest)

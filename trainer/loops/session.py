@@ -1,12 +1,12 @@
 """What is the same for every recipe: resume, the cadence of steps, evaluations and checkpoints, stop, progress, outputs."""
 
 import time
-from collections.abc import Sequence
 from typing import Literal
 
 from trainer import checkpoints
 from trainer.checkpoints import Folder, Place
-from trainer.contracts import ArtifactData, Histogram, RolloutRecord
+from trainer.contracts import ArtifactData, Histogram
+from trainer.monitors import Records
 
 from .clock import Clock
 from .errors import AttemptAbandoned, StopRequested, Unrewarded
@@ -28,7 +28,7 @@ class StepTell:
     def metrics(self, values: dict[str, float], histograms: dict[str, Histogram] | None = None) -> None:
         self._monitor.metrics(self.step, values, histograms)
 
-    def rollouts(self, records: Sequence[RolloutRecord]) -> None:
+    def rollouts(self, records: Records) -> None:
         self._monitor.rollouts(self.step, records)
 
     def artifact(self, artifact: ArtifactData) -> None:

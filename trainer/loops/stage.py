@@ -10,9 +10,9 @@ from torch import Tensor
 
 from trainer.checkpoints import Elsewhere
 from trainer.config.recipe import Recipe, RecipeConfig
-from trainer.contracts import ArtifactData, Histogram, RolloutRecord
+from trainer.contracts import ArtifactData, Histogram
 from trainer.contracts.model_folder import Head, OutputRole
-from trainer.monitors import RunMonitor
+from trainer.monitors import Records, RunMonitor
 from trainer.rewards.access import Access
 
 Progress = Callable[[int, int], None]
@@ -44,7 +44,9 @@ class Tell(Protocol):
         """Values that are not finite are left out: undefined is missing, never zero."""
         ...
 
-    def rollouts(self, records: Sequence[RolloutRecord]) -> None: ...
+    def rollouts(self, records: Records) -> None:
+        """Given as a function, they are made and written while the stage goes on; it reads what does not change any more."""
+        ...
 
     def artifact(self, artifact: ArtifactData) -> None: ...
 

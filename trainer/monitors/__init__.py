@@ -1,8 +1,8 @@
 """Events of a run: on disk first, then to the server and the terminal."""
 
 from .console import Console
-from .monitor import RunMonitor
+from .monitor import Records, RunMonitor
 from .sink import Command, HttpSink
 from .spool import Spool
 
-__all__ = ["Command", "Console", "HttpSink", "RunMonitor", "Spool"]
+__all__ = ["Command", "Console", "HttpSink", "Records", "RunMonitor", "Spool"]

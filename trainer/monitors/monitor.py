@@ -14,13 +14,16 @@ from trainer.contracts import (
     RolloutsData,
     StateData,
 )
-from trainer.contracts.events import EventData
+from trainer.contracts.events import TERMINAL_STATES, EventData
 from trainer.storing import ObjectStore, StoreAway
 
+from .behind import Behind
 from .console import Console
 from .sink import Command, HttpSink
 from .spool import Spool, disk_is_full
 
+Records = Sequence[RolloutRecord] | Callable[[], Sequence[RolloutRecord]]
+"""Records, or what makes them."""
 _PROGRESS_EVERY_S = 1.0
 _ROLLOUT_EVENT_BYTES = 1_000_000
 
@@ -43,6 +46,7 @@ class RunMonitor:
         self._store = store
         self._stop = False
         spool.give_up = lambda: self.command != "continue"
+        self._behind = Behind()
         self._last_progress = 0.0
         self._last_phase = ""
 
@@ -52,8 +56,19 @@ class RunMonitor:
         if finite or histograms:
             self._emit(MetricsData(values=finite, histograms=histograms or {}), step)
 
-    def rollouts(self, step: int, records: Sequence[RolloutRecord]) -> None:
-        """Cut into events well below what one post may carry."""
+    def rollouts(self, step: int, records: Records) -> None:
+        """Cut into events well below what one post may carry. What is not made yet is made and written behind the caller's
+        back, in order; `flush` waits for it, as do states and `close`."""
+        if callable(records):
+            self._behind.put(lambda: self._write_rollouts(step, records()))
+        else:
+            self._write_rollouts(step, records)
+
+    def flush(self) -> None:
+        """All records that were told are on the disk. Raises what went wrong with one."""
+        self._behind.flush()
+
+    def _write_rollouts(self, step: int, records: Sequence[RolloutRecord]) -> None:
         part: list[RolloutRecord] = []
         size = 0
         for record in records:
@@ -84,6 +99,8 @@ class RunMonitor:
         step: int = 0,
         summary: dict[str, float] | None = None,
     ) -> None:
+        if state in TERMINAL_STATES:
+            self._behind.wait()  # nothing comes after the end
         self._emit(StateData(state=state, reason=reason, summary=summary or {}), step)
 
     def artifact(self, artifact: ArtifactData, step: int) -> None:
@@ -142,6 +159,7 @@ class RunMonitor:
 
     def close(self) -> bool:
         """Deliver the rest; True when the server has everything (or there is none)."""
+        self._behind.close()
         delivered = self._sink.close() if self._sink else True
         self._spool.close()
         return delivered

@@ -16,6 +16,7 @@ from trainer.contracts import PartResult
 from trainer.loops.collecting import SyncCollector
 from trainer.loops.learner import Marked
 from trainer.loops.reports import reward_metrics, rollout_metrics, rollout_records, update_metrics
+from trainer.loops.token_texts import TokenTexts
 from trainer.loops.update import Updater, UpdateReport
 from trainer.rollouts import Episode, Groups, PromptPlan, Reward, Span, Trajectory, episode_rows, sample_plans
 
@@ -246,5 +247,17 @@ def test_records_of_plain_responses_are_whole() -> None:
         def decode(self, tokens: list[int]) -> str:
             return chr(tokens[0] + 60)
 
-    (row,) = rollout_records([made(0, 0, said((5, 6), -0.123456))], Letters(), "train")
+    (row,) = rollout_records([made(0, 0, said((5, 6), -0.123456))], TokenTexts(Letters()), "train")
     assert (row.tokens, row.logprobs, row.ratios, row.mask) == (("A", "B"), (-0.1235, -0.1235), (), ())
+
+
+def test_columns_are_kept_of_the_groups_that_are_shown() -> None:
+    class Letters:
+        def decode(self, tokens: Any, **_: Any) -> str:
+            return "".join(chr(97 + token) for token in tokens)
+
+    given = [made(group, 0, said((5, 6), -0.123456)) for group in (0, 1)]
+    first, second = rollout_records(given, TokenTexts(Letters()), "train", shown=lambda group: group == 1)
+    assert (first.tokens, first.logprobs, first.ratios, first.mask) == ((), (), (), ())
+    assert (second.tokens, second.logprobs) == (("f", "g"), (-0.1235, -0.1235))
+    assert first.response == second.response

@@ -294,7 +294,7 @@ def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None
 
     loop = make_loop(small_config())
     trajectories = loop.stage.collector.collect(1, StepTell(loop, 1)).trajectories
-    records = rollout_records([*trajectories, trajectories[0]], loop.stage.parts.tokenizer, "train")
+    records = rollout_records([*trajectories, trajectories[0]], loop.stage.parts.token_texts, "train")
     assert len(records) == len(trajectories) and replace(trajectories[0]) == trajectories[0]
 
 

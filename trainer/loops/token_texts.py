@@ -1,0 +1,18 @@
+"""What a token reads as by itself, decoded once for the whole run."""
+
+from collections.abc import Sequence
+from typing import Any
+
+
+class TokenTexts:
+    """As many entries as a run has used tokens, at most the vocabulary."""
+
+    def __init__(self, tokenizer: Any) -> None:
+        self.tokenizer = tokenizer
+        self._known: dict[int, str] = {}
+
+    def of(self, tokens: Sequence[int]) -> tuple[str, ...]:
+        known = self._known
+        for token in set(tokens).difference(known):
+            known[token] = self.tokenizer.decode([token])
+        return tuple([known[token] for token in tokens])
