@@ -106,7 +106,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "csp.middleware.CSPMiddleware",
     "webapp.core.middleware.UsableMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "webapp.core.statics.KeptFiles",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -230,6 +230,7 @@ CELERY_BROKER_TRANSPORT_OPTIONS = {"max_retries": 1, "interval_start": 0, "inter
 CELERY_TASK_ACKS_LATE = True  # a worker that dies gives its task back; tasks claim their row, so twice is harmless
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULER = "webapp.beat:Scheduler"
 CELERY_BEAT_SCHEDULE = {
     # a round that could not start in time is worth nothing: the next one sees the same
     "watch runs": {"task": "workers.upkeep.watch_runs", "schedule": 10.0, "options": {"expires": 10.0}},
@@ -366,8 +367,7 @@ LANGUAGE_CODE = "en"
 TIME_ZONE = "UTC"
 USE_TZ = True
 STATIC_URL = "/static/"
-WHITENOISE_USE_FINDERS = True  # served as they lie in the tree: one copy, no collecting step
-WHITENOISE_ALLOW_ALL_ORIGINS = False  # no other site needs them
+WHITENOISE_USE_FINDERS = True  # read from the tree when a process starts: no collecting step
 STATICFILES_DIRS = [BASE_DIR / "webapp" / "static"]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 5_000_000
 

@@ -140,7 +140,6 @@ UNIMPORTED = {
     "pytest-xdist": ("make test", "Makefile:--dist loadfile"),
     "ruff": ("make lint", "Makefile:-m ruff"),
     "types-pyyaml": ("mypy reads it", None),
-    "whitenoise": ("settings.MIDDLEWARE", "webapp/settings.py:whitenoise"),
 }
 
 

@@ -1,0 +1,52 @@
+"""Static files as they were when the process started: a `git pull` changes them under a running installation, whose pages were made
+for the old ones."""
+
+import os
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from io import BytesIO
+from typing import Any
+from wsgiref.headers import Headers
+
+from whitenoise.middleware import WhiteNoiseMiddleware
+from whitenoise.responders import NOT_ALLOWED_RESPONSE, MissingFileError, Response, StaticFile
+
+
+class KeptFile(StaticFile):  # type: ignore[misc]  # whitenoise has no types
+    """Content, length and date of one moment. WhiteNoise opens the file anew for each request and sends the length that it once had:
+    a longer one is cut off, a shorter one never arrives."""
+
+    def __init__(self, path: str, headers: Sequence[tuple[str, str]]) -> None:
+        try:
+            with open(path, "rb") as file:
+                self.content = file.read()
+                found = os.fstat(file.fileno())
+        except (FileNotFoundError, IsADirectoryError):
+            raise MissingFileError(path) from None
+        fields = list(found[:10])
+        fields[6] = len(self.content)  # whoever writes into the file just now makes its size another
+        super().__init__(path, headers, stat_cache={path: os.stat_result(fields)})
+
+    def get_response(self, method: str, request_headers: Mapping[str, Any]) -> Response:
+        if method not in ("GET", "HEAD"):
+            return NOT_ALLOWED_RESPONSE
+        if self.is_not_modified(request_headers):
+            return self.not_modified_response
+        _, headers = self.get_path_and_headers(request_headers)
+        file = BytesIO(self.content) if method == "GET" else None
+        if asked := request_headers.get("HTTP_RANGE"):
+            try:
+                return self.get_range_response(asked, headers, file)
+            except ValueError:
+                pass  # a range that cannot be read asks for nothing: the whole file is the answer
+        return Response(HTTPStatus.OK, headers, file)
+
+
+class KeptFiles(WhiteNoiseMiddleware):  # type: ignore[misc]
+    """WhiteNoise, with the files in memory (2.6 MB). Ours are not compressed beforehand, so no variant is looked for."""
+
+    def get_static_file(self, path: str, url: str, stat_cache: Mapping[str, os.stat_result] | None = None) -> KeptFile:
+        headers = Headers([])
+        self.add_mime_headers(headers, path, url)
+        self.add_cache_headers(headers, path, url)
+        return KeptFile(path, headers.items())
