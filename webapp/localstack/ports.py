@@ -1,5 +1,6 @@
 """Free TCP ports."""
 
+import errno
 import socket
 
 
@@ -32,3 +33,51 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     finally:
         for probe in probes:
             probe.close()
+
+
+class ReservedPort:
+    """A free port that no other Touchstone of this machine chooses while this object lives: `number`.
+
+    Minutes may pass until a server listens there, and a port is only taken once somebody does. So the number is reserved by a name that
+    the kernel keeps for us and forgets when we end: an abstract socket, of the same network namespace as the port.
+    """
+
+    def __init__(self, preferred: int, host: str = "127.0.0.1") -> None:
+        self.preferred, self.host = preferred, host
+        self.was_used = False
+        self._name: socket.socket | None = None
+        self.number = self._choose()
+
+    def look_again(self) -> bool:
+        """Before a server starts: whether it is another number now, since a stranger listens at the old one. A port that was in use by
+        us stays: people have its address."""
+        if self.was_used or is_free(self.number, self.host):
+            return False
+        self.number = self._choose()
+        return True
+
+    def _choose(self) -> int:
+        near = range(self.preferred, min(self.preferred + 21, 65536)) if self.preferred else range(0)
+        for port in near:
+            if self._take(port):
+                return port
+        while not self._take(port := free_ports(1, self.host)[0]):
+            pass
+        return port
+
+    def _take(self, port: int) -> bool:
+        name = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        try:
+            name.bind(f"\0touchstone-port-{port}")
+        except OSError as error:
+            name.close()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return False
+        if not is_free(port, self.host):
+            name.close()
+            return False
+        if self._name:
+            self._name.close()
+        self._name = name
+        return True

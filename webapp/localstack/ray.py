@@ -11,7 +11,7 @@ from urllib.request import Request, urlopen
 from django.conf import settings
 
 from .places import short_dir
-from .ports import free_port, free_ports
+from .ports import ReservedPort, free_ports
 from .processes import Command
 
 OBJECT_STORE_BYTES = 200_000_000  # runs keep their tensors to themselves; Ray refuses less than 75 MB
@@ -24,8 +24,11 @@ class RayHead:
     def __init__(self, var: Path) -> None:
         self.token_file = var / "ray_token"
         self.temp = short_dir(var) / "ray"
-        self.dashboard_port = free_port(USUAL_DASHBOARD_PORT)
-        self.address = f"http://127.0.0.1:{self.dashboard_port}"
+        self._dashboard = ReservedPort(USUAL_DASHBOARD_PORT)
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self._dashboard.number}"
 
     def prepare(self) -> None:
         """Old sessions go: they hold only sockets and logs, and our lock says that no one uses them."""
@@ -34,6 +37,7 @@ class RayHead:
             with open(os.open(self.token_file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
                 file.write(secrets.token_hex(32))
         shutil.rmtree(self.temp, ignore_errors=True)
+        self._dashboard.look_again()
 
     def command(self) -> Command:
         gcs, agent, agent_grpc, metrics, client, env_agent = free_ports(6)
@@ -41,7 +45,7 @@ class RayHead:
             "node-ip-address": "127.0.0.1",
             "port": gcs,
             "dashboard-host": "127.0.0.1",
-            "dashboard-port": self.dashboard_port,
+            "dashboard-port": self._dashboard.number,
             "dashboard-agent-listen-port": agent,
             "dashboard-agent-grpc-port": agent_grpc,
             "metrics-export-port": metrics,
@@ -73,7 +77,9 @@ class RayHead:
         )
 
     def ready(self) -> bool:
-        return answers(self.address, self.token_file)
+        found = answers(self.address, self.token_file)
+        self._dashboard.was_used |= found
+        return found
 
 
 def answers(address: str, token_file: Path | None) -> bool:

@@ -15,9 +15,9 @@ from django.conf import settings
 from . import known_schema, ray, redis
 from .demo import MODEL_DIR
 from .places import metrics_folder, write_facts
-from .ports import free_port
+from .ports import ReservedPort
 from .postgres import Postgres
-from .processes import Command
+from .processes import Child, Command
 from .ray import RayHead
 from .redis import Redis
 from .supervisor import Service
@@ -135,17 +135,32 @@ def _beat() -> Service:
 
 
 def _web() -> Service:
-    host = settings.ENV.host
-    port = free_port(settings.ENV.port, host)
-    local = f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port}"  # noqa: S104
-    write_facts(settings.VAR, "web", url=settings.ENV.public_url or local, local=local)
+    host, port = settings.ENV.host, ReservedPort(settings.ENV.port, settings.ENV.host)
+
+    def local() -> str:
+        return f"http://{'127.0.0.1' if host in ('0.0.0.0', '::') else host}:{port.number}"  # noqa: S104
+
+    def tell() -> None:
+        write_facts(settings.VAR, "web", url=settings.ENV.public_url or local(), local=local())
+
+    def prepare() -> None:
+        shutil.rmtree(metrics_folder(settings.VAR))  # counts begin anew with the processes
+        if port.look_again():
+            tell()
+
+    def ready(child: Child | None) -> bool:
+        answers = web_answers(local())
+        port.was_used |= answers
+        return answers
+
+    tell()
     return Service(
         "web",
-        lambda: _python(*web_server(host, port)),
-        ready=lambda child: web_answers(local),
+        lambda: _python(*web_server(host, port.number)),
+        ready=ready,
         needs=("migrate", "redis"),
-        prepare=lambda: shutil.rmtree(metrics_folder(settings.VAR)),  # counts begin anew with the processes
-        detail=lambda: settings.ENV.public_url or local,
+        prepare=prepare,
+        detail=lambda: settings.ENV.public_url or local(),
     )
 
 

@@ -1,12 +1,14 @@
 """Ports, sockets and facts."""
 
 import socket
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from webapp.localstack import lock
 from webapp.localstack.places import SOCKET_PATH_LIMIT, facts, short_dir, socket_path, write_facts
-from webapp.localstack.ports import free_port, free_ports, is_free
+from webapp.localstack.ports import ReservedPort, free_port, free_ports, is_free
 
 
 def test_a_taken_port_gives_the_next_free_one():
@@ -16,6 +18,31 @@ def test_a_taken_port_gives_the_next_free_one():
         port = taken.getsockname()[1]
         assert not is_free(port)
         assert free_port(port) != port
+
+
+def test_who_chooses_at_the_same_moment_chooses_another():
+    (wanted,) = free_ports(1)
+    together = threading.Barrier(8)
+
+    def choose() -> ReservedPort:
+        together.wait()
+        return ReservedPort(wanted)
+
+    with ThreadPoolExecutor(8) as pool:
+        chosen = list(pool.map(lambda _: choose(), range(8)))
+    assert len({each.number for each in chosen}) == 8 and wanted in {each.number for each in chosen}
+
+
+def test_a_port_that_a_stranger_took_meanwhile_is_given_up_unless_it_was_ours():
+    ours = ReservedPort(0)
+    first = ours.number
+    assert not ours.look_again()
+    with socket.create_server(("127.0.0.1", first)):
+        assert ours.look_again() and ours.number != first
+    again = ours.number
+    ours.was_used = True
+    with socket.create_server(("127.0.0.1", again)):
+        assert not ours.look_again() and ours.number == again
 
 
 def test_free_ports_are_different():
