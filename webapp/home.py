@@ -83,13 +83,17 @@ def _has_model(membership: Membership) -> bool:
 
 
 def _work(waiting: list[Waiting]) -> list[NextStep]:
-    """The project in which one's own judgement is asked for; most people judge in one at a time."""
+    """The project in which one's own judgement is asked for; most people judge in one at a time. Tasks are counted as the project's
+    page counts them, so gold ones are named apart: whoever comes here may know of them."""
     first = next((each for each in waiting if each.waits), None)
     if first is None:
         return []
-    count = f"more than {first.free:,}" if first.more else f"{first.free + first.held:,}"
-    tasks = "task waits" if count == "1" else "tasks wait"
-    text = f"{count} {tasks} for you. {KINDS[first.project.kind].text}"
+    tasks = first.free + first.held - first.gold
+    parts = [counted(tasks, "tasks")] if tasks or not first.gold else []
+    parts += [counted(first.gold, "gold tasks")] if first.gold else []
+    what = f"more than {first.free:,} tasks" if first.more else " and ".join(parts)
+    waits = "waits" if what.startswith("1 ") and len(parts) == 1 else "wait"
+    text = f"{what} {waits} for you. {KINDS[first.project.kind].text}"
     href = _at("project_work", first.project.pk)
     return [NextStep(icon="pencil", title=f"Annotate: {first.project}", text=text, href=href)]
 

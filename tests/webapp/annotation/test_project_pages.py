@@ -21,9 +21,9 @@ from webapp.annotation.models import (
     Project,
     Task,
 )
+from webapp.annotation.queries import mine, sizes
 from webapp.annotation.queries import projects as queries
-from webapp.annotation.queries import sizes
-from webapp.annotation.services import projects, queue, tasks
+from webapp.annotation.services import gold, projects, queue, tasks
 from webapp.datasets.models import Example
 
 pytestmark = pytest.mark.django_db
@@ -427,6 +427,28 @@ class TestTheStartPage:
         projects.add_participant(cast.researcher, project, cast.researcher.user)
         first = as_researcher.get("/").context["steps"][0]
         assert (first.title, first.href) == ("Annotate: Colours", f"/projects/{project.pk}/work")
+
+    def test_counts_tasks_as_the_projects_page_does_and_gold_ones_apart(self, cast, make_project, as_researcher):
+        project = make_project(gold_every=2)
+        tasks.make(project.pk)
+        gold.mark(cast.researcher, project, "labels", 1)
+        projects.add_participant(cast.researcher, project, cast.researcher.user)
+        page = as_researcher.get(f"/projects/{project.pk}").context["progress"]
+        assert (page.tasks, page.gold) == (3, 1)
+        assert as_researcher.get("/").context["steps"][0].text.startswith("3 tasks and 1 gold task wait for you.")
+        first = queue.claim(cast.researcher, project, hold=2)
+        assert any(seat.task.overlap is None for seat in first)
+        assert as_researcher.get("/").context["steps"][0].text.startswith("3 tasks and 1 gold task wait for you.")
+        (waiting,) = mine.waiting(cast.researcher)
+        assert (waiting.free, waiting.held, waiting.gold) == (2, 2, 1)
+
+    def test_a_seat_that_one_gave_back_waits_again(self, cast, project):
+        projects.add_participant(cast.researcher, project, cast.annotator.user)
+        queue.claim(cast.annotator, project, hold=1)
+        before = mine.waiting(cast.annotator)[0]
+        queue.release(cast.annotator.user, project)
+        after = mine.waiting(cast.annotator)[0]
+        assert (after.free, after.held) == (before.free + 1, 0) and before.held == 1
 
     def test_proposes_a_project_where_there_is_data_and_none(self, as_researcher, version):
         assert "Ask people about a dataset" in [step.title for step in as_researcher.get("/").context["steps"]]

@@ -10,29 +10,32 @@ from webapp.accounts.models import Membership
 
 from .. import rhythm
 from ..models import Assignment, Participant, Project
+from ..unmet import NOT_MINE
 
 COUNTED = 1_000  # tasks that wait are counted no further: the rest of the number changes nothing
-COUNTS = """
+HELD = """
+    SELECT count(*) FROM annotation_assignment a JOIN annotation_task t ON t.id = a.task_id
+    WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed'
+"""
+COUNTS = f"""
     SELECT p.id,
-        (SELECT count(*) FROM (SELECT 1 FROM annotation_task t WHERE t.project_id = p.id AND t.open AND NOT EXISTS
-            (SELECT 1 FROM annotation_assignment a WHERE a.task_id = t.id AND a.user_id = %(user)s)
+        (SELECT count(*) FROM (SELECT 1 FROM annotation_task t WHERE t.project_id = p.id AND t.open AND {NOT_MINE}
             LIMIT %(most)s) free),
-        (SELECT count(*) FROM annotation_assignment a
-            WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed'),
-        (SELECT count(*) FROM annotation_assignment a
-            WHERE a.project_id = p.id AND a.user_id = %(user)s AND a.state = 'claimed' AND a.sent_back <> ''),
+        ({HELD}),
+        ({HELD} AND t.overlap IS NULL),
+        ({HELD} AND a.sent_back <> ''),
         (SELECT count(*) FROM (SELECT 1 FROM annotation_task t
-            WHERE t.project_id = p.id AND t.overlap IS NULL AND p.gold AND NOT EXISTS
-            (SELECT 1 FROM annotation_assignment a WHERE a.task_id = t.id AND a.user_id = %(user)s)
+            WHERE t.project_id = p.id AND t.overlap IS NULL AND p.gold AND {NOT_MINE}
             LIMIT %(most)s) gold)
     FROM unnest(%(projects)s::bigint[], %(gold)s::bool[]) AS p(id, gold)
-"""
+"""  # noqa: S608  built from constants
 
 
 @dataclass(frozen=True)
 class Waiting:
     """A project that one takes part in. `free` tasks nobody has given them yet, at most COUNTED, gold ones that they will
-    meet among them: nobody can tell these by the number. `held` are begun, of which `sent_back` came back with a reviewer's words."""
+    meet among them: nobody can tell these by the number. `held` are begun, of which `sent_back` came back with a reviewer's words.
+    How many of `free` and `held` are `gold` is for reviewers alone, who count tasks without them."""
 
     project: Project
     paused: bool
@@ -40,6 +43,7 @@ class Waiting:
     free: int = 0
     held: int = 0
     sent_back: int = 0
+    gold: int = 0
     last_at: datetime | None = None
 
     @property
@@ -70,7 +74,7 @@ def waiting(membership: Membership) -> list[Waiting]:
     return sorted(found, key=lambda each: (not each.waits, -(each.last_at or each.project.created_at).timestamp()))
 
 
-def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int]]:
+def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int, int, int]]:
     every = {part.project_id: part.project.settings.get("gold_every") for part in listed}
     parts = {part.project_id: part for part in listed}
     gold = [bool(each) for each in every.values()]
@@ -83,9 +87,9 @@ def _counts(user_id: int, listed: list[Participant]) -> dict[int, tuple[int, int
     found = {}
     with connection.cursor() as cursor:
         cursor.execute(COUNTS, told)
-        for project, free, held, back, unmet in cursor.fetchall():
+        for project, free, held, held_gold, back, unmet in cursor.fetchall():
             due = rhythm.to_come(parts[project].pk, parts[project].served, every[project], unmet, free)
-            found[project] = (min(free + due, COUNTED), held, back)
+            found[project] = (min(free + due, COUNTED), held, back, held_gold + due)
     return found
 
 

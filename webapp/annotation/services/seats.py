@@ -26,6 +26,7 @@ from django.utils import timezone
 
 from webapp.annotation.kinds import Settings
 from webapp.annotation.models import Assignment, Guidelines, Participant, Project, Task
+from webapp.annotation.unmet import NOT_MINE
 from webapp.core import prepared
 from webapp.datasets.models import Example
 
@@ -74,21 +75,6 @@ OPEN = f"""
     WHERE a.project_id = %s AND a.user_id = %s AND a.state = 'claimed'
     ORDER BY a.claimed_at, a.id LIMIT %s
 """  # noqa: S608
-# `OFFSET 0` keeps the planner from turning the look-up of one row into a join over all this person ever did
-# Of the arms of a study the one with fewer people comes first, by lot where they are equal: so each arm of a pair gets
-# its people, a person gets both arms over the pairs, and no statement takes a task and its twin
-NOT_MINE = """
-    NOT EXISTS (SELECT 1 FROM annotation_assignment m
-                WHERE m.task_id = t.id AND m.user_id = %(user)s AND m.state <> 'returned' OFFSET 0)
-    AND (NOT t.subject ? 'arm' OR NOT EXISTS (
-        SELECT 1 FROM annotation_task o
-        WHERE o.project_id = t.project_id AND o.example_id = t.example_id AND o.id <> t.id
-            AND (EXISTS (SELECT 1 FROM annotation_assignment m WHERE m.task_id = o.id AND m.user_id = %(user)s)
-                 OR o.open AND (o.taken, hashint8extended(o.id, %(user)s), o.id)
-                             < (t.taken, hashint8extended(t.id, %(user)s), t.id)
-                    AND NOT EXISTS (SELECT 1 FROM annotation_assignment m
-                                    WHERE m.task_id = t.id AND m.user_id = %(user)s))))
-"""
 WAITING = f"""
     SELECT count(*) FROM (
         SELECT 1 FROM annotation_task t
