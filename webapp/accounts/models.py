@@ -7,6 +7,8 @@ from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.utils import timezone
 
+from webapp.core.sealed import SealedField
+
 from .areas import in_words
 
 
@@ -113,6 +115,17 @@ class Removal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} was removed from {self.workspace}"
+
+
+class FormerRemoval(models.Model):
+    """The removal of somebody whose account was erased since. It names nobody: see `removals`."""
+
+    workspace = models.ForeignKey(Workspace, on_delete=models.CASCADE, related_name="former_removals")
+    key = SealedField()  # of this digest alone
+    digest = models.CharField(max_length=64)
+
+    def __str__(self) -> str:
+        return f"a removal from {self.workspace}"
 
 
 def hash_secret(secret: str) -> str:

@@ -12,14 +12,13 @@ from django.utils.text import slugify
 from webapp.core import audit, mail
 from webapp.core.problems import Conflict, Invalid
 
-from . import addresses, areas, sessions
+from . import addresses, areas, removals, sessions
 from .models import (
     RANK,
     ApiToken,
     Invite,
     Membership,
     Proof,
-    Removal,
     Role,
     SignedIn,
     SignInLink,
@@ -232,7 +231,7 @@ def accept_invite(row: Invite, user: User) -> Membership:
         raise Conflict(f"This invitation is for {row.email}; you are signed in as {user.email}.")
     if not Invite.objects.filter(pk=row.pk, accepted_at=None).update(accepted_at=timezone.now()):
         raise Conflict("This invitation was already used.")
-    Removal.objects.filter(workspace=row.workspace, user=user).delete()  # an owner has asked them in again
+    removals.forget(row.workspace, user, row.email)  # an owner has asked them in again
     membership = enter(row.workspace, user, row.role)
     addresses.prove(user, row.proof)
     if RANK[Role(row.role)] > RANK[Role(membership.role)]:
@@ -256,7 +255,7 @@ def enter(workspace: Workspace, user: User, role: str) -> Membership:
 
     The caller has checked an invitation: this function asks for none. Raises Conflict where `user` was removed.
     """
-    if Removal.objects.filter(workspace=workspace, user=user).exists():
+    if removals.is_kept_out(workspace, user):
         raise Conflict("You were removed from this workspace. Ask one of its owners for an invitation.", code="removed")
     membership, created = Membership.objects.get_or_create(user=user, workspace=workspace, defaults={"role": role})
     if created:
@@ -319,7 +318,7 @@ def remove_member(membership: Membership, other: Membership) -> None:
         revoked_at=timezone.now()
     )
     Invite.objects.filter(workspace=other.workspace, email=other.user.email, accepted_at=None).delete()
-    Removal.objects.get_or_create(workspace=other.workspace, user=other.user)
+    removals.keep_out(other.workspace, other.user)
     audit.record(membership, membership.user, "member.removed", other, email=other.user.email)
     other.delete()
 

@@ -5,7 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
-from django.db import models
+from django.db import connection, models
 
 from .models import AuditEntry
 
@@ -22,6 +22,25 @@ class Origin:
 
 
 origin: ContextVar[Origin] = ContextVar("origin", default=Origin())  # noqa: B039 - it cannot be changed
+
+
+def asked_by(row: models.Model, column: str = "created_by") -> "User | None":
+    """Who asked for the work that `row` stands for, as it is now: None once their account was erased. First of all in the transaction
+    that ends the work.
+
+    A worker read the row long before. With the name of somebody who is gone the end of its work would be undone, and all of it done
+    again. Until the transaction is over nobody erases the account.
+    """
+    field = row._meta.get_field(column)
+    known = getattr(row, field.attname)
+    if known is None:
+        return None
+    with connection.cursor() as cursor:
+        table = connection.ops.quote_name(field.related_model._meta.db_table)
+        cursor.execute(f"SELECT 1 FROM {table} WHERE id = %s FOR KEY SHARE", [known])  # noqa: S608  a name of ours
+        if cursor.fetchone() is None:
+            setattr(row, column, None)
+    return cast("User | None", getattr(row, column))
 
 
 def record(

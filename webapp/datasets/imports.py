@@ -314,6 +314,7 @@ def _conclude(job: ImportJob, loader: Loader) -> None:
     if not loader.good:
         raise _Refused("No line of the file can be imported." if job.rejected_count else "The file holds no examples.")
     version, new = loader.finish()
+    audit.asked_by(job)
     _unless_cancelled(job, lock=True)  # only now: finishing a large version takes a while, and who cancels would wait
     Dataset.every.filter(pk=version.dataset_id, ready=False).update(
         ready=True, heldout_share=earlier_sides.share_of(job.format, None, job.heldout_share), group_by=job.group_by
@@ -335,6 +336,7 @@ def cancel(job: ImportJob) -> None:
 @transaction.atomic
 def _end_with_nothing(job: ImportJob, state: ImportJob.State, error: str) -> bool:
     """Whether it had not ended before."""
+    audit.asked_by(job)
     if not ImportJob.objects.select_for_update().filter(pk=job.pk, state__in=WAITING).values_list("pk").first():
         return False
     job.state, job.error, job.finished_at = state, error, timezone.now()

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any
 
+from django.db import transaction
+
 from trainer.contracts import Example
 from trainer.judges.answers import Reading
 from trainer.judges.budget import Budget
@@ -16,6 +18,7 @@ from trainer.judges.chat import ChatReply, ChatRequest, EndpointProblem
 from trainer.judges.engine import Outcome
 from trainer.judges.sampling import Sampling
 from trainer.judges.templates import canonical
+from webapp.core import audit
 from webapp.core.problems import Problem
 from webapp.inference import queries as registry
 from webapp.inference.models import Endpoint, RegisteredModel
@@ -97,12 +100,13 @@ def _start(evaluation: Evaluation, model_id: int, config: Any, most: int) -> Wei
     model, version = rows.select_related("base").first(), evaluation.dataset_version
     if model is None or version is None:
         raise Halted("A model that the config names, or the dataset, is gone.")
-    given = evaluation.workspace, evaluation.created_by, model, version
     try:
-        if most:
-            job = weights.score(*given, {"split": "", "max_prompts": most})
-        else:
-            job = weights.generate(*given, _generation(config))
+        with transaction.atomic():
+            given = evaluation.workspace, audit.asked_by(evaluation), model, version
+            if most:
+                job = weights.score(*given, {"split": "", "max_prompts": most})
+            else:
+                job = weights.generate(*given, _generation(config))
     except Problem as problem:
         raise Halted("; ".join([problem.message, *problem.fields.values()])) from problem
     evaluation.jobs.add(job)
@@ -149,7 +153,7 @@ def stop_jobs(evaluation: Evaluation) -> None:
     waiting = Evaluation.objects.filter(state__in=(Evaluation.State.QUEUED, Evaluation.State.RUNNING))
     for job in evaluation.jobs.exclude(state__in=(*JOB_OVER, WeightsJob.State.FINISHED)):
         if not waiting.exclude(pk=evaluation.pk).filter(jobs=job).exists():
-            weights.stop(job, evaluation.created_by)
+            weights.stop(job, audit.asked_by(evaluation))
 
 
 def of_endpoint(

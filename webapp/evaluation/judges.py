@@ -11,6 +11,7 @@ from trainer.judges.budget import Budget
 from trainer.judges.calls import expand
 from trainer.judges.chat import EndpointProblem
 from trainer.judges.inputs import InputProblem, JudgeInput
+from webapp.core import audit
 from webapp.judging import queries, services
 from webapp.judging.models import JudgeVersion, Verdict
 from webapp.weights.models import WeightsJob
@@ -107,7 +108,7 @@ def ask_by_job(
     data = evaluation.dataset_version
     errand = services.Errand(
         evaluation.workspace,
-        evaluation.created_by,
+        audit.asked_by(evaluation),
         of=f"evaluation {evaluation.pk} {phase}",
         title=f"{version}, {evaluation}: {phase}",
         data=data,

@@ -113,6 +113,7 @@ def _carry_out(evaluation: Evaluation) -> bool:
 @transaction.atomic
 def _finish(evaluation: Evaluation, outcome: Outcome) -> None:
     """Results and cases appear together, and only if nobody cancelled it in the last moment."""
+    audit.asked_by(evaluation)
     tags: dict[str, int] = {}
     for found in outcome.cases:
         found.tags = list(dict.fromkeys(found.tags))
@@ -156,6 +157,7 @@ def _pause(evaluation: Evaluation, why: str) -> None:
 
 @transaction.atomic
 def _fail(evaluation: Evaluation, why: str) -> None:
+    audit.asked_by(evaluation)
     moved = Evaluation.objects.filter(pk=evaluation.pk, state=State.RUNNING).update(
         state=State.FAILED, problem=why, ended_at=timezone.now()
     )

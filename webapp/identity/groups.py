@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from webapp.accounts import services
-from webapp.accounts.models import RANK, Membership, Removal, Role, User, Workspace
+from webapp.accounts import removals, services
+from webapp.accounts.models import RANK, Membership, Role, User, Workspace
 from webapp.core import audit
 from webapp.core.problems import Conflict, Invalid
 from webapp.core.tasks import enqueue
@@ -88,7 +88,7 @@ def follow(user: User, groups: Iterable[str], where: QuerySet[Workspace] | None 
     before = list(came.select_related("from_directory", "user"))
     belongs = set(Membership.objects.filter(user=user).values_list("workspace_id", flat=True))
     for workspace in {row.workspace for row in rows if row.workspace_id not in belongs}:
-        if not Removal.objects.filter(workspace=workspace, user=user).exists():
+        if not removals.is_kept_out(workspace, user):
             entered = services.enter(workspace, user, wanted[workspace.pk])
             FromDirectory.objects.create(membership=entered, role=entered.role)
     for membership in before:

@@ -14,7 +14,7 @@ from django.apps import apps
 from django.db import transaction
 from django.db.models import Q
 
-from webapp.accounts import sessions
+from webapp.accounts import removals, sessions
 from webapp.accounts.addresses import NOWHERE
 from webapp.accounts.models import Membership, Role, SignedIn, User
 from webapp.annotation.services import passing_on
@@ -73,6 +73,7 @@ def erase(person: User, by: User) -> None:
         how = "themselves" if by.pk == person.pk else "administrator"
         audit.record(membership, None if by.pk == person.pk else by, "account.erased", person, by=how)
     sessions.end(SignedIn.objects.filter(user=person))
+    removals.outlive(person)
     _keep_under_pseudonym(person)
     _unname(person)
     _delete(person)

@@ -119,6 +119,9 @@ def test_nothing_of_the_person_is_left_in_any_table_but_the_audit_log(cast, djan
     review.comment(cast.annotator, Task.objects.first(), "remark", "What is clear?")
     services.carry_out(services.ask(user).pk)
     file = services.path_of(user.data_exports.get())
+    User.objects.filter(pk=user.pk).update(proof=Proof.MAIL)
+    elsewhere = accounts.enter(cast.outsider.workspace, User.objects.get(pk=user.pk), Role.ANNOTATOR)
+    accounts.remove_member(cast.outsider, elsewhere)
     counts = [model.objects.count() for model in (Assignment, Answer, Comment, Participant)]
     with django_capture_on_commit_callbacks(execute=True):
         erase(user, cast.owner.user)

@@ -52,6 +52,7 @@ def run(job_id: int) -> None:
 
 @transaction.atomic
 def _over(job: CurationJob) -> None:
+    audit.asked_by(job)
     job.finished_at = timezone.now()
     job.save()
     workspace = job.version.dataset.workspace

@@ -1,0 +1,100 @@
+"""An account is erased while a worker is at something that its person has asked for: the work is done once, and names nobody."""
+
+import pytest
+from django.db import connection
+
+from tests.webapp.datasets.under_way import lines, queued
+from tests.webapp.evaluation.conftest import as_file, make_examples
+from tests.webapp.evaluation.conftest import lines as recorded
+from trainer.contracts import Example
+from webapp.core.models import AuditEntry
+from webapp.datasets import housekeeping, imports
+from webapp.datasets import services as datasets
+from webapp.datasets.curation import runner
+from webapp.datasets.filters import parse
+from webapp.datasets.models import CurationJob, Dataset, ImportJob
+from webapp.evaluation import running
+from webapp.evaluation import services as evaluations
+from webapp.personal_data.erasing import erase
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def nobody_who_is_gone_is_named(db):
+    """As a commit finds it."""
+    yield
+    connection.check_constraints()
+
+
+def gone_before(monkeypatch, module, end: str, person) -> list[int]:
+    """The account of `person` goes just before `module.end` ends the work; how often that was called, as a list."""
+    original, calls = getattr(module, end), []
+
+    def after(*arguments, **named):
+        if not calls:
+            erase(person, person)
+        calls.append(len(calls) + 1)
+        return original(*arguments, **named)
+
+    monkeypatch.setattr(module, end, after)
+    return calls
+
+
+def entry(action: str) -> AuditEntry:
+    return AuditEntry.objects.get(action=action)
+
+
+def test_an_import(cast, monkeypatch, tmp_path):
+    job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30), keep_good=True)
+    calls = gone_before(monkeypatch, imports, "_conclude", cast.researcher.user)
+    datasets.run_import(job.pk)
+    job.refresh_from_db()
+    assert (calls, job.state, job.created_by, job.version.members.count()) == ([1], ImportJob.State.FINISHED, None, 20)
+    assert entry("import.finished").actor is None
+
+
+def test_an_import_that_is_refused(cast, monkeypatch, tmp_path):
+    job = queued(cast, tmp_path / "rows.jsonl", lines(rows=30, bad=(3,)))
+    calls = gone_before(monkeypatch, imports, "_fail", cast.researcher.user)
+    datasets.run_import(job.pk)
+    job.refresh_from_db()
+    assert (calls, job.state, entry("import.failed").actor) == ([1], ImportJob.State.FAILED, None)
+
+
+def test_a_derived_version(cast, monkeypatch):
+    dataset = Dataset.objects.create(workspace=cast.workspace, name="Questions")
+    asked = [{"role": "user", "content": "Why?"}]
+    records = [Example(key=f"e{i}", prompt=asked, domain="odd" if i % 2 else "even") for i in range(4)]
+    version = datasets.new_version(cast.researcher, dataset, records, None, {"from": "test"})
+    job = datasets.derive(cast.researcher, version, parse({"domain": "odd"}))
+    calls = gone_before(monkeypatch, runner, "_over", cast.researcher.user)
+    datasets.run_curation(job.pk)
+    job.refresh_from_db()
+    assert (calls, job.state, job.created_by) == ([1], CurationJob.State.FINISHED, None)
+    assert entry("curation.finished").actor is None and dataset.versions.count() == 2
+
+
+@pytest.mark.parametrize(("end", "ends"), [("_finish", "finished"), ("_fail", "failed")])
+def test_an_evaluation(end, ends, cast, monkeypatch):
+    tape = evaluations.store_recording(cast.researcher, "verdicts.jsonl", as_file(recorded()))
+    dataset = datasets.create_dataset(cast.owner, "pairs")
+    version = datasets.new_version(cast.owner, dataset, make_examples(), None, {"from": "test"})
+    chosen = {"recipe": "judge_audit", "config": {}, "recording": tape, "dataset": version}
+    evaluation = evaluations.create(cast.researcher, **chosen)
+    if ends == "failed":
+        monkeypatch.setattr(running, "_finish", lambda *_: 1 / 0)
+    calls = gone_before(monkeypatch, running, end, cast.researcher.user)
+    running.run(evaluation.pk)
+    evaluation.refresh_from_db()
+    assert (calls, evaluation.state, evaluation.created_by) == ([1], ends, None)
+    assert entry(f"evaluation.{ends}").actor is None
+
+
+def test_the_deletion_of_a_dataset(cast, monkeypatch):
+    dataset = Dataset.objects.create(
+        workspace=cast.workspace, name="Old", deleting_at="2026-01-01T00:00Z", deleting_by=cast.researcher.user
+    )
+    calls = gone_before(monkeypatch, housekeeping, "_delete", cast.researcher.user)
+    housekeeping.carry_out(dataset.pk)
+    assert calls == [1] and not Dataset.every.filter(pk=dataset.pk).exists() and entry("dataset.deleted").actor is None
