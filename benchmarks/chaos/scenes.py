@@ -15,6 +15,7 @@ import redis
 
 from tests.stack import Stack
 
+from .clock import Clock, library
 from .killing import kinds
 from .proxy import Proxy
 from .runs import Runs
@@ -23,6 +24,7 @@ from .storm import Disturb, Storm, kill_at_random
 
 DISK_BYTES = 700_000_000
 DELAY_S = 0.5
+BACK_HOURS = 2
 
 
 @dataclass(frozen=True)
@@ -89,9 +91,9 @@ def _network() -> Start:
 
 
 def _until_running(runs: Runs) -> None:
-    """Both disturbed runs have made a step, or five minutes have gone by."""
+    """Both disturbed runs have made a step, or five minutes have gone by; at once where nothing is trained."""
     deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and not runs.both_under_way:
+    while runs.steps and time.monotonic() < deadline and not runs.both_under_way:
         time.sleep(0.5)
 
 
@@ -146,6 +148,22 @@ def _slow_disk() -> Start:
     return Start(stack, slow, disk.close)
 
 
+def _clock() -> Start:
+    clock = Clock()
+    stack = Stack("--no-demo", env=clock.environment)
+    clock.share(stack.process.pid)
+
+    def back_and_forth(storm: Storm, runs: Runs) -> None:
+        """It ends set back: what waits for a time that was written before shows where everything has to come to its end."""
+        _until_running(runs)
+        for hours in (0, -BACK_HOURS, 0, -BACK_HOURS):
+            clock.set(hours)
+            storm.say(f"the clock is {-hours} hours back" if hours else "the clock is right")
+            time.sleep(storm.plan.seconds / 4)
+
+    return Start(stack, back_and_forth, clock.close)
+
+
 SCENES = {
     "kills": Scene("SIGKILL at random", _plain(kill_at_random)),
     "redis": Scene("Redis emptied every five seconds", _plain(empty_redis)),
@@ -155,6 +173,11 @@ SCENES = {
         "a disk without a byte left, for 20 of every 25 s",
         _small_disk,
         lambda: "" if os.geteuid() == 0 else "only root can mount a small disk",
+    ),
+    "clock": Scene(
+        "the wall clock two hours back, forth, and back again",
+        _clock,
+        lambda: "" if library() else "libfaketime is not installed (Debian and Ubuntu: the package faketime)",
     ),
     "slow-disk": Scene(
         "every fsync of every process takes 500 ms longer",

@@ -20,7 +20,7 @@ from django.utils import timezone
 from webapp.accounts.models import User
 from webapp.core import locks
 from webapp.core.problems import Conflict, Problem
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.localstack.postgres import Postgres
 
 from . import alarm, manifest, queries, restoring
@@ -164,7 +164,7 @@ def end_lost(quiet: timedelta = QUIET) -> int:
         if not ours:
             return 0
         now = timezone.now()
-        lost = BackupDrill.objects.filter(open=True, started_at__isnull=False, seen_at__lte=now - quiet)
+        lost = BackupDrill.objects.filter(silent("seen_at", quiet), open=True, started_at__isnull=False)
         return lost.update(open=None, finished_at=now, problem="Its process ended without a word.")
 
 
@@ -172,7 +172,7 @@ def look() -> None:
     """What beat has done every minute: ends what was lost, queues what waits, starts what is due."""
     end_lost()
     now = timezone.now()
-    waiting = BackupDrill.objects.filter(open=True, started_at=None, seen_at__lt=now - QUIET)
+    waiting = BackupDrill.objects.filter(silent("seen_at", QUIET), open=True, started_at=None)
     for pk in waiting.values_list("pk", flat=True):
         BackupDrill.objects.filter(pk=pk).update(seen_at=now)
         enqueue("workers.backups.drill", pk)

@@ -13,7 +13,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User
 from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Problem
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 
 from . import alarm, drill, keeping, making, manifest, queries
 from .models import Backup, BackupPlan, Origin
@@ -136,7 +136,7 @@ def end_lost(quiet: timedelta = QUIET) -> int:
     with locks.alone(locks.Work.BACKUP, 0) as ours:
         if not ours:
             return 0
-        lost = Backup.objects.filter(state=Backup.State.RUNNING, seen_at__lte=timezone.now() - quiet)
+        lost = Backup.objects.filter(silent("seen_at", quiet), state=Backup.State.RUNNING)
         return lost.update(
             state=Backup.State.FAILED,
             open=None,
@@ -157,7 +157,7 @@ def look() -> None:
     """What beat has done every minute: ends what was lost, queues what waits, starts what is due; of drills as well."""
     drill.look()
     end_lost()
-    waiting = Backup.objects.filter(state=Backup.State.QUEUED, seen_at__lt=timezone.now() - QUIET)
+    waiting = Backup.objects.filter(silent("seen_at", QUIET), state=Backup.State.QUEUED)
     for pk in waiting.values_list("pk", flat=True):
         Backup.objects.filter(pk=pk).update(seen_at=timezone.now())
         enqueue("workers.backups.make", pk)

@@ -183,6 +183,6 @@ def local_head() -> str:
     told = f"{since:%Y-%m-%d %H:%M:%S} UTC"
     if not up:
         return f"Ray is stopped; it was last started at {told}"
-    if datetime.now(UTC) - since < STARTING:
+    if abs(datetime.now(UTC) - since) < STARTING:
         return f"Ray has been starting since {told}"
     return f"Ray was started at {told} and does not answer"

@@ -30,9 +30,18 @@ def enqueue(name: str, *args: object) -> None:
 def lost(queued: str, running: str) -> Q:
     """Rows in these states with a `seen_at` that no worker has told of for a while. Queueing them again is harmless: their locks tell
     a dead worker from a slow one."""
+    return Q(silent("seen_at", UNTAKEN), state=queued) | Q(silent("seen_at", UNHEARD), state=running)
+
+
+def silent(column: str, quiet: timedelta) -> Q:
+    """Rows of whose time in `column` more than `quiet` has gone by, or that lies ahead: see AHEAD."""
     now = timezone.now()
-    unheard = Q(state=queued, seen_at__lt=now - UNTAKEN) | Q(state=running, seen_at__lt=now - UNHEARD)
-    return unheard | Q(state__in=(queued, running), seen_at__gt=now + AHEAD)
+    return Q(**{f"{column}__lt": now - quiet}) | written_ahead(column)
+
+
+def written_ahead(column: str) -> Q:
+    """Rows that were written before the clock went back."""
+    return Q(**{f"{column}__gt": timezone.now() + AHEAD})
 
 
 def _send(name: str, args: tuple[object, ...]) -> None:

@@ -9,7 +9,7 @@ from django.utils import timezone
 from webapp.accounts.models import Membership, User, Workspace
 from webapp.core import audit, locks
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 
 from . import imports, versions
 from .models import CurationJob, Dataset, DatasetVersion, Example, ImportJob
@@ -108,20 +108,21 @@ def carry_out(dataset_id: int) -> None:
         if dataset is None:
             return
         try:
-            _delete(dataset, dataset.workspace, dataset.deleting_by)
+            _delete(dataset, dataset.workspace, None)
         except Conflict as conflict:
             rows.update(deleting_at=None, delete_problem=conflict.message)
 
 
 def take_up_lost(quiet: timedelta) -> None:
     """Asks again for what no worker has deleted for so long: its message or its worker got lost."""
-    lost = Dataset.every.filter(deleting_at__lt=timezone.now() - quiet)
+    lost = Dataset.every.filter(silent("deleting_at", quiet))
     for dataset_id in lost.values_list("pk", flat=True):
         enqueue("workers.imports.delete_dataset", dataset_id)
 
 
 def _delete(dataset: Dataset, where: Membership | Workspace, who: User | None) -> None:
     with versions.alone_or_conflict(dataset.workspace_id, dataset.name), transaction.atomic():
+        who = who or audit.asked_by(dataset, "deleting_by")
         _unneeded(dataset)
         audit.record(where, who, "dataset.deleted", dataset, name=dataset.name)
         with connection.cursor() as cursor:

@@ -10,20 +10,19 @@ from datetime import datetime, timedelta
 
 import httpx
 from django.conf import settings
-from django.core.cache import cache
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from trainer import tracing
 from trainer.config import ConfigInvalid, resolve
-from webapp.core import artifact_store, locks, ray_client
+from webapp.core import artifact_store, hearing, locks, ray_client
 from webapp.core.addresses import internal_url
 from webapp.core.artifact_store import StoreAway
 from webapp.core.logs import asked_by
 from webapp.core.problems import Problem
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import AHEAD, enqueue, written_ahead
 
 from . import broadcasts, services, storing, tokens, waiting_line
 from .commands import trainer_command
@@ -40,7 +39,6 @@ SILENT = timedelta(seconds=60)  # no sign of life for this long while we could h
 STALLED = timedelta(minutes=5)  # the same where it may well live: it loads torch, its machine swaps, its network is cut
 MOST_LOSSES = 2  # processes in a row, after which the next one's end is the run's
 STOP_GRACE = timedelta(minutes=2)  # time to finish the step and write a checkpoint
-DEAF_AFTER_S = 30  # a gap between two rounds of `watch` during which we may have missed signs of life
 HEARING_KEY = "experiments:hearing"
 
 
@@ -159,7 +157,9 @@ def remove_folder(run_id: int) -> None:
 def watch() -> None:
     """One round of upkeep: lost launches are queued again, dead and silent runs end as failed."""
     now = timezone.now()
-    since = _hearing_since(now)
+    since = hearing.since(HEARING_KEY, now, _web_answers())
+    Run.objects.filter(written_ahead("heartbeat_at"), state__in=ALIVE).update(heartbeat_at=now)
+    Run.objects.filter(written_ahead("state_at"), state__in=ALIVE).update(state_at=now)
     _requeue(now)
     waiting_line.let_in()
     for run in Run.objects.with_names().filter(state__in=ALIVE):
@@ -170,26 +170,12 @@ def watch() -> None:
 
 
 def _requeue(now: datetime) -> None:
-    lost = Run.objects.filter(state__in=(State.QUEUED, State.STARTING), ray_job_id="", next_try_at__lt=now - LOST)
+    overdue = Q(next_try_at__lt=now - LOST) | Q(next_try_at__gt=now + LEASE + AHEAD)
+    lost = Run.objects.filter(overdue, state__in=(State.QUEUED, State.STARTING), ray_job_id="")
     for run_id in lost.values_list("id", flat=True):
         with transaction.atomic():
             if lost.filter(id=run_id).update(next_try_at=now):
                 enqueue("workers.runs.launch", run_id)
-
-
-def _hearing_since(now: datetime) -> datetime:
-    """Since when the database and the web server have answered without a gap; silence counts only from then on.
-
-    After an outage of ours every run seems silent, though each only waits to be heard.
-    """
-    since, last = map(datetime.fromisoformat, cache.get(HEARING_KEY) or (now.isoformat(), now.isoformat()))
-    if not _web_answers():
-        cache.delete(HEARING_KEY)
-        return now
-    if (now - last).total_seconds() > DEAF_AFTER_S:
-        since = now
-    cache.set(HEARING_KEY, (since.isoformat(), now.isoformat()), None)
-    return since
 
 
 def _web_answers() -> bool:
@@ -205,7 +191,7 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
             stop(run.id)
         return
     quiet = now - (run.heartbeat_at or run.state_at)
-    overdue = run.state == State.STOPPING and now - run.state_at > STOP_GRACE
+    overdue = run.state == State.STOPPING and now - max(run.state_at, since) > STOP_GRACE
     if quiet < QUIET and not overdue:
         return
     client, job = None, None

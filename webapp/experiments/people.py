@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
-from django.utils import timezone
 from pydantic import ValidationError
 
 from trainer.benchmarks.estimate import wilson
@@ -23,7 +22,7 @@ from webapp.annotation.models import Answer, Project
 from webapp.annotation.services import grading
 from webapp.core.paging import page
 from webapp.core.problems import Problem
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.judging.queries import examples_by_key
 
 from .bulk import RolloutRow
@@ -99,7 +98,7 @@ def _judged(record: RolloutRecord) -> dict[str, bool]:
 
 def ask_waiting() -> None:
     """Queues again the runs whose drawn responses nobody turns into tasks: their message or their worker got lost."""
-    waiting = GradedResponse.objects.filter(state=State.WAITING, created_at__lt=timezone.now() - LOST_AFTER)
+    waiting = GradedResponse.objects.filter(silent("created_at", LOST_AFTER), state=State.WAITING)
     for run_id in waiting.values_list("run_id", flat=True).distinct():
         enqueue("workers.runs.ask_people", run_id)
 

@@ -11,12 +11,11 @@ from typing import Any
 
 from django.db import transaction
 from django.db.models import Q
-from django.utils import timezone
 
 from trainer.contracts import JudgeAnswer, JudgeQuestion, QuestionReply
 from trainer.rewards.judges import ABOUT_THE_CALL
 from webapp.core.problems import Conflict, Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.judging.models import JudgeVersion, Verdict
 
 from . import grants
@@ -64,7 +63,7 @@ def _take(judge: RunJudge, questions: dict[str, JudgeQuestion]) -> None:
 
 
 def _unattended(judge: RunJudge) -> bool:
-    gone = Q(seen_at=None) | Q(seen_at__lt=timezone.now() - LOST)
+    gone = Q(seen_at=None) | silent("seen_at", LOST)
     return RunJudge.objects.filter(gone, pk=judge.pk).exists()
 
 

@@ -17,7 +17,7 @@ from webapp.accounts.models import Membership, User, hash_secret
 from webapp.core import archive, audit, locks
 from webapp.core.archive import Gone
 from webapp.core.problems import Conflict
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 
 from .models import DataExport
 from .writing import write
@@ -115,7 +115,7 @@ def by_link(secret: str) -> DataExport | None:
 def look() -> None:
     """Takes up what a lost worker left, and removes what has ended; called by beat."""
     now = timezone.now()
-    lost = DataExport.objects.filter(state__in=OPEN, seen_at__lt=now - QUIET)
+    lost = DataExport.objects.filter(silent("seen_at", QUIET), state__in=OPEN)
     for pk in lost.values_list("pk", flat=True):
         enqueue("workers.personal_data.write", pk)
     remove(DataExport.objects.filter(expires_at__lt=now))

@@ -20,7 +20,7 @@ from trainer.rewards import breakdown, report_score, verdicts
 from webapp.accounts.models import Membership
 from webapp.core.limits import measured
 from webapp.core.problems import Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.datasets.models import Example
 from webapp.inference.models import RegisteredModel
 from webapp.inference.tokenizers import unloadable
@@ -177,8 +177,7 @@ def _key(asked: Asked) -> str:
 
 def requeue_lost() -> int:
     """Those whose worker has told nothing for a while are asked again; what the judge has answered is stored."""
-    quiet = timezone.now() - QUIET
-    lost = list(TriedScore.objects.filter(state__in=OPEN, seen_at__lt=quiet).values_list("id", flat=True))
+    lost = list(TriedScore.objects.filter(silent("seen_at", QUIET), state__in=OPEN).values_list("id", flat=True))
     TriedScore.objects.filter(id__in=lost).update(seen_at=timezone.now())
     for pk in lost:
         enqueue("workers.playground.score", pk)

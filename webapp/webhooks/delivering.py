@@ -17,7 +17,7 @@ from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
 from webapp.core.sealed import Unreadable, unseal
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import AHEAD, enqueue, written_ahead
 
 from . import queries, signing
 from .models import Delivery, Webhook
@@ -79,7 +79,8 @@ def _quiet(hook: Webhook) -> datetime | None:
     if not hook.failures or hook.quiet_until is None:
         return None
     now = timezone.now()
-    if Webhook.objects.filter(pk=hook.pk, quiet_until__lte=now).update(quiet_until=now + LEASE):
+    over = Q(quiet_until__lte=now) | Q(quiet_until__gt=now + timedelta(seconds=LONGEST_QUIET_S) + AHEAD)
+    if Webhook.objects.filter(over, pk=hook.pk).update(quiet_until=now + LEASE):
         return None
     return max(hook.quiet_until, now)
 
@@ -142,6 +143,7 @@ def pause_s(attempts: int) -> float:
 def take_up() -> int:
     """One round of upkeep: queues what is due, also what a lost task or worker has left. Returns how many."""
     now = timezone.now()
+    _follow_the_clock(now)
     lost = Delivery.objects.filter(state=State.SENDING, next_try_at__lt=now)
     died = "The worker died while sending; whether it arrived is not known."
     lost.filter(give_up_at__lte=now).update(state=State.FAILED, error=died, status=None, answer="")
@@ -156,6 +158,15 @@ def take_up() -> int:
         for pk, attempts in rows:
             enqueue("workers.webhooks.send", pk, attempts)
     return len(rows)
+
+
+def _follow_the_clock(now: datetime) -> None:
+    """On a clock that went back, what was tried or announced before would wait for as much longer."""
+    soon = now + max(LEASE, HEAD_START)
+    written = written_ahead("tried_at") | Q(written_ahead("created_at"), tried_at=None)
+    late = Delivery.objects.filter(written, next_try_at__gt=soon)
+    late.filter(state=State.WAITING).update(next_try_at=now)
+    late.filter(state=State.SENDING).update(next_try_at=soon)
 
 
 def trim() -> None:

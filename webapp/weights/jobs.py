@@ -5,16 +5,16 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, Q
 from django.utils import timezone
 
 from trainer import tracing
-from webapp.core import artifact_store, ray_client
+from webapp.core import artifact_store, hearing, ray_client
 from webapp.core.addresses import internal_url
 from webapp.core.artifact_store import StoreAway
 from webapp.core.problems import Problem
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused, Wanted
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import AHEAD, enqueue, written_ahead
 from webapp.inference import stored
 
 from . import tokens
@@ -24,6 +24,7 @@ from .states import ALIVE, State, move, refresh, tell
 
 logger = logging.getLogger(__name__)
 
+HEARING_KEY = "weights:hearing"
 LEASE = timedelta(seconds=60)  # how long one try to submit may take before another worker may try
 LOST = timedelta(seconds=20)  # a launch this long overdue has lost its task
 LONGEST_WAIT_S = 30
@@ -127,27 +128,29 @@ def stop(pk: int) -> None:
 def watch() -> None:
     """One round of upkeep: lost launches are queued again, dead and silent jobs end as failed."""
     now = timezone.now()
-    lost = WeightsJob.objects.filter(
-        state__in=(State.QUEUED, State.STARTING), ray_job_id="", next_try_at__lt=now - LOST
-    )
+    since = hearing.since(HEARING_KEY, now)
+    overdue = Q(next_try_at__lt=now - LOST) | Q(next_try_at__gt=now + LEASE + AHEAD)
+    lost = WeightsJob.objects.filter(overdue, state__in=(State.QUEUED, State.STARTING), ray_job_id="")
+    WeightsJob.objects.filter(written_ahead("heartbeat_at"), state__in=ALIVE).update(heartbeat_at=now)
+    WeightsJob.objects.filter(written_ahead("state_at"), state__in=ALIVE).update(state_at=now)
     for pk in lost.values_list("pk", flat=True):
         with transaction.atomic():
             if lost.filter(pk=pk).update(next_try_at=now):
                 enqueue("workers.weights.launch", pk)
     for job in WeightsJob.objects.select_related("workspace").filter(state__in=ALIVE):
         try:
-            _inspect(job, now)
+            _inspect(job, now, since)
         except Exception:  # one odd job must not keep the others from being watched
             logger.exception("cannot inspect weights job %s", job.pk)
 
 
-def _inspect(job: WeightsJob, now: datetime) -> None:
+def _inspect(job: WeightsJob, now: datetime, since: datetime) -> None:
     if not job.ray_job_id:
         if job.state == State.STOPPING:
             stop(job.pk)
         return
     quiet = now - (job.heartbeat_at or job.state_at)
-    overdue = job.state == State.STOPPING and now - job.state_at > STOP_GRACE
+    overdue = job.state == State.STOPPING and now - max(job.state_at, since) > STOP_GRACE
     if quiet < QUIET and not overdue:
         return
     client, found = None, None
@@ -163,7 +166,7 @@ def _inspect(job: WeightsJob, now: datetime) -> None:
         WeightsJob.objects.filter(pk=job.pk, attempt=job.attempt, state=State.STARTING).update(problem=waits)
         refresh(job)
         tell(job)
-    elif overdue or quiet > SILENT:
+    elif overdue or now - max(job.heartbeat_at or job.state_at, since) > SILENT:
         _kill(client, job)
         why = (
             "It did not stop by itself and was killed"

@@ -50,6 +50,21 @@ def let_the_lease_run_out(seat):
     return queue.expire_leases()
 
 
+def test_on_a_clock_that_went_back_a_lease_begins_anew_instead_of_lasting_longer(cast):
+    project = make_project(cast.researcher, 2, people=[cast.annotator, cast.reviewer])
+    (ahead,), (usual,) = queue.claim(cast.annotator, project), queue.claim(cast.reviewer, project)
+    now, half = timezone.now(), timedelta(minutes=kinds.Settings().lease_minutes)
+    Assignment.objects.filter(id=ahead.pk).update(lease_until=now + half + timedelta(hours=2))
+    before = Assignment.objects.get(id=usual.pk).lease_until
+    assert queue.expire_leases() == 0
+    assert now + half <= Assignment.objects.get(id=ahead.pk).lease_until <= timezone.now() + half
+    assert Assignment.objects.get(id=usual.pk).lease_until == before
+    _, answer = work(cast.annotator, project)
+    sent_back = queue.send_back(answer.assignment, "Look again.").lease_until
+    queue.expire_leases()
+    assert Assignment.objects.get(id=ahead.pk).lease_until == sent_back
+
+
 def test_a_seat_whose_lease_ran_out_goes_to_the_next_person(cast):
     project = make_project(cast.researcher, 1, people=[cast.annotator, cast.reviewer], overlap=1)
     (seat,) = queue.claim(cast.annotator, project)

@@ -125,10 +125,11 @@ def test_the_number_of_queries_grows_with_the_batches_only(cast, django_assert_m
 
 
 @pytest.mark.django_db
-def test_lost_makings_are_queued_again(cast, django_capture_on_commit_callbacks, monkeypatch, eager):
+@pytest.mark.parametrize("at", ["2020-01-01T00:00Z", "2100-01-01T00:00Z"], ids=["long ago", "the clock went back"])
+def test_lost_makings_are_queued_again(at, cast, django_capture_on_commit_callbacks, monkeypatch, eager):
     project = make_project(cast.researcher, 2)
     Task.objects.all().delete()
-    Project.objects.update(tasks_made=False, created_at="2020-01-01T00:00Z")
+    Project.objects.update(tasks_made=False, created_at=at)
     with django_capture_on_commit_callbacks(execute=True):
         assert tasks.make_waiting() == 1
     assert Task.objects.filter(project=project).count() == 2

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
@@ -41,7 +42,7 @@ def ago(seconds):
 
 def watch_for(seconds):
     """A round of upkeep that has heard well for so long."""
-    jobs.cache.set(jobs.HEARING_KEY, (ago(seconds).isoformat(), timezone.now().isoformat()), None)
+    cache.set(jobs.HEARING_KEY, (ago(seconds).isoformat(), timezone.now().isoformat()), None)
     jobs.watch()
 
 
@@ -165,6 +166,10 @@ def test_a_launch_whose_task_was_lost_is_queued_again(run, ray, monkeypatch, sta
     jobs.watch()
     jobs.watch()
     assert sent == [("workers.runs.launch", run.id)]
+    set_row(run, next_try_at=ago(-7200))  # the clock went back
+    jobs.watch()
+    jobs.watch()
+    assert sent == 2 * [("workers.runs.launch", run.id)]
 
 
 @pytest.fixture
@@ -294,12 +299,30 @@ def test_silence_during_our_own_outage_does_not_count(live, run, ray, monkeypatc
     set_row(run, heartbeat_at=ago(600))
     watch_for(10)
     assert fresh(run).state == "running", "we have only heard for ten seconds"
-    jobs.cache.set(jobs.HEARING_KEY, (ago(900).isoformat(), ago(60).isoformat()), None)
+    cache.set(jobs.HEARING_KEY, (ago(900).isoformat(), ago(60).isoformat()), None)
     jobs.watch()
     assert fresh(run).state == "running", "there was a gap of a minute in our own rounds"
     monkeypatch.setattr(jobs, "_web_answers", lambda: False)
     watch_for(600)
     assert fresh(run).state == "running", "nobody could have heard it"
+
+
+def test_a_dead_run_is_found_also_after_the_clock_went_back(live, run, ray):
+    ray.jobs[f"run-{run.id}-1"].update(status="FAILED", exit_code=-9, logs="")
+    set_row(run, heartbeat_at=ago(-7200), state_at=ago(-7200))
+    cache.set(jobs.HEARING_KEY, (ago(-7000).isoformat(), ago(-7190).isoformat()), None)
+    jobs.watch()
+    assert fresh(run).heartbeat_at <= timezone.now() >= fresh(run).state_at
+    set_row(run, heartbeat_at=ago(20))
+    jobs.watch()
+    assert fresh(run).state == "failed"
+
+
+def test_who_was_just_asked_to_stop_has_time_also_where_the_clock_is_set_forward(live, run, ray):
+    set_row(run, state="stopping", state_at=ago(7200), heartbeat_at=ago(7200))
+    cache.set(jobs.HEARING_KEY, (ago(9000).isoformat(), ago(7200).isoformat()), None)
+    jobs.watch()
+    assert fresh(run).state == "stopping"
 
 
 def test_a_silent_run_ends_also_while_ray_is_away(live, run, ray):
@@ -336,7 +359,7 @@ def test_a_run_that_does_not_stop_is_killed(live, run, ray, cast):
     jobs.watch()
     assert fresh(run).state == "stopping"
     set_row(run, state_at=ago(121))
-    jobs.watch()
+    watch_for(600)
     assert fresh(run).state == "stopped"
     assert ray.stopped == [f"run-{run.id}-1"]
 

@@ -88,6 +88,26 @@ def test_blocks_of_turns_follow_each_other_whoever_takes_them(shared):
     assert turns(shared.pk, 5) == (0.0, 0.0)
 
 
+@pytest.mark.django_db
+def test_nobody_waits_for_a_clock_that_went_back(shared):
+    later = timezone.now() + timedelta(hours=2)
+    Endpoint.objects.filter(pk=shared.pk).update(requests_per_minute=60, next_turn_at=later)
+    assert turns(shared.pk, 5)[0] == 0.0 and 4.0 < turns(shared.pk, 5)[0] <= 5.0
+    dead, alive = uuid4(), uuid4()
+    places(shared.pk, dead, 0, 6)
+    EndpointLease.objects.filter(holder=dead).update(expires_at=later)
+    assert places(shared.pk, alive, 0, 6) == 6
+
+
+@pytest.mark.django_db
+def test_turns_that_are_far_ahead_because_many_ask_stay_there(shared):
+    Endpoint.objects.filter(pk=shared.pk).update(requests_per_minute=1)
+    for _ in range(20):
+        places(shared.pk, uuid4(), 0, 1)
+    waits = [turns(shared.pk, 1)[0] for _ in range(20)]
+    assert waits == pytest.approx([60.0 * place for place in range(20)], abs=30)
+
+
 @pytest.mark.django_db(transaction=True)
 def test_runs_at_the_same_moment_are_never_granted_more_than_there_is(shared):
     problems, most = [], []

@@ -275,3 +275,31 @@ def test_of_many_workers_one_sends(cast, hook, receiver):
         worker.join()
     assert len(receiver.heard) == 1
     only(state="delivered", attempts=1)
+
+
+@pytest.mark.parametrize("tried", [True, False], ids=["tried before", "announced before"])
+def test_on_a_clock_that_went_back_nothing_waits_for_what_was_written_before(tried, cast, hook, receiver):
+    announce(cast)
+    later = timezone.now() + timedelta(hours=2)
+    Delivery.objects.update(created_at=later, tried_at=later if tried else None, next_try_at=later, attempts=int(tried))
+    assert delivering.take_up() == 1
+    assert delivering.take_up() == 0, "it is offered already"
+    assert attempt().state == "delivered"
+
+
+def test_on_a_clock_that_went_back_a_lost_attempt_is_not_lost_for_longer(cast, hook, receiver):
+    announce(cast)
+    later = timezone.now() + timedelta(hours=2)
+    Delivery.objects.update(tried_at=later, next_try_at=later, attempts=1, state="sending")
+    delivering.take_up()
+    row = Delivery.objects.get()
+    assert row.state == "sending" and row.next_try_at <= timezone.now() + max(delivering.LEASE, services.HEAD_START)
+    Delivery.objects.update(next_try_at=timezone.now() - timedelta(seconds=1))
+    delivering.take_up()
+    assert attempt().state == "delivered"
+
+
+def test_on_a_clock_that_went_back_a_silent_receiver_is_not_left_alone_for_longer(cast, hook, receiver):
+    announce(cast)
+    Webhook.objects.update(failures=3, quiet_until=timezone.now() + timedelta(hours=2))
+    assert attempt().state == "delivered"

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 
 import pytest
+from django.core.cache import cache
 from django.db import connection
 from django.utils import timezone
 
@@ -162,6 +163,10 @@ def test_a_job_without_a_sign_of_life_is_given_up(process, job, ray):
     assert fresh(job).state == "starting", "it may be loading"
     WeightsJob.objects.filter(pk=job.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=6))
     jobs.watch()
+    assert fresh(job).state == "starting", "we have only heard for a moment: perhaps the clock was set forward"
+    now = timezone.now()
+    cache.set(jobs.HEARING_KEY, ((now - timedelta(minutes=10)).isoformat(), now.isoformat()), None)
+    jobs.watch()
     assert fresh(job).state == "failed" and ray.stopped == [f"weights-{job.pk}-1"]
 
 
@@ -171,6 +176,10 @@ def test_a_launch_whose_task_was_lost_is_queued_again(job, monkeypatch):
     WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() - timedelta(minutes=1))
     jobs.watch()
     assert sent == [("workers.weights.launch", job.pk)]
+    WeightsJob.objects.filter(pk=job.pk).update(next_try_at=timezone.now() + timedelta(hours=2))  # the clock went back
+    jobs.watch()
+    jobs.watch()
+    assert sent == 2 * [("workers.weights.launch", job.pk)]
 
 
 def test_a_queued_job_stops_at_once(job, cast):

@@ -18,7 +18,7 @@ from webapp.annotation.models import Job, Project
 from webapp.core import broadcast, locks
 from webapp.core.health import DATABASE_AWAY
 from webapp.core.problems import Problem
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 
 logger = logging.getLogger(__name__)
 QUIET = timedelta(seconds=90)  # nobody has told of a job for so long: perhaps its worker died
@@ -111,7 +111,7 @@ def _words(problem: Problem) -> str:
 def take_up_lost() -> int:
     """Queues again what nobody has told of for a while; returns how many. One that is alive holds its lock, so whoever
     comes second goes away."""
-    quiet = Job.objects.filter(finished_at=None, seen_at__lt=timezone.now() - QUIET)
+    quiet = Job.objects.filter(silent("seen_at", QUIET), finished_at=None)
     lost = list(quiet.values_list("id", flat=True))
     Job.objects.filter(pk__in=lost).update(seen_at=timezone.now())
     for job_id in lost:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from django.db import transaction
+from django.db import connection, transaction
 from django.http import Http404
 from django.utils import timezone
 
@@ -19,6 +19,7 @@ from webapp.annotation import access, kinds
 from webapp.annotation.models import Answer, Assignment, Comment, Participant, Project, Resolution
 from webapp.core import prepared, telemetry
 from webapp.core.problems import Conflict, Invalid
+from webapp.core.tasks import AHEAD
 
 from . import seats, serving, submissions
 from .after_submit import after_submit
@@ -41,6 +42,16 @@ SAVE = """
     WHERE p.id = a.project_id AND p.workspace_id = %(workspace)s AND a.id = %(seat)s AND a.user_id = %(user)s
         AND a.draft_revision = %(revision)s AND a.state <> 'submitted'
     RETURNING a.draft_revision, a.state
+"""
+SHORTENED = """
+    WITH longer AS (
+        SELECT a.id, make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s)) AS lease
+        FROM annotation_assignment a JOIN annotation_project p ON p.id = a.project_id
+        WHERE a.state = 'claimed' AND a.sent_back = '' AND a.lease_until > %(now)s + %(ahead)s
+            + make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s))
+        ORDER BY a.id FOR NO KEY UPDATE OF a SKIP LOCKED
+    )
+    UPDATE annotation_assignment a SET lease_until = %(now)s + longer.lease FROM longer WHERE a.id = longer.id
 """
 SENT_BACK_DAYS = 30  # a returned answer waits for its author longer than a lease
 EXPIRED_AT_ONCE = 500
@@ -249,6 +260,7 @@ def flag(membership: Membership, assignment: Assignment, kind: str, text: str) -
 
 def expire_leases() -> int:
     """Returns the seats whose lease has run out; how many. Rows that somebody works on right now are passed over."""
+    _shorten_leases()
     total = 0
     while True:
         with transaction.atomic():
@@ -259,6 +271,13 @@ def expire_leases() -> int:
         total += len(found)
         if len(found) < EXPIRED_AT_ONCE:
             return total
+
+
+def _shorten_leases() -> None:
+    """On a clock that went back, leases are longer than any: they begin anew. Those of answers that were sent back are a month, to
+    which some hours more make no difference."""
+    with connection.cursor() as cursor:
+        cursor.execute(SHORTENED, {"now": timezone.now(), "ahead": AHEAD, "minutes": kinds.Settings().lease_minutes})
 
 
 def _place(membership: Membership, project_id: int) -> Place:

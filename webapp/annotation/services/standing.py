@@ -22,7 +22,7 @@ from webapp.annotation.models import AgreementReport, Answer, Project, Resolutio
 from webapp.annotation.queries import people
 from webapp.annotation.queries.agreement import measure, newest_answer
 from webapp.core import broadcast
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 
 from .ranking import follows_disagreement, rank_anew
 
@@ -46,7 +46,7 @@ def freshen(project: Project) -> AgreementReport:
     if few:
         return bring_up_to_date(project)
     now = timezone.now()
-    free = Q(started_at=None) | Q(started_at__lt=now - GIVEN_UP)
+    free = Q(started_at=None) | silent("started_at", GIVEN_UP)
     if AgreementReport.objects.filter(free, pk=report.pk).update(started_at=now):
         report.started_at = now
         enqueue("workers.review.measure", project.pk)

@@ -16,7 +16,7 @@ from webapp.annotation import checks, gold, kinds, shown, subjects
 from webapp.annotation.models import Answer, Assignment, Project, Task
 from webapp.core import audit, locks
 from webapp.core.problems import Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.datasets.models import VersionMember
 
 from . import matching
@@ -56,7 +56,7 @@ def make(project_id: int) -> None:
 
 def make_waiting() -> int:
     """Queues again the projects whose tasks nobody makes: their message or their worker got lost."""
-    waiting = Project.objects.filter(tasks_made=False, created_at__lt=timezone.now() - LOST_AFTER)
+    waiting = Project.objects.filter(silent("created_at", LOST_AFTER), tasks_made=False)
     ids = list(waiting.values_list("id", flat=True))
     for project_id in ids:
         enqueue("workers.annotation.make_tasks", project_id)

@@ -5,7 +5,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from webapp.annotation.models import AgreementReport
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 
 from . import jobs, matching, standing
 from .standing import GIVEN_UP
@@ -22,7 +22,7 @@ def take_up_lost() -> int:
 
 def _measuring() -> int:
     now, found = timezone.now(), 0
-    lost = AgreementReport.objects.filter(started_at__lt=now - GIVEN_UP)
+    lost = AgreementReport.objects.filter(silent("started_at", GIVEN_UP))
     for pk, project in lost.values_list("pk", "project_id"):
         with transaction.atomic():
             if lost.filter(pk=pk).update(started_at=now):  # or another round was faster, or the job has ended

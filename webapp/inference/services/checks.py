@@ -13,7 +13,7 @@ from trainer.judges.local import LOAD_S
 from webapp.accounts.models import Membership
 from webapp.core import audit, broadcast
 from webapp.core.problems import Conflict, Problem
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.inference import probing
 from webapp.inference.models import Endpoint, EndpointCheck
 
@@ -57,7 +57,7 @@ def start_check(membership: Membership, endpoint: Endpoint, kind: str) -> Endpoi
 def give_up_lost(endpoint: Endpoint) -> None:
     """A check whose task or worker was lost says so instead of waiting for ever."""
     late = endpoint.checks.filter(
-        state__in=(State.QUEUED, State.RUNNING), created_at__lt=timezone.now() - PATIENCE[endpoint.kind]
+        silent("created_at", PATIENCE[endpoint.kind]), state__in=(State.QUEUED, State.RUNNING)
     )
     late.update(state=State.FAILED, problem="No worker finished it in time. Try again.", finished_at=timezone.now())
 

@@ -13,7 +13,9 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from django.db import connection, transaction
+from django.db.models import Q
 
+from webapp.core.tasks import AHEAD
 from webapp.inference.models import Endpoint, EndpointLease
 
 LEASE = timedelta(seconds=15)
@@ -36,7 +38,10 @@ def places(endpoint_id: int, holder: UUID, taken: int, wanted: int) -> int:
     """Renews the run's lease; the number of requests it may have in flight now, never less than `taken`."""
     size = _locked(endpoint_id).concurrency
     now = _now()
-    EndpointLease.objects.filter(endpoint_id=endpoint_id, expires_at__lt=now).delete()
+    over = Q(expires_at__lt=now) | Q(
+        expires_at__gt=now + LEASE
+    )  # nobody's is longer: written before the clock went back
+    EndpointLease.objects.filter(over, endpoint_id=endpoint_id).delete()
     others = list(
         EndpointLease.objects.filter(endpoint_id=endpoint_id).exclude(holder=holder).values_list("granted", "wanted")
     )
@@ -55,6 +60,11 @@ def turns(endpoint_id: int, count: int) -> tuple[float, float]:
         return 0.0, 0.0
     now, distance = _now(), 60.0 / endpoint.requests_per_minute
     first = max(now, endpoint.next_turn_at or now)
+    runs = EndpointLease.objects.filter(endpoint_id=endpoint_id).count()
+    if first - now > AHEAD + timedelta(
+        seconds=(runs + 1) * count * distance
+    ):  # no run has more than a block: the clock went back
+        first = now
     Endpoint.objects.filter(pk=endpoint_id).update(next_turn_at=first + timedelta(seconds=count * distance))
     return (first - now).total_seconds(), distance
 

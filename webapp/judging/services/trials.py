@@ -12,7 +12,7 @@ from trainer.judges.spec import resolve
 from webapp.accounts.models import Membership
 from webapp.core import audit
 from webapp.core.problems import Invalid
-from webapp.core.tasks import enqueue
+from webapp.core.tasks import enqueue, silent
 from webapp.inference.models import Endpoint
 from webapp.judging.models import Judge, JudgeVersion, Trial
 
@@ -89,7 +89,7 @@ def _queue(membership: Membership, judge: Judge | None, **fields: Any) -> Trial:
 
 def requeue_lost() -> int:
     """Trials that no worker has told of for a while are queued again; finished calls of a comparison are not repeated."""
-    lost = list(Trial.objects.filter(state__in=OPEN, seen_at__lt=timezone.now() - QUIET).values_list("id", flat=True))
+    lost = list(Trial.objects.filter(silent("seen_at", QUIET), state__in=OPEN).values_list("id", flat=True))
     Trial.objects.filter(id__in=lost).update(seen_at=timezone.now())
     for trial_id in lost:
         enqueue("workers.judging.run_trial", trial_id)
