@@ -15,7 +15,7 @@ import redis
 
 from tests.stack import Stack
 
-from .clock import Clock, library
+from .clock import Clock, compiler
 from .killing import kinds
 from .proxy import Proxy
 from .runs import Runs
@@ -151,7 +151,6 @@ def _slow_disk() -> Start:
 def _clock() -> Start:
     clock = Clock()
     stack = Stack("--no-demo", env=clock.environment)
-    clock.share(stack.process.pid)
 
     def back_and_forth(storm: Storm, runs: Runs) -> None:
         """It ends set back: what waits for a time that was written before shows where everything has to come to its end."""
@@ -177,7 +176,7 @@ SCENES = {
     "clock": Scene(
         "the wall clock two hours back, forth, and back again",
         _clock,
-        lambda: "" if library() else "libfaketime is not installed (Debian and Ubuntu: the package faketime)",
+        lambda: "" if compiler() else "there is no C compiler (cc)",
     ),
     "slow-disk": Scene(
         "every fsync of every process takes 500 ms longer",

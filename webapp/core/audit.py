@@ -5,6 +5,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, cast
 
+from django.contrib.auth import get_user_model
 from django.db import connection, models
 
 from .models import AuditEntry
@@ -31,12 +32,11 @@ def asked_by(row: models.Model, column: str = "created_by") -> "User | None":
     A worker read the row long before. With the name of somebody who is gone the end of its work would be undone, and all of it done
     again. Until the transaction is over nobody erases the account.
     """
-    field = row._meta.get_field(column)
-    known = getattr(row, field.attname)
+    known = getattr(row, f"{column}_id")
     if known is None:
         return None
     with connection.cursor() as cursor:
-        table = connection.ops.quote_name(field.related_model._meta.db_table)
+        table = connection.ops.quote_name(get_user_model()._meta.db_table)
         cursor.execute(f"SELECT 1 FROM {table} WHERE id = %s FOR KEY SHARE", [known])  # noqa: S608  a name of ours
         if cursor.fetchone() is None:
             setattr(row, column, None)

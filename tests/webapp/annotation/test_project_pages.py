@@ -429,7 +429,7 @@ class TestTheStartPage:
         assert (first.title, first.href) == ("Annotate: Colours", f"/projects/{project.pk}/work")
 
     def test_counts_tasks_as_the_projects_page_does_and_gold_ones_apart(self, cast, make_project, as_researcher):
-        project = make_project(gold_every=2)
+        project = make_project(settings={"gold_every": 2})
         tasks.make(project.pk)
         gold.mark(cast.researcher, project, "labels", 1)
         projects.add_participant(cast.researcher, project, cast.researcher.user)

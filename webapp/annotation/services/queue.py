@@ -47,7 +47,7 @@ SHORTENED = """
     WITH longer AS (
         SELECT a.id, make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s)) AS lease
         FROM annotation_assignment a JOIN annotation_project p ON p.id = a.project_id
-        WHERE a.state = 'claimed' AND a.sent_back = '' AND a.lease_until > %(now)s + %(ahead)s
+        WHERE a.state = 'claimed' AND a.sent_back = '' AND a.lease_until > %(now)s + make_interval(secs => %(ahead)s)
             + make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s))
         ORDER BY a.id FOR NO KEY UPDATE OF a SKIP LOCKED
     )
@@ -277,7 +277,10 @@ def _shorten_leases() -> None:
     """On a clock that went back, leases are longer than any: they begin anew. Those of answers that were sent back are a month, to
     which some hours more make no difference."""
     with connection.cursor() as cursor:
-        cursor.execute(SHORTENED, {"now": timezone.now(), "ahead": AHEAD, "minutes": kinds.Settings().lease_minutes})
+        cursor.execute(
+            SHORTENED,
+            {"now": timezone.now(), "ahead": AHEAD.total_seconds(), "minutes": kinds.Settings().lease_minutes},
+        )
 
 
 def _place(membership: Membership, project_id: int) -> Place:
