@@ -207,7 +207,7 @@ class PolicyConfig(RecipeConfig):
         held_out = self.evaluation.max_examples * self.evaluation.samples
         return Holdings(
             longest=prompt + new,
-            frozen=self.model.lora is None,
+            frozen=self.model.lora is None and getattr(self.objective, "kl_beta", 0.0) > 0,
             teacher=self.objective.name == "distill",
             processes=self.optim.processes,
             sampling=self.sampler.sampling(

@@ -110,8 +110,8 @@ class Learner(Trained):
     def __init__(
         self, model: Any, config: RecipeConfig, share: Share | None = None, reference: bool | None = None
     ) -> None:
-        kept = _has_kl(config) if reference is None else reference
-        self._frozen = deepcopy(model).requires_grad_(False) if kept and config.model.lora is None else None
+        kept = config.holdings().frozen if reference is None else reference and config.model.lora is None
+        self._frozen = deepcopy(model).requires_grad_(False) if kept else None
         if self._frozen is not None:
             use_grouped_attention(self._frozen.eval())
         super().__init__(model, config, share)
@@ -158,11 +158,6 @@ class Learner(Trained):
         made, dtype = Pass(model), getattr(torch, self._config.model.dtype)
         self.share.spread(made, list(model.model.layers), dtype if model.dtype != dtype else None)
         return made
-
-
-def _has_kl(config: RecipeConfig) -> bool:
-    """Whether the loss measures the distance from the untrained model."""
-    return getattr(getattr(config, "objective", None), "kl_beta", 0.0) > 0
 
 
 class Teacher:

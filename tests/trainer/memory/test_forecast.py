@@ -36,10 +36,14 @@ def sizes(process: Process) -> dict[str, int]:
     return {part.label: part.bytes for part in process.parts}
 
 
-def test_full_training_in_bfloat16_holds_twenty_bytes_a_parameter_with_its_frozen_copy() -> None:
-    (process,) = of(model__lora=None, model__dtype="bfloat16", sampler__kind="vllm_server").processes
+@pytest.mark.parametrize(("kl_beta", "frozen"), [(0.0, 0), (0.1, 2)])
+def test_full_training_in_bfloat16_holds_eighteen_bytes_a_parameter_and_two_more_for_a_kl(
+    kl_beta: float, frozen: int
+) -> None:
+    changed = {"model__lora": None, "model__dtype": "bfloat16", "objective__kl_beta": kl_beta}
+    (process,) = of(**changed, sampler__kind="vllm_server").processes
     always = sum(part.bytes for part in process.parts if not part.turn)
-    assert always == CONTEXT + SEVEN.parameters * (2 + 2 + 4 + 4 + 8)
+    assert always == CONTEXT + SEVEN.parameters * (2 + frozen + 4 + 4 + 8)
 
 
 def test_adapters_cost_sixteen_bytes_a_trained_parameter() -> None:
