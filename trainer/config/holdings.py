@@ -9,7 +9,7 @@ class Sampling:
     """Who samples, and the most that it has under way at once. `copies`: workers that do the same in processes of their own.
 
     `learner`: with the very weights that are trained. `local`: with a copy of them. `vllm`: an engine, whose cache has
-    `cache_gb` GiB. `elsewhere`: a server that runs anyway.
+    `cache_gb` GiB. `elsewhere`: a server that runs anyway. `copy_gpus`: of each worker.
     """
 
     by: Literal["learner", "local", "vllm", "elsewhere"]
@@ -18,6 +18,7 @@ class Sampling:
     sequences: int
     cache_gb: float = 0.0
     copies: int = 0
+    copy_gpus: int = 0
 
     @property
     def longest(self) -> int:
@@ -39,3 +40,10 @@ class Holdings:
     processes: int = 1
     scores: bool = False
     sampling: Sampling | None = None
+
+    @property
+    def gpus(self) -> int:
+        """That the run takes where there are any: one for its own process, which trains or else evaluates, one for each of
+        several that train together, those of its workers."""
+        together = self.processes if self.processes > 1 else 0
+        return 1 + together + (self.sampling.copies * self.sampling.copy_gpus if self.sampling else 0)

@@ -211,7 +211,11 @@ class PolicyConfig(RecipeConfig):
             teacher=self.objective.name == "distill",
             processes=self.optim.processes,
             sampling=self.sampler.sampling(
-                prompt, new, max(self.batch_size, held_out), self.runner.workers if self.runner.kind == "async" else 0
+                prompt,
+                new,
+                max(self.batch_size, held_out),
+                self.runner.workers if self.runner.kind == "async" else 0,
+                self.runner.gpus_per_worker,
             ),
         )
 

@@ -63,6 +63,15 @@ class Runner(Section):
     cpus_per_worker: int = knob(
         0, "CPUs that Ray sets aside for each worker; 0: whatever is free", unit="CPUs", ge=0, advanced=True, when=ASYNC
     )
+    gpus_per_worker: int = knob(
+        1,
+        "GPUs that Ray sets aside for each worker where the cluster has any; 0: workers sample on processors",
+        unit="GPUs",
+        ge=0,
+        le=1,
+        advanced=True,
+        when=ASYNC,
+    )
     ahead: int = knob(
         2, "With `urb`: steps whose prompts are sampled at once, the present one included", ge=1, le=64, when=URB
     )

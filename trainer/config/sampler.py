@@ -44,10 +44,14 @@ class Sampler(Section):
         when=VLLM,
     )
 
-    def sampling(self, prompt_tokens: int, new_tokens: int, responses: int, copies: int = 0) -> Sampling:
+    def sampling(
+        self, prompt_tokens: int, new_tokens: int, responses: int, copies: int = 0, copy_gpus: int = 0
+    ) -> Sampling:
         """What it holds where up to so many responses are asked for at once."""
         by: Literal["local", "vllm", "elsewhere"] = "elsewhere" if self.kind == "vllm_server" else self.kind
-        return Sampling(by, prompt_tokens, new_tokens, min(self.max_batch, responses), self.kv_cache_gb, copies)
+        return Sampling(
+            by, prompt_tokens, new_tokens, min(self.max_batch, responses), self.kv_cache_gb, copies, copy_gpus
+        )
 
     def problems(self, adapters: bool, runner: str) -> Iterator[FieldProblem]:
         """Combinations that cannot work; none while `kind` is `local`."""

@@ -21,6 +21,7 @@ HOW = (
     "rollout.token_records",
     "runner.workers",
     "runner.reward_workers",
+    "runner.gpus_per_worker",
     "sampler.max_batch",
 )
 """Fields that say how far a run goes, who looks on or how it uses its machine: they may differ when it goes on."""

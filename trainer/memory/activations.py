@@ -16,7 +16,8 @@ def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:
     """Of one token in one layer. `rank` of the adapters; None where all weights are trained.
 
     Both norms keep their input in float32 (D each) and one scale; attention one sum per head. All weights trained: the norms
-    keep what they scale and what they give, 2 D each; attention its queries, keys, values and its output twice, 3 Q + 2 K; the
+    keep what they scale and what they give, 2 D each; attention its queries, keys, values and its output, 2 Q + 2 K, and no
+    mask (`trainer.inference.tree_attention`); the
     MLP 4 F. With adapters the base's weights are frozen and need no input. The adapters, float32, need theirs: where the model
     is float32 that is the same tensor, in bfloat16 a wide copy for each of the seven matrices (5 D + Q + F). They also keep
     what lies between their two matrices, `rank` numbers for each of the seven.
@@ -26,22 +27,16 @@ def layer_bytes(shape: ModelShape, element: int, rank: int | None) -> int:
     if shape.head_norms:
         kept += WIDE * (q + k + shape.heads + shape.key_heads) + (element * (q + k) if rank is None else 0)
     if rank is None:
-        return kept + element * (4 * d + 3 * q + 2 * k + 4 * f)
+        return kept + element * (4 * d + 2 * q + 2 * k + 4 * f)
     kept += 7 * WIDE * rank
     if element == WIDE:
-        return kept + element * (2 * d + 3 * q + 2 * k + 4 * f)
+        return kept + element * (2 * d + 2 * q + 2 * k + 4 * f)
     return kept + WIDE * (5 * d + q + f) + element * (2 * q + 2 * k + 3 * f)
-
-
-def mask_bytes(shape: ModelShape, tokens: int, element: int) -> int:
-    """Of the attention mask that one layer keeps: N x N numbers to add, for each query head that shares a key head
-    (`trainer.inference.attention`)."""
-    return shape.heads // shape.key_heads * tokens * tokens * element
 
 
 def pass_bytes(shape: ModelShape, tokens: int, element: int, rank: int | None, recompute: bool) -> int:
     """Of a whole pass over `tokens`. With `recompute` each layer keeps its input alone, and one layer at a time all of it."""
-    layer = tokens * layer_bytes(shape, element, rank) + mask_bytes(shape, tokens, element)
+    layer = tokens * layer_bytes(shape, element, rank)
     ends = tokens * shape.hidden * (2 * element + 2 * WIDE)
     if recompute:
         return shape.layers * tokens * shape.hidden * element + layer + ends

@@ -23,6 +23,7 @@ from trainer.rollouts import Reward, RewardSetup
 
 from .feed import Ended, Key, SampleJob, said
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
+from .placement import Places, cluster_gpus
 from .work import RewardWorker, RolloutWorker, Scored, ScoreJob, Waits
 
 _START_S = (
@@ -128,6 +129,7 @@ class RayFleet:
     _queue: deque[_Waiting] = field(default_factory=deque)
     _waiting: dict[int, _Waiting] = field(default_factory=dict)
     _reports: list[Report] = field(default_factory=list)
+    _places: Places | None = None
     _scores: bool = True
     """Whether groups are still handed to reward workers."""
     _failed_starts: int = 0
@@ -135,6 +137,7 @@ class RayFleet:
 
     def start(self, workers: int) -> None:
         connect()
+        self._reserve(workers)
         for _ in range(workers):
             self._spawn("rollout")
         for _ in range(self.config.runner.reward_workers):
@@ -185,6 +188,8 @@ class RayFleet:
     def close(self) -> None:
         for member in list(self._members.values()):
             self._end(member)
+        if self._places:
+            self._places.close()
 
     def pids(self) -> dict[str, int]:
         """The process of every worker that is up."""
@@ -192,12 +197,22 @@ class RayFleet:
 
     # Starting and ending
 
+    def _reserve(self, workers: int) -> None:
+        """A GPU for each worker, where there are any and they are wanted."""
+        runner = self.config.runner
+        if runner.gpus_per_worker and cluster_gpus():
+            each = {"GPU": float(runner.gpus_per_worker), "CPU": float(runner.cpus_per_worker)}
+            self._places = Places(workers, {name: n for name, n in each.items() if n}, "SPREAD", "runner.workers")
+            self._places.wait()
+
     def _spawn(self, kind: str) -> None:
         runner, name = self.config.runner, f"{kind}-{self._count}"
         self._count += 1
         options: dict[str, Any] = {"num_cpus": runner.cpus_per_worker, "scheduling_strategy": "SPREAD"}
         if kind == "rollout":
             threads = max(1, runner.cpus_per_worker)
+            if self._places:
+                options = self._places.options()
             arguments = (str(self.model_dir.absolute()), self.config, threads)
             if self.config.sampler.kind == "vllm":  # which the interpreter that started Ray may not have
                 options["runtime_env"] = {"py_executable": sys.executable}

@@ -20,6 +20,7 @@ from trainer.loops.learner import Marked
 from trainer.loops.update import NotFinite, Updater, UpdateReport
 from trainer.rollouts import Trajectory
 
+from .placement import Places, cluster_gpus
 from .ray_fleet import connect
 
 _LAST_WORDS_S = 5.0
@@ -149,10 +150,10 @@ class ShardedLearner:
     def __init__(self, config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> None:
         connect()
         self._config, ranks = config, config.optim.processes
-        gpus = int(ray.cluster_resources().get("GPU", 0))
-        if 0 < gpus < ranks:
-            raise RunFailed(f"optim.processes is {ranks}, but the cluster has {gpus} GPUs; set it to {gpus} or less")
-        options = {"num_cpus": 0, "num_gpus": 1 if gpus else 0, "scheduling_strategy": "SPREAD"}
+        self._places = Places(ranks, {"GPU": 1}, "PACK", "optim.processes") if cluster_gpus() else None
+        if self._places:
+            self._places.wait()
+        options = self._places.options() if self._places else {"num_cpus": 0, "scheduling_strategy": "DEFAULT"}
         threads = max(1, (os.cpu_count() or 1) // ranks)
         self._actors = [LearnerActor.options(**options).remote(config, rank, threads) for rank in range(ranks)]
         hosts = self._together([actor.host.remote() for actor in self._actors])
@@ -233,6 +234,8 @@ class ShardedLearner:
     def close(self) -> None:
         for actor in self._actors:
             ray.kill(actor, no_restart=True)
+        if self._places:
+            self._places.close()
 
     def _watched(self, refs: list[Any], check: Callable[[], None] | None) -> None:
         """Until one of them has ended; all processes are told when `check` raises StopRequested."""

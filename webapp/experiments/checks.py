@@ -21,7 +21,7 @@ from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
 from . import fit as fitting
-from . import memory, people, relay
+from . import memory, people, relay, resources
 from .commands import NO_VLLM, sampler_is_missing
 from .grants import NO_RECORDED
 from .models import Run
@@ -84,7 +84,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
     if config and base and not problems:
-        problems += memory.problems(config, base)
+        problems += [*memory.problems(config, base), *resources.problems(config)]
     if problems or config is None or version is None or base is None:
         raise ConfigInvalid(problems)
     return Plan(RECIPES[recipe], config.model_dump(mode="json"), config.steps, version, base, slots)

@@ -16,7 +16,7 @@ from django.utils import timezone
 
 from trainer import tracing
 from trainer.config import ConfigInvalid, resolve
-from webapp.core import artifact_store, hearing, locks, ray_client
+from webapp.core import artifact_store, cluster, hearing, locks, ray_client
 from webapp.core.addresses import internal_url
 from webapp.core.artifact_store import StoreAway
 from webapp.core.logs import asked_by
@@ -24,7 +24,7 @@ from webapp.core.problems import Problem
 from webapp.core.ray_client import Job, RayAway, RayClient, RayRefused
 from webapp.core.tasks import AHEAD, enqueue, written_ahead
 
-from . import broadcasts, services, storing, tokens, waiting_line
+from . import broadcasts, resources, services, storing, tokens, waiting_line
 from .commands import trainer_command
 from .models import LogLine, Run
 from .states import ALIVE, State, move
@@ -51,6 +51,7 @@ def launch(run_id: int) -> float | None:
     run = Run.objects.with_names().filter(id=run_id).first()
     if run is None or not _claim(run):
         return None
+    cluster.look()
     try:
         if artifact_store.used():
             storing.make_ready(run, lambda: _hold(run))
@@ -64,7 +65,7 @@ def launch(run_id: int) -> float | None:
             "TOUCHSTONE_REQUEST_ID": asked_by(),
             **tracing.job_environment(),
         }
-        client.submit(job_id(run.id, run.attempt), trainer_command(run.config), environment)
+        client.submit(job_id(run.id, run.attempt), trainer_command(run.config), environment, resources.wanted())
     except (RayAway, StoreAway) as error:
         return _try_later(run, str(error).rstrip("."))
     except RayRefused as error:
@@ -200,7 +201,9 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
         job = client.job(run.ray_job_id)
     except (RayAway, RayRefused) as error:  # refused: another cluster, another token; the run must still end
         logger.warning("cannot ask for job %s: %s", run.ray_job_id, error)
-    if job and job.has_ended:
+    if job and job.status == "PENDING" and not overdue and (waits := resources.waits()):
+        _say(run, waits)
+    elif job and job.has_ended:
         _lost(run, _death(run, job), client, may_go_on=not job.was_killed or run.step > run.start_step)
     elif overdue:
         _kill(client, run)
@@ -208,6 +211,15 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
     elif now - max(run.heartbeat_at or run.state_at, since) > (STALLED if job or not run.heartbeat_at else SILENT):
         _kill(client, run)
         _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
+
+
+def _say(run: Run, reason: str) -> None:
+    """Why a run that Ray has does not start yet."""
+    changed = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).exclude(state_reason=reason)
+    with transaction.atomic():
+        if changed.update(state_reason=reason):
+            run.refresh_from_db(from_queryset=Run.objects.with_names())
+            broadcasts.run_changed(run)
 
 
 def _lost(run: Run, reason: str, client: RayClient | None, may_go_on: bool = True) -> None:

@@ -10,11 +10,12 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from trainer.contracts.counted import counted
 from webapp.accounts import quotas
 from webapp.core import locks
 from webapp.core.tasks import enqueue
 
-from . import broadcasts
+from . import broadcasts, resources
 from .models import Run, RunQuerySet
 
 RUNNING = (Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
@@ -53,34 +54,71 @@ def let_in() -> None:
 
 def _next() -> list[int]:
     """The queued runs that have a place now, the first of the line first."""
-    known, most = quotas.own(), settings.MAX_RUNNING_RUNS
+    known, most, gpus = quotas.own(), settings.MAX_RUNNING_RUNS, Gpus()
     running = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
     found: list[int] = []
-    for run_id, workspace_id in _queued().values_list("id", "experiment__workspace_id"):
+    for run in _queued().select_related("experiment"):
         if most is not None and running.total() >= most:
             break
+        workspace_id = run.experiment.workspace_id
         limit = quotas.of(workspace_id, known).running_runs
-        if limit is None or running[workspace_id] < limit:
-            running[workspace_id] += 1
-            found.append(run_id)
+        if (limit is not None and running[workspace_id] >= limit) or gpus.never(run):
+            continue
+        if not gpus.take(run):
+            break  # nobody overtakes: a run that needs many would never get them
+        running[workspace_id] += 1
+        found.append(run.id)
     return found
+
+
+class Gpus:
+    """Those of the cluster that running runs have left. Where it has none, or is not known, nobody waits for any."""
+
+    def __init__(self) -> None:
+        self.there = resources.has()
+        self.free = self.there
+        if self.there:
+            self.free -= resources.taken(Run.objects.filter(state__in=RUNNING))
+
+    def never(self, run: Run) -> bool:
+        """Whether it asks for more than there is, which the cluster had when it was launched."""
+        return bool(self.there) and resources.asked(run) > self.there
+
+    def take(self, run: Run) -> bool:
+        """False where too few are free."""
+        if not self.there:
+            return True
+        needed = resources.asked(run)
+        if needed > self.free:
+            return False
+        self.free -= needed
+        return True
 
 
 def tell() -> None:
     """Brings the reasons of the waiting runs up to date."""
     running = list(Run.objects.with_names().filter(state__in=RUNNING).order_by("id")[: NAMED + 1])
-    known = quotas.own()
+    known, gpus, behind = quotas.own(), Gpus(), False
     counts = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
     for before, run in enumerate(_queued().with_names()[:TOLD]):
         if run.next_try_at is not None:
             continue
         workspace_id = run.experiment.workspace_id
         limit = quotas.of(workspace_id, known).running_runs
-        full = limit is not None and counts[workspace_id] >= limit
-        reason = f"Waits: {_may_run(limit)}" if full else _reason(run, running, before)
+        behind = behind or not gpus.take(run)
+        if limit is not None and counts[workspace_id] >= limit:
+            reason = f"Waits: {_may_run(limit)}"
+        else:
+            reason = _for_gpus(run, gpus, before) if behind else _reason(run, running, before)
         if reason != run.state_reason and _queued().filter(id=run.id).update(state_reason=reason):
             run.state_reason = reason
             broadcasts.run_changed(run)
+
+
+def _for_gpus(run: Run, gpus: Gpus, before: int) -> str:
+    line = f", and {before} more {'is' if before == 1 else 'are'} before it in the line" if before else ""
+    asks = counted(resources.asked(run), "GPUs")
+    return f"Waits for GPUs: it asks for {asks}, the cluster has {gpus.there}, and {max(0, gpus.free)} are free{line}"
 
 
 def _reason(run: Run, running: list[Run], before: int) -> str:

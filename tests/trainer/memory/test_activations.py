@@ -8,7 +8,7 @@ import torch
 from tests.trainer.memory.shapes import SMALL
 from trainer.config import resolve
 from trainer.loops.learner import Learner, Marked
-from trainer.memory.activations import layer_bytes, mask_bytes
+from trainer.memory.activations import layer_bytes
 from trainer.memory.shape import BYTES, ModelShape
 
 RANK = 4
@@ -48,7 +48,7 @@ def test_a_layer_keeps_exactly_what_is_said(dtype: str, lora: bool, kind: str) -
     shape, element, tokens = ModelShape.of(SMALL | {"model_type": kind}), BYTES[dtype], 100
     layer = kept(3, tokens, dtype, lora, kind) - kept(2, tokens, dtype, lora, kind)
     rank = RANK if lora else None
-    assert layer == tokens * layer_bytes(shape, element, rank) + mask_bytes(shape, tokens, element)
+    assert layer == tokens * layer_bytes(shape, element, rank)
 
 
 def test_with_recomputation_a_layer_keeps_its_input_alone() -> None:
@@ -58,7 +58,5 @@ def test_with_recomputation_a_layer_keeps_its_input_alone() -> None:
 
 def test_a_layer_by_hand() -> None:
     shape = ModelShape.of(SMALL)
-    # float32, all weights: 6 tensors of 64, 3 of 64 queries, 2 of 32 keys, 4 of 160; two scales and four sums
-    assert layer_bytes(shape, 4, None) == 4 * (6 * 64 + 3 * 64 + 2 * 32 + 4 * 160 + 2 + 4)
-    # two query heads to each key head
-    assert mask_bytes(shape, 10, 2) == 2 * 10 * 10 * 2
+    # float32, all weights: 6 tensors of 64, 2 of 64 queries, 2 of 32 keys, 4 of 160; two scales and four sums
+    assert layer_bytes(shape, 4, None) == 4 * (6 * 64 + 2 * 64 + 2 * 32 + 4 * 160 + 2 + 4)
