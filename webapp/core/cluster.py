@@ -62,7 +62,8 @@ def look() -> None:
         nodes = read(ray_client.client().nodes())
     except (RayAway, RayRefused):
         return
-    cache.set(KEY, [asdict(node) for node in nodes], KEPT_S)
+    if nodes:  # one that has just started has not looked at its machines yet
+        cache.set(KEY, [asdict(node) for node in nodes], KEPT_S)
 
 
 def known() -> Cluster | None:
