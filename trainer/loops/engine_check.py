@@ -38,6 +38,8 @@ _TOKENS = 4096
 _LONG = 16
 """Tokens of a response whose own mean difference is looked at; that of fewer tokens says too little."""
 _SIGMAS = 6.0
+_ALIKE = 3.0
+"""How many times the mean difference of all tokens that of one response may be, besides what is allowed in any case."""
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,9 @@ class Bounds:
     missing: float
 
 
-BOUNDS = {"float32": Bounds(5e-4, 1e-3, 2e-3, 2e-4), "bfloat16": Bounds(0.05, 0.01, 0.1, 1e-3)}
-"""On a CPU a mean difference of 1e-6 is usual in float32, 0.005 in bfloat16; `benchmarks.engine_check` measures both."""
+BOUNDS = {"float32": Bounds(5e-4, 1e-3, 2e-3, 2e-4), "bfloat16": Bounds(0.08, 0.01, 0.1, 1e-3)}
+"""On a CPU a mean difference of 1e-6 is usual in float32. In bfloat16 it is 0.004 for the tiny model and 0.03 for SmolLM2 with a nucleus of
+.9; `benchmarks.engine_check` measures it."""
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,10 @@ class Agreement:
                 f"{allowed_outside(self.tokens, dtype)}). The sampler does not run the weights that are trained, or draws "
                 "otherwise."
             )
-        if self.worst > bounds.alone:
+        if self.worst > (allowed := bounds.alone + _ALIKE * self.mean):
             return (
                 f"over the tokens of one response their log-probabilities differ by {self.worst:.3g} on average (allowed: "
-                f"{bounds.alone:g}), over all by {self.mean:.3g}. What this response was sampled from is not what is "
+                f"{allowed:.2g}), over all by {self.mean:.3g}. What this response was sampled from is not what is "
                 "trained on: a mask, its prompt or the places of its tokens are wrong."
             )
         if 1.0 - self.ratio > bounds.missing + _SIGMAS * self.error:
