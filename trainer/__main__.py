@@ -17,6 +17,7 @@ COMMANDS = {
     "match": ("trainer.matching", "match", "items of independent lists that mean the same"),
     "diversity": ("trainer.measuring", "diversity", "how far apart in meaning responses to one prompt are"),
     "novelty": ("trainer.measuring", "novelty", "how much likelier responses are than before training"),
+    "try-model": ("trainer.weights.trial", "try_model", "can a model be trained, and by which path"),
     "model-server": ("trainer.serving.command", "main", "answer on a socket with a model that somebody tries"),
     "judge-local": ("trainer.logit_judge.command", "judge_local", "answer judge calls with a model on this machine"),
     "judge-calibrate": ("trainer.logit_judge.command", "judge_calibrate", "learn where yes begins from known verdicts"),

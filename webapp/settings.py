@@ -212,6 +212,8 @@ MATCH_COMMAND = [sys.executable, "-m", "trainer", "match"]
 # So are measures of responses that need a model; see trainer.measuring.
 DIVERSITY_COMMAND = [sys.executable, "-m", "trainer", "diversity"]
 NOVELTY_COMMAND = [sys.executable, "-m", "trainer", "novelty"]
+# So is a model of an architecture that nobody here knows, when it is registered; see trainer.weights.trial.
+TRIAL_COMMAND = [sys.executable, "-m", "trainer", "try-model"]
 # So is a judge with local weights that is tried on a few examples; see trainer.judges.local.
 JUDGE_COMMAND = [sys.executable, "-m", "trainer", "judge-local"]
 # So is a model that somebody tries, started by the web server and kept for a while; see trainer.serving.

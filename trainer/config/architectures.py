@@ -1,11 +1,22 @@
-"""Which models can be trained. Torch-free: a form can say so before anything is loaded."""
+"""Which path a model takes when it is trained. Torch-free: pages and forms say so before anything is loaded."""
 
-SUPPORTED = ("llama", "mistral", "qwen2", "qwen3")
-"""Values of `model_type` in config.json: architectures whose attention takes explicit masks and whose head is one plain matrix."""
+from typing import Literal
+
+KNOWN = ("llama", "mistral", "qwen2", "qwen3")
+"""Values of `model_type` in config.json: architectures whose attention takes explicit masks and whose head is one plain matrix.
+
+They attend by groups. Every other architecture is run in its own attention and tried first: `trainer.inference.decoders`.
+"""
+
+Path = Literal["grouped", "generic"]
 
 
-def unsupported(model_type: str | None) -> str:
-    """Why a model of this architecture cannot be trained; empty where it can."""
-    if model_type in SUPPORTED:
+def path_of(model_type: str | None) -> Path:
+    return "grouped" if model_type in KNOWN else "generic"
+
+
+def unknown(model_type: str | None) -> str:
+    """Why a model of this architecture cannot judge or score; empty where it can. It may still be trained to write."""
+    if model_type in KNOWN:
         return ""
-    return f"architecture {model_type!r} is not supported; supported: {', '.join(SUPPORTED)}"
+    return f"architecture {model_type!r} is not supported here; supported: {', '.join(KNOWN)}"

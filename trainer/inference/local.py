@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from .attention import use_grouped_attention
 from .cache import SlotCache
 from .chat import response_text
 from .checksum import Checksum
+from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
@@ -33,7 +33,7 @@ class LocalSampler:
     versions_at_once = float("inf")
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
-        use_grouped_attention(model)
+        make_ready(model)
         self._model = model.eval().requires_grad_(False)
         self._tokenizer = tokenizer
         self._max_batch = max_batch
@@ -235,7 +235,7 @@ class _Stream:
         for places in runs:
             tree = PrefixTree.of([prompts[i] for i in places]).to(self._device)
             prefix = DynamicCache()
-            hidden_ND = self._model.model(**tree.model_inputs(), past_key_values=prefix).last_hidden_state[0]
+            hidden_ND = body(self._model)(**tree_inputs(self._model, tree), past_key_values=prefix).last_hidden_state[0]
             self._reserve(used, prefix)
             for i, path in zip(places, tree.paths, strict=True):
                 self._slots.copy_prefix(rows[prompts[i]], prefix, path)
@@ -285,11 +285,13 @@ class _Stream:
     def _decode(self) -> Tensor:
         """Write the drawn tokens behind their sequences; hidden states [B, D] from which the next ones are drawn."""
         places_B = self._padded(self._places_B)
-        mask = self._slots.aim(places_B, self._width)
-        output = self._model.model(
+        seen = self._slots.aim(places_B, self._width)
+        slots = torch.arange(seen.shape[-1], device=self._device)
+        distance = (places_B[:, None] - slots)[:, None, None]
+        output = body(self._model)(
             input_ids=self._padded(self._drawn_B)[:, None],
             position_ids=places_B[:, None],
-            attention_mask=mask,
+            attention_mask=masks(self._model.config, seen, distance),
             past_key_values=self._cache,
         )
         self._places_B = self._places_B + 1

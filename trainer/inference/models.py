@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from trainer.config.architectures import unsupported
+from trainer.config.architectures import KNOWN, unknown
 from trainer.devices import CHOICE
 
 SMOLLM2 = "smollm2-135m-instruct"
@@ -77,7 +77,13 @@ def load_model(directory: Path, dtype: str = "float32") -> Any:
 
     check_directory(directory)
     kwargs: dict[str, Any] = {"dtype": getattr(torch, dtype), "use_safetensors": True, "trust_remote_code": False}
-    model, info = AutoModelForCausalLM.from_pretrained(str(directory), output_loading_info=True, **kwargs)
+    try:
+        model, info = AutoModelForCausalLM.from_pretrained(str(directory), output_loading_info=True, **kwargs)
+    except (
+        ValueError,
+        ImportError,
+    ) as error:  # of transformers: it has no causal model of this architecture, or lacks a package
+        raise ModelInvalid(f"{directory}: {str(error).strip().splitlines()[0]}") from error
     missing = sorted(info["missing_keys"])
     if missing:
         raise ModelInvalid(
@@ -94,7 +100,7 @@ def load_scalar(directory: Path, dtype: str = "float32", seed: int = 0) -> Any:
     from transformers import AutoModelForSequenceClassification
     from transformers.utils import logging
 
-    check_directory(directory)
+    check_directory(directory, known=True)
     kwargs: dict[str, Any] = {"dtype": getattr(torch, dtype), "use_safetensors": True, "trust_remote_code": False}
     verbosity = logging.get_verbosity()
     logging.set_verbosity_error()  # that the head is new is no news
@@ -128,8 +134,11 @@ def best_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def check_directory(directory: Path) -> None:
-    """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid."""
+def check_directory(directory: Path, known: bool = False) -> None:
+    """Config, architecture and file format, before anything heavy is imported. Raises ModelInvalid.
+
+    `known`: only architectures that attend by groups will do.
+    """
     config_file = directory / "config.json"
     if not config_file.is_file():
         raise ModelInvalid(f"{directory}: no config.json here; give the directory of a transformers model")
@@ -138,9 +147,11 @@ def check_directory(directory: Path) -> None:
     except json.JSONDecodeError as error:
         raise ModelInvalid(f"{config_file}: not valid JSON ({error})") from error
     kind = config.get("model_type")
-    if why := unsupported(kind):
+    if not isinstance(kind, str):
+        raise ModelInvalid(f"{directory}: its config.json names no model_type")
+    if known and (why := unknown(kind)):
         raise ModelInvalid(f"{directory}: {why}")
-    if config.get("use_sliding_window") or (kind == "mistral" and config.get("sliding_window")):
+    if kind in KNOWN and (config.get("use_sliding_window") or (kind == "mistral" and config.get("sliding_window"))):
         raise ModelInvalid(f"{directory}: models with sliding-window attention are not supported")
     if not any(directory.glob("*.safetensors")):
         raise ModelInvalid(f"{directory}: no .safetensors weights here; pickled weights are never loaded")

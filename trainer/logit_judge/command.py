@@ -130,7 +130,7 @@ def _directory(model: str) -> Path:
     from trainer.inference.models import check_directory, model_directory
 
     directory = Path(model).absolute() if Path(model).exists() else model_directory(model)
-    check_directory(directory)
+    check_directory(directory, known=True)
     return directory
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trainer.config import RecipeConfig
-from trainer.inference.attention import use_grouped_attention
+from trainer.inference.decoders import body, layers, make_ready, tree_inputs, tried
 from trainer.inference.prefix import PrefixTree
 from trainer.rollouts import Trajectory
 
@@ -96,7 +96,7 @@ class Pass(nn.Module):
         tree = PrefixTree.of([row.read for row in rows])
         nodes_M = torch.cat([row.before(path) for row, path in zip(rows, tree.paths, strict=True)]).to(device)
         tokens_M = torch.from_numpy(np.concatenate([row.predicted for row in rows])).to(device)
-        hidden_ND = self.model.model(**tree.to(device).model_inputs(), use_cache=False).last_hidden_state[0]
+        hidden_ND = body(self.model)(**tree_inputs(self.model, tree.to(device)), use_cache=False).last_hidden_state[0]
         return measure(hidden_ND[nodes_M], self.model.get_output_embeddings().weight, tokens_M)
 
 
@@ -110,10 +110,11 @@ class Learner(Trained):
     def __init__(
         self, model: Any, config: RecipeConfig, share: Share | None = None, reference: bool | None = None
     ) -> None:
+        tried(model.eval())
         kept = config.holdings().frozen if reference is None else reference and config.model.lora is None
         self._frozen = deepcopy(model).requires_grad_(False) if kept else None
         if self._frozen is not None:
-            use_grouped_attention(self._frozen.eval())
+            make_ready(self._frozen.eval())
         super().__init__(model, config, share)
 
     @property
@@ -156,7 +157,7 @@ class Learner(Trained):
 
     def _passes(self, model: Any) -> Pass:
         made, dtype = Pass(model), getattr(torch, self._config.model.dtype)
-        self.share.spread(made, list(model.model.layers), dtype if model.dtype != dtype else None)
+        self.share.spread(made, layers(model), dtype if model.dtype != dtype else None)
         return made
 
 
@@ -164,7 +165,7 @@ class Teacher:
     """Another model that says what it would have given the same responses. Never trained."""
 
     def __init__(self, model: Any) -> None:
-        use_grouped_attention(model)
+        make_ready(model)
         self._pass = Pass(model.eval().requires_grad_(False))
 
     @torch.no_grad()

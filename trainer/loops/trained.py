@@ -11,7 +11,7 @@ from torch.utils.checkpoint import checkpoint
 
 from trainer.checkpoints import Elsewhere, Rows
 from trainer.config import RecipeConfig
-from trainer.inference.attention import use_grouped_attention
+from trainer.inference.decoders import adapted, layers, make_ready
 from trainer.seeding import derive_seed
 
 from .masters import Masters
@@ -30,7 +30,7 @@ class Trained:
     """
 
     def __init__(self, model: Any, config: RecipeConfig, share: Share | None = None, task: Task = "CAUSAL_LM") -> None:
-        use_grouped_attention(model)
+        make_ready(model)
         model.eval()  # no dropout: log-probabilities of one policy must not differ between two passes
         self._config = config
         self.share = share or Share()
@@ -193,7 +193,7 @@ class Trained:
 
 def _recompute_activations(model: Any) -> None:
     """Keep only what goes into each layer; the backward pass runs the layer again. Layers have no dropout to repeat."""
-    for layer in model.model.layers:
+    for layer in layers(model):
         layer.forward = partial(checkpoint, layer.forward, use_reentrant=False, preserve_rng_state=False)
 
 
@@ -203,7 +203,7 @@ def _with_adapters(model: Any, config: RecipeConfig, task: Task) -> Any:
     lora = config.model.lora
     assert lora is not None  # noqa: S101 - the caller asked for adapters
     settings = LoraConfig(
-        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=0.0, target_modules="all-linear", task_type=task
+        r=lora.rank, lora_alpha=lora.alpha, lora_dropout=0.0, target_modules=adapted(model), task_type=task
     )
     with torch.random.fork_rng():
         torch.manual_seed(derive_seed(config.seed, "adapters"))

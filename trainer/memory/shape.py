@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from trainer.config.architectures import unsupported
+from trainer.config.architectures import unknown
 
 GIB = 2**30
 BYTES = {"float32": 4, "bfloat16": 2}
@@ -44,7 +44,7 @@ class ModelShape:
     def of(cls, config: Mapping[str, Any]) -> "ModelShape":
         """Raises ShapeUnknown where a number is missing or the architecture is not supported."""
         kind = str(config.get("model_type"))
-        if why := unsupported(kind):
+        if why := unknown(kind):
             raise ShapeUnknown(why)
         hidden, heads = _number(config, "hidden_size"), _number(config, "num_attention_heads")
         width = config.get("head_dim") or hidden // heads

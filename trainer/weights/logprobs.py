@@ -6,7 +6,7 @@ from typing import Any
 
 from trainer.contracts import Message
 from trainer.inference.adapters import whole_directory
-from trainer.inference.attention import use_grouped_attention
+from trainer.inference.decoders import body, make_ready, tree_inputs, tried
 from trainer.inference.models import best_device, check_tokenizer, load_model, load_tokenizer
 from trainer.inference.prefix import PrefixTree, pack
 from trainer.inference.turns import Turns, TurnsUnfit, encode_turns
@@ -25,7 +25,8 @@ class Measure:
         self._tokenizer = load_tokenizer(folder)
         model = load_model(folder)
         check_tokenizer(self._tokenizer, model, folder)
-        use_grouped_attention(model)
+        tried(model.eval())
+        make_ready(model)
         self._model = model.eval().requires_grad_(False).to(best_device())
         self._longest = int(model.config.max_position_embeddings)
         self._ends = end_tokens(model, self._tokenizer)
@@ -60,11 +61,11 @@ class Measure:
 
         with torch.inference_mode():
             tree = PrefixTree.of([text.tokens for text in texts]).to(self._model.device)
-            hidden_ND = self._model.model(**tree.model_inputs(), use_cache=False).last_hidden_state[0]
+            hidden_ND = body(self._model)(**tree_inputs(self._model, tree), use_cache=False).last_hidden_state[0]
             found = []
             for text, path in zip(texts, tree.paths, strict=True):
                 places = torch.tensor(text.learnt, device=path.device)
-                logits_TV = self._model.lm_head(hidden_ND[path[places - 1]]).float()
+                logits_TV = self._model.get_output_embeddings()(hidden_ND[path[places - 1]]).float()
                 tokens_T = tree.tokens_N[path[places]]
                 found.append(logits_TV.log_softmax(-1).gather(1, tokens_T[:, None])[:, 0].cpu().tolist())
         return found

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from trainer.config import RECIPES, ConfigInvalid, FieldProblem, Recipe, RecipeConfig, resolve
-from trainer.config.architectures import unsupported
 from trainer.config.recipe import ResolvedSlot
 from trainer.config.rewards import HttpPart, PythonPart
 from trainer.rewards import functions
@@ -17,6 +16,7 @@ from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.tokenizers import unloadable
+from webapp.inference.training import untrainable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
@@ -129,7 +129,7 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
     found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
     if found is None:
         problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
-    elif "model_type" in found.facts and (why := unsupported(found.facts["model_type"])):  # of the hub's, none is known
+    elif why := untrainable(found):
         problems.append(FieldProblem(field, why))
     elif found.head not in slot.heads:
         reason = (

@@ -19,7 +19,7 @@ from webapp.core.limits import measured
 from webapp.core.paging import page
 from webapp.core.problems import Conflict, Invalid, Problem
 
-from . import access, files, queries, services, uses
+from . import access, files, queries, services, training, uses
 from .forms import ModelAboutForm, ModelForm
 
 MAX_TRIED = 100_000  # characters
@@ -68,6 +68,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
         "card": files.card(row),
         "uses": uses.of(row),
         "lineage": queries.lineage(row),
+        "training": training.words(row),
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "models/model.html", context)

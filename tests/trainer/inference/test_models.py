@@ -35,10 +35,19 @@ def test_a_conversion_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_architecture_is_named_with_those_that_work(copy: Path) -> None:
+def test_another_architecture_scores_nothing_and_is_named_with_those_that_do(copy: Path) -> None:
     config = json.loads((copy / "config.json").read_text())
     (copy / "config.json").write_text(json.dumps(config | {"model_type": "gpt2"}))
-    with pytest.raises(models.ModelInvalid, match="'gpt2' is not supported; supported: llama"):
+    with pytest.raises(models.ModelInvalid, match="'gpt2' is not supported here; supported: llama"):
+        models.load_scalar(copy)
+    with pytest.raises(models.ModelInvalid, match="the weights do not fit config.json"):
+        models.load_model(copy)
+
+
+def test_an_architecture_that_transformers_does_not_have_is_refused_with_its_words(copy: Path) -> None:
+    config = json.loads((copy / "config.json").read_text())
+    (copy / "config.json").write_text(json.dumps(config | {"model_type": "nobody_knows"}))
+    with pytest.raises(models.ModelInvalid, match="nobody_knows"):
         models.load_model(copy)
 
 

@@ -204,9 +204,9 @@ def test_webhooks_hear_why_a_run_failed_and_nothing_of_one_that_was_stopped(laun
 
 
 def test_a_model_that_cannot_be_trained_is_refused_before_the_queue(launch, model):
-    model.facts = {"model_type": "gpt2"}
+    model.facts = {"model_type": "gpt2", "trial": {"state": "refused", "reason": "its body has no layers"}}
     model.save()
     with pytest.raises(ConfigInvalid) as refused:
         launch()
     (problem,) = refused.value.problems
-    assert problem.path == "model.name" and "'gpt2' is not supported; supported: llama" in problem.message
+    assert problem.path == "model.name" and "its body has no layers" in problem.message

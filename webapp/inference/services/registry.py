@@ -19,7 +19,7 @@ from webapp.core.problems import Conflict, Invalid
 from webapp.inference import tokenizers
 from webapp.inference.models import RegisteredModel
 
-from . import folders
+from . import folders, trials
 
 HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]{0,95}(/[A-Za-z0-9][\w.-]{0,95})?")
 MAX_NAME = 120
@@ -113,6 +113,7 @@ def _add(membership: Membership, **fields: Any) -> RegisteredModel:
         with transaction.atomic():
             model = RegisteredModel.objects.create(workspace=membership.workspace, **fields)
             audit.record(membership, membership.user, "model.registered", model, name=model.name, source=model.source)
+            trials.start(model)
     except IntegrityError as error:
         raise Invalid("The name is taken.", {"name": "another model of this workspace has it"}) from error
     return model

@@ -1,0 +1,212 @@
+"""How a language model of transformers is run on prefix trees, whatever its architecture.
+
+Architectures that are known (`trainer.config.architectures`) attend by groups. Every other one keeps its own attention and is
+given the tree as a dense mask, one for each kind of attention that it has; whether it then gives every sequence what it would have
+alone, is measured before it is used (`tried`), not believed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from trainer.config.architectures import KNOWN
+
+from .attention import use_grouped_attention
+from .models import ModelInvalid
+from .prefix import PrefixTree
+
+FULL, SLIDING = "full_attention", "sliding_attention"
+TOLERANCE = {"float32": 1e-3, "float64": 1e-8, "bfloat16": 0.25, "float16": 0.1}
+"""Largest |difference| of a token's log-probability that rounding is believed to explain."""
+_LONGEST = 1200
+"""Tokens that a sequence may have which is there to be longer than a window of attention."""
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Largest and mean |difference| (nats) between packed and padded log-probabilities over `tokens` tokens."""
+
+    tokens: int
+    largest: float
+    mean: float
+
+
+def is_known(model: Any) -> bool:
+    return model.config.model_type in KNOWN
+
+
+def make_ready(model: Any) -> None:
+    """Before its first pass. Raises ModelInvalid for an architecture that no mask suits."""
+    if is_known(model):
+        use_grouped_attention(model)
+    else:
+        _kinds(model.config)
+        _head(model)
+        if model.config._attn_implementation not in ("sdpa", "eager"):
+            model.set_attn_implementation("eager")
+
+
+def body(model: Any) -> Any:
+    """The model without its head."""
+    return model.base_model
+
+
+def layers(model: Any) -> list[Any]:
+    """Raises ModelInvalid where the body has no list of layers under the usual name."""
+    found = getattr(body(model), "layers", None)
+    if found is None:
+        raise ModelInvalid(
+            f"architecture {model.config.model_type!r}: its body has no `layers` that could be told apart"
+        )
+    return list(found)
+
+
+def adapted(model: Any) -> str | list[str]:
+    """What of it takes adapters, as peft is told: every linear layer but the head. Experts that are kept as one tensor are no
+    layers and take none, so that what is merged is always a layer's weight. Raises ModelInvalid where there are none."""
+    if is_known(model):
+        return "all-linear"
+    head = model.get_output_embeddings()
+    names = [name for name, part in model.named_modules() if isinstance(part, torch.nn.Linear) and part is not head]
+    if not names:
+        raise ModelInvalid(f"architecture {model.config.model_type!r} has no linear layers that could take adapters")
+    return sorted({name.rpartition(".")[2] for name in names})
+
+
+def tree_inputs(model: Any, tree: PrefixTree) -> dict[str, Any]:
+    """Keyword arguments of the body for a batch of one row: the tree."""
+    if is_known(model):
+        return tree.model_inputs()
+    positions_N = tree.positions_N
+    mask_NN = torch.zeros(len(positions_N), len(positions_N), dtype=torch.bool, device=positions_N.device)
+    for path in tree.paths:
+        place = path.to(positions_N.device)
+        mask_NN[place[:, None], place] = torch.ones(len(path), len(path), dtype=torch.bool, device=place.device).tril()
+    near_NN = positions_N[:, None] - positions_N[None]
+    return {
+        "input_ids": tree.tokens_N[None],
+        "position_ids": positions_N[None],
+        "attention_mask": masks(model.config, mask_NN[None, None], near_NN[None, None]),
+    }
+
+
+def masks(config: Any, seen: Tensor, distance: Tensor) -> Any:
+    """What the body takes for `attention_mask`: `seen` [B, 1, Q, S], True where a query may look, and the same for layers that
+    look no further back than their window. `distance`: how far before its query each key stands."""
+    if config.model_type in KNOWN:
+        return seen
+    kinds, window = _kinds(config)
+    if kinds == {FULL}:
+        return seen
+    near = seen & (distance < window)
+    return near if kinds == {SLIDING} else {FULL: seen, SLIDING: near}
+
+
+def tried(model: Any, seed: int = 0) -> Tried | None:
+    """What `compared` finds for a model whose architecture is not known; None for the others, which tests have tried."""
+    if is_known(model):
+        return None
+    make_ready(model)
+    return compared(model, seed)
+
+
+def compared(model: Any, seed: int = 0) -> Tried:
+    """Packed against padded log-probabilities on random tokens: what the trainer will compute, and what the model itself gives
+    in its own words: right padding, its own masks, its own head, attention written out. Raises ModelInvalid where they differ."""
+    rows = _rows(model, seed)
+    with torch.no_grad():
+        packed, padded = _packed(model, rows), _padded(model, rows)
+    difference_M = (packed - padded).abs()
+    dtype = str(model.dtype).removeprefix("torch.")
+    found = Tried(len(difference_M), float(difference_M.max()), float(difference_M.mean()))
+    if not found.largest <= TOLERANCE[dtype]:
+        raise ModelInvalid(
+            f"architecture {model.config.model_type!r} cannot be trained: packed in one row its log-probabilities differ by up "
+            f"to {found.largest:.3g} from those of the model itself (allowed in {dtype}: {TOLERANCE[dtype]:g}). Its head or its "
+            "attention is not a plain causal one."
+        )
+    return found
+
+
+def _packed(model: Any, rows: Sequence[Sequence[int]]) -> Tensor:
+    tree = PrefixTree.of(rows).to(model.device)
+    hidden_ND = body(model)(**tree_inputs(model, tree), use_cache=False).last_hidden_state[0]
+    weight_VD = _head(model)
+    found = []
+    for row, path in zip(rows, tree.paths, strict=True):
+        logits_TV = hidden_ND[path[:-1].to(model.device)] @ weight_VD.T
+        found.append(_of_next(logits_TV, row))
+    return torch.cat(found)
+
+
+def _padded(model: Any, rows: Sequence[Sequence[int]]) -> Tensor:
+    longest = max(map(len, rows))
+    tokens_BT = torch.zeros(len(rows), longest, dtype=torch.long)
+    real_BT = torch.zeros_like(tokens_BT)
+    for place, row in enumerate(rows):
+        tokens_BT[place, : len(row)], real_BT[place, : len(row)] = torch.tensor(row), 1
+    before = model.config._attn_implementation
+    model.set_attn_implementation("eager")
+    try:
+        logits_BTV = model(tokens_BT.to(model.device), attention_mask=real_BT.to(model.device), use_cache=False).logits
+    finally:
+        if before in ("sdpa", "eager"):
+            model.set_attn_implementation(before)
+        else:
+            model.config._attn_implementation = before
+    return torch.cat(
+        [_of_next(logits_TV[: len(row) - 1], row) for logits_TV, row in zip(logits_BTV, rows, strict=True)]
+    )
+
+
+def _of_next(logits_TV: Tensor, row: Sequence[int]) -> Tensor:
+    following_T = torch.tensor(row[1:], device=logits_TV.device)
+    wide_TV = logits_TV.to(torch.promote_types(logits_TV.dtype, torch.float32))
+    return wide_TV.log_softmax(-1).gather(-1, following_T[:, None])[:, 0].cpu()
+
+
+def _rows(model: Any, seed: int) -> list[list[int]]:
+    """Random tokens: two that begin alike, one that another begins with, one by itself, all of different lengths."""
+    _, window = _kinds(model.config)
+    most = min(_LONGEST, int(getattr(model.config, "max_position_embeddings", None) or _LONGEST))
+    long = window + 8 if window and window + 8 <= most else 40
+    draw = torch.Generator().manual_seed(seed)
+    known = int(model.get_input_embeddings().weight.shape[0])
+    stem, own, other, alone = (
+        torch.randint(0, known, (length,), generator=draw).tolist() for length in (long - 16, 16, 9, 23)
+    )
+    return [stem + own, stem + other, stem[:12], alone]
+
+
+def _head(model: Any) -> Tensor:
+    """The matrix [V, D] of logits = hidden @ W^T. Raises ModelInvalid where the head does more."""
+    head, kind = model.get_output_embeddings(), model.config.model_type
+    if head is None or not hasattr(head, "weight"):
+        raise ModelInvalid(
+            f"architecture {kind!r} has no head that gives the next token, so it cannot be trained to write"
+        )
+    if getattr(head, "bias", None) is not None:
+        raise ModelInvalid(
+            f"architecture {kind!r}: its head adds a bias to the logits, which the trainer does not compute"
+        )
+    weight: Tensor = head.weight
+    return weight
+
+
+def _kinds(config: Any) -> tuple[set[str], int]:
+    """The kinds of attention of its layers, and how many tokens back the windowed ones look; 0 where none is."""
+    window = int(getattr(config, "sliding_window", None) or 0)
+    kinds = set(getattr(config, "layer_types", None) or ([SLIDING] if window else [FULL]))
+    if strange := sorted(kinds - {FULL, SLIDING}):
+        raise ModelInvalid(
+            f"architecture {config.model_type!r} has layers of kind {strange[0]!r}; layers that attend to all that stands before, or "
+            "to a window of it, can be trained"
+        )
+    if SLIDING in kinds and not window:
+        raise ModelInvalid(
+            f"architecture {config.model_type!r}: config.json names no sliding_window for its windowed layers"
+        )
+    return kinds, window if SLIDING in kinds else 0

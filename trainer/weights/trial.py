@@ -1,0 +1,124 @@
+"""`python -m trainer try-model DIR`: can this model be trained, and by which path? One JSON object; 0: it was tried, 2: called wrongly.
+
+Three things are measured on the model itself, in float32:
+
+- packed log-probabilities, as the trainer computes them, against those that the model gives in its own words
+  (`trainer.inference.decoders.compared`);
+- adapters: how many layers take one, whether a gradient reaches them, and whether merging them gives the same model;
+- the sampler's record of a few responses against the trainer's log-probabilities of them, by the engine check.
+
+`{"path": "grouped" | "generic", "state": "fits", "tokens", "largest", "mean", "adapters", "sampler"}` where it can be trained,
+`{"path", "state": "refused" | "not_tried", "reason"}` where not, or where there was no room to find out.
+"""
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from trainer.config import PolicyConfig, resolve
+from trainer.config.architectures import path_of
+from trainer.serving.memory import free_bytes, needed_bytes
+
+_COPIES = 2
+"""The trainer's model and the sampler's."""
+_RESPONSES = 4
+_LENGTH = 8
+_PUSH = 0.02
+"""Spread of the adapters' second matrices, so that they change what the model says."""
+
+
+def try_model(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m trainer try-model", description=__doc__)
+    parser.add_argument("folder", type=Path, help="directory of a model")
+    print(json.dumps(tried(parser.parse_args(arguments).folder)))
+    return 0
+
+
+def tried(folder: Path) -> dict[str, Any]:
+    """See the module."""
+    from trainer.inference.models import ModelInvalid, check_directory
+
+    told: dict[str, Any] = {"path": "generic"}
+    try:
+        check_directory(folder)
+        told["path"] = path_of(json.loads((folder / "config.json").read_text()).get("model_type"))
+        needed, free = _COPIES * needed_bytes(folder), free_bytes()
+        if free is not None and needed > free:
+            reason = f"it takes about {needed / 1e9:.1f} GB of memory here, and {free / 1e9:.1f} GB are free"
+            return told | {"state": "not_tried", "reason": reason}
+        return told | {"state": "fits", **_measured(folder)}
+    except ModelInvalid as error:
+        return told | {"state": "refused", "reason": str(error).removeprefix(f"{folder}: ")}
+    except (ValueError, RuntimeError, TypeError, AttributeError, KeyError, IndexError, OSError, ImportError) as error:
+        # Whatever stands in the code of an architecture that nobody here has seen.
+        return told | {"state": "refused", "reason": f"{type(error).__name__}: {error}"[:500]}
+
+
+def _measured(folder: Path) -> dict[str, Any]:
+    from trainer.inference.decoders import compared, make_ready
+    from trainer.inference.models import check_tokenizer, load_model, load_tokenizer
+
+    tokenizer, model = load_tokenizer(folder), load_model(folder).eval()
+    check_tokenizer(tokenizer, model, folder)
+    make_ready(model)
+    found = compared(model)
+    config = resolve(
+        "policy",
+        {"model": {"lora": {"rank": 4, "alpha": 8.0}}, "rollout": {"max_new_tokens": _LENGTH}, "scaffold": None},
+    )
+    numbers = {"tokens": found.tokens, "largest": found.largest, "mean": found.mean}
+    return numbers | _with_adapters(folder, model, tokenizer, config)
+
+
+def _with_adapters(folder: Path, model: Any, tokenizer: Any, config: PolicyConfig) -> dict[str, Any]:
+    """Adapters that change what the model says, merged into a sampler's copy, whose responses the trainer then looks at."""
+    import torch
+
+    from trainer.inference.local import LocalSampler
+    from trainer.inference.models import ModelInvalid, load_model
+    from trainer.loops.engine_check import agreement
+    from trainer.loops.errors import RunFailed
+    from trainer.loops.learner import Learner
+
+    learner = Learner(model, config)
+    layers = sum(hasattr(module, "lora_A") for module in learner.plain.modules())
+    draw = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for name, parameter in learner.parameters.items():
+            if "lora_B" in name:
+                parameter.copy_(_PUSH * torch.randn(parameter.shape, generator=draw))
+    sampler = LocalSampler(load_model(folder), tokenizer)
+    sampler.load_weights(learner.merged_weights(), 1)
+    responses = _responses(sampler, tokenizer, config)
+    try:
+        found = agreement(learner, responses, config)
+    except RunFailed as error:
+        raise ModelInvalid(str(error)) from error
+    if why := found.problem(config.model.dtype):
+        raise ModelInvalid(f"with adapters, sampler and trainer disagree: {why}")
+    learner.begin_update()
+    sum(
+        (part.logp_T.sum() for part in learner.score([(t.prompt, t.tokens) for t in responses], 1.0)), torch.zeros(())
+    ).backward()
+    if not learner.clip(1.0) > 0.0:
+        raise ModelInvalid("no gradient reaches its adapters")
+    return {"adapters": layers, "sampler": found.mean}
+
+
+def _responses(sampler: Any, tokenizer: Any, config: PolicyConfig) -> Sequence[Any]:
+    from trainer.contracts import Message
+    from trainer.inference.chat import encode_prompt
+    from trainer.rollouts import PromptPlan, Trajectory, sample_plans
+
+    prompts = [
+        encode_prompt(tokenizer, [Message(role="user", content=text)]) for text in ("Say something.", "And now?")
+    ]
+    plans = [
+        PromptPlan("trial", group, place, "", prompt, prompt, 10 * group + place)
+        for group, prompt in enumerate(prompts)
+        for place in range(_RESPONSES // len(prompts))
+    ]
+    results = sample_plans(sampler, plans, config.rollout)
+    return [Trajectory.of(plan, result) for plan, result in zip(plans, results, strict=True)]
