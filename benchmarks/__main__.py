@@ -65,7 +65,9 @@ MODULES = {
     "records": Module("what records of responses cost the training thread", 1, "--rounds 1 --tokens 64"),
     "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
     "runners": Module(
-        "synchronous and asynchronous runs of the same work, and what the simulator foretells", 4, "--steps 5"
+        "asynchronous runs beside synchronous ones and beside the simulator",
+        12,
+        "--steps 12 --workers 2 --schedules urb",
     ),
     "samplers": Module(
         "tokens per second of vLLM and of the local sampler", 4, "--rounds 1 --group 2 --tokens 8", vllm=True

@@ -21,6 +21,7 @@ from trainer.rollouts import RewardScorer, Trajectory
 from .conductor import Batch, Conductor
 from .fleet import Fleet
 from .responses import Responses
+from .timings import TIMINGS, Timings
 
 Say = Callable[[str, int, Literal["info", "warning"]], None]
 """A line of the log at a step."""
@@ -46,6 +47,7 @@ class AsyncCollector:
         self._check_quotas()
         journal = scorer.journal if isinstance(scorer.journal, Journal) else None
         self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, planner.domain_of, journal)
+        self._timings = Timings(parts.run_dir / TIMINGS)
         self._history: dict[int, Mapping[str, Tensor]] = {}
         """Trained parameters of the versions that a response may still have to be sampled with."""
         self._step = 0
@@ -63,6 +65,7 @@ class AsyncCollector:
                 weights[known] = self._copied_weights()
         self._told, self._asked_at = step, time.monotonic()
         self._conductor.start(weights)
+        self._timings.begin(self._config)
         runner = self._config.runner
         self._log(f"{runner.workers} workers sample and {runner.reward_workers} score, by schedule {runner.policy!r}")
         self._pusher.push(step)  # to the sampler of evaluations, in this process
@@ -80,6 +83,7 @@ class AsyncCollector:
         waited.look("")
         now = time.monotonic()
         elapsed, self._asked_at = now - self._asked_at, now
+        self._timings.step(step, [trajectory.length for trajectory in batch.trajectories], batch.timings)
         waits = {"perf/wait_s": now - asked, "perf/reward_wait_s": batch.reward_wait_s}
         return Collected(batch.trajectories, elapsed, batch.rows, async_metrics(batch) | waits)
 

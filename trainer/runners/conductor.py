@@ -4,7 +4,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trainer.config import PolicyConfig
@@ -38,6 +38,7 @@ from trainer.scheduling import (
 from .feed import Ended, Key, SampleJob
 from .fleet import Alive, Fleet, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from .responses import Responses, saved
+from .spent import LearnerClock, Spent
 from .work import ScoreJob
 
 _POLL_S = 0.02
@@ -58,6 +59,8 @@ class Batch:
     """Share of the workers' time in which they had something to sample, since the batch before."""
     reward_wait_s: float = 0.0
     """So long the learner waited although every response of the batch was there: for rewards alone."""
+    timings: dict[str, Any] = field(default_factory=dict)
+    """JSON: seconds since the batch before, for the simulator."""
 
 
 @dataclass
@@ -66,6 +69,9 @@ class _Tally:
     dropped_groups: int = 0
     busy_s: float = 0.0
     present_s: float = 0.0
+    spent: Spent = field(default_factory=Spent)
+    scoring_s: list[float] = field(default_factory=list)
+    """Of each group, from its last token to its rewards."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +100,6 @@ def rules_of(config: PolicyConfig) -> Rules:
         steps=config.steps,
         quotas={quota.domain: Quota(quota.share, quota.oversample) for quota in runner.quotas},
     )
-
-
-def slots_of(config: PolicyConfig, rules: Rules) -> int:
-    """Responses that a worker is given at a time: those it samples side by side, and one group more, which takes the places
-    that become free before we hear of it. No worker gets much more than its part, or the first to come would get all.
-    """
-    size, workers = rules.group_size, config.runner.workers
-    part = size * -(-rules.outstanding // workers)
-    return min(config.sampler.max_batch, part) + size
 
 
 class Conductor:
@@ -135,6 +132,7 @@ class Conductor:
         self._whole_at: dict[int, float] = {}
         """When the last response of a group had ended, until the group is trained on."""
         self._asked_at = 0.0
+        self._clock = LearnerClock()
         self._tally = _Tally()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._batches: queue.SimpleQueue[Batch] = queue.SimpleQueue()
@@ -157,7 +155,7 @@ class Conductor:
     def batch(self, check: Callable[[], None]) -> Batch:
         """The next batch; `check` is called meanwhile and may raise. Raises what went wrong in the thread."""
         self._asked_at = time.monotonic()
-        self._inbox.put(lambda: self._tell(LearnerReady()))
+        self._inbox.put(self._ready)
         while True:
             check()
             try:
@@ -172,6 +170,7 @@ class Conductor:
         def tell() -> None:
             if weights is not None:
                 self._publish(version, weights)
+            self._clock.updated()
             self._tell(Updated(step, version), then=self._remember)
             self._fleet.forget(self._scheduler.oldest_needed())
             told.set()
@@ -220,11 +219,16 @@ class Conductor:
         finally:
             self._fleet.close()
 
+    def _ready(self) -> None:
+        self._clock.ready()
+        self._tell(LearnerReady())
+
     def _hear(self, report: Report) -> None:
         match report:
             case WorkerUp():
                 self._workers.add(report.worker)
-                self._tell(WorkerJoined(report.worker, slots_of(self._config, self._rules)))
+                places = self._rules.places(self._config.sampler.max_batch, self._config.runner.workers)
+                self._tell(WorkerJoined(report.worker, places))
             case WorkerDown():
                 self._log(f"{report.worker} was lost and is replaced: {report.reason}", "warning")
                 self._lose(report.worker)
@@ -232,6 +236,7 @@ class Conductor:
             case Alive():
                 self._tell(Heartbeat(report.worker))
             case SampleDone():
+                self._tally.spent.add(report.spent)
                 for ended in report.ended:
                     if self._sampling.get(ended.key) == report.worker:  # not one that was given up
                         del self._sampling[ended.key]
@@ -273,6 +278,9 @@ class Conductor:
             self._dispatch(worker, [key], ended.version if self._rules.pinned else self._scheduler.version)
 
     def _scored(self, report: ScoreDone) -> None:
+        whole_at = self._whole_at.get(report.job.keys[0].sample.group)
+        if whole_at is not None:
+            self._tally.scoring_s.append(time.monotonic() - whole_at)
         for key, reward in zip(report.job.keys, report.rewards, strict=True):
             if self._scheduler.awaits(*key):
                 self._tell(Finished(key.sample, key.attempt, self._responses.scored(key, reward)))
@@ -383,6 +391,7 @@ class Conductor:
             tally.dropped_groups,
             tally.busy_s / tally.present_s if tally.present_s else None,
             time.monotonic() - max(self._asked_at, whole_at),
+            self._clock.taken() | {"scoring_s": tally.scoring_s, **tally.spent.written()},
         )
 
     def _publish(self, version: int, weights: Weights) -> None:

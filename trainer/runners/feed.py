@@ -1,5 +1,6 @@
 """What a worker samples now and next: continuous batching over the responses of many groups."""
 
+import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -7,6 +8,8 @@ from typing import NamedTuple
 from trainer.inference.checksum import Weights
 from trainer.inference.sampling import EngineLost, JoinableSampler, Running, SampleRequest, SampleResult
 from trainer.scheduling import SampleId
+
+from .spent import Spent
 
 
 class Key(NamedTuple):
@@ -65,6 +68,7 @@ class Feed:
         self._sampler, self._slots = sampler, slots
         self._waiting: list[_Waiting] = []
         self._open: dict[int, _Open] = {}
+        self._spent = Spent()
 
     @property
     def idle(self) -> bool:
@@ -90,11 +94,20 @@ class Feed:
 
     def turn(self) -> list[Ended]:
         """Fill what is free, and go on with every response by a token or more; what has ended. Raises EngineLost."""
+        before = self._inside
         ended = self._fill()
-        for version, opened in list(self._open.items()):
-            if opened.keys:
-                ended += self._step(version, opened)
+        busy = [(version, opened) for version, opened in self._open.items() if opened.keys]
+        rows, started = self._inside, time.monotonic()
+        for version, opened in busy:
+            ended += self._step(version, opened)
+        if busy:
+            self._spent.turn(len(busy), rows, rows - before, time.monotonic() - started)
         return ended
+
+    def take_spent(self) -> Spent:
+        """The time that went into it since the last call."""
+        spent, self._spent = self._spent, Spent()
+        return spent
 
     def _step(self, version: int, opened: _Open) -> list[Ended]:
         try:
@@ -138,7 +151,9 @@ class Feed:
                 del self._open[version]
         if len(self._open) >= self._sampler.versions_at_once:
             return None
+        started = time.monotonic()
         running, digest = self._sampler.open(each.fetch().items(), each.version)
+        self._spent.load(time.monotonic() - started)
         self._open[each.version] = _Open(running, digest)
         return self._open[each.version]
 

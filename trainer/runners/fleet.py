@@ -9,6 +9,7 @@ from trainer.rewards.journal import Entry
 from trainer.rollouts import Reward
 
 from .feed import Ended, Key, SampleJob
+from .spent import Spent
 from .work import ScoreJob
 
 
@@ -18,6 +19,7 @@ class SampleDone:
 
     worker: str
     ended: tuple[Ended, ...]
+    spent: Spent
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from trainer.inference.sampling import EngineLost
 from trainer.loops.errors import RunFailed
 from trainer.rollouts import Reward, RewardSetup
 
-from .feed import Ended, Key, SampleJob, said
+from .feed import Key, SampleJob, said
 from .fleet import Alive, Report, SampleDone, ScoreDone, ScoreWaits, WorkerDown, WorkerUp
 from .placement import Places, cluster_gpus
-from .work import RewardWorker, RolloutWorker, Scored, ScoreJob, Waits
+from .work import Results, RewardWorker, RolloutWorker, Scored, ScoreJob, Waits
 
 _START_S = (
     900.0  # a worker imports torch, and may start an engine: half a minute, but many times that on a busy machine
@@ -63,7 +63,7 @@ class RolloutActor:
         self._worker.withdraw(keys)
 
     @ray.method(concurrency_group="results")
-    def collect(self) -> list[Ended]:
+    def collect(self) -> Results:
         return self._worker.collect(_COLLECT_S)
 
     @ray.method(concurrency_group="pulse")
@@ -309,14 +309,14 @@ class RayFleet:
     def _await_results(self, member: _Member) -> None:
         self._calls[member.actor.collect.remote()] = _Call("results", member)
 
-    def _sampled(self, member: _Member, ended: Sequence[Ended]) -> None:
+    def _sampled(self, member: _Member, results: Results) -> None:
         """Raises RunFailed where a response failed for want of memory, as it would everywhere."""
-        for each in ended:
+        for each in results.ended:
             if is_shortage(each.problem):
                 raise RunFailed(f"{member.name}: {each.problem}")
-        member.sampling.difference_update(each.key for each in ended)
-        if ended:
-            self._reports.append(SampleDone(member.name, tuple(ended)))
+        member.sampling.difference_update(each.key for each in results.ended)
+        if results.ended:
+            self._reports.append(SampleDone(member.name, *results))
 
     def _scored(self, job: ScoreJob, scored: Scored) -> None:
         del self._waiting[job.number]

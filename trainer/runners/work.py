@@ -14,6 +14,7 @@ from trainer.rewards.journal import Entry, Notes
 from trainer.rollouts import Reward, RewardScorer, RewardSetup
 
 from .feed import Ended, Feed, Fetch, Key, SampleJob
+from .spent import Spent
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,20 @@ class Waits(NamedTuple):
     told: tuple[Entry, ...] = ()
 
 
+class Results(NamedTuple):
+    """What has ended in a worker, and what it has spent since it told the last time."""
+
+    ended: tuple[Ended, ...]
+    spent: Spent
+
+
 class RolloutWorker:
     """A feed with a thread of its own: work is handed in and results are taken out while it samples."""
 
     def __init__(self, sampler: JoinableSampler, slots: int) -> None:
         self._feed = Feed(sampler, slots)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._outbox: queue.SimpleQueue[list[Ended] | BaseException] = queue.SimpleQueue()
+        self._outbox: queue.SimpleQueue[Results | BaseException] = queue.SimpleQueue()
         self.progress = 0
         """Grows with every token that is decoded: what a heartbeat looks at."""
         threading.Thread(target=self._work, name="sampling", daemon=True).start()
@@ -57,12 +65,12 @@ class RolloutWorker:
     def withdraw(self, keys: Collection[Key]) -> None:
         self._inbox.put(partial(self._feed.withdraw, keys))
 
-    def collect(self, timeout_s: float) -> list[Ended]:
+    def collect(self, timeout_s: float) -> Results:
         """What has ended since the last call; waits for it. Raises what has ended the sampling."""
         try:
             found = self._outbox.get(timeout=timeout_s)
         except queue.Empty:
-            return []
+            return Results((), Spent())
         if isinstance(found, BaseException):
             raise found
         return found
@@ -77,7 +85,7 @@ class RolloutWorker:
                 ended = self._feed.turn()
                 self.progress += 1
                 if ended:
-                    self._outbox.put(ended)
+                    self._outbox.put(Results(tuple(ended), self._feed.take_spent()))
         except BaseException as error:  # raised where the results are waited for
             self._outbox.put(error)
 

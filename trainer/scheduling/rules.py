@@ -77,6 +77,14 @@ class Rules:
         batches = {"sync": 1, "april": self.oversample, "urb": self.ahead, "dora": self.max_staleness + 1}
         return math.ceil(self.groups_per_batch * batches[self.policy])
 
+    def places(self, side_by_side: int, workers: int) -> int:
+        """Responses that each of `workers` is given at a time, of which it samples so many side by side. No worker gets much
+        more than its part, or the first to come would have all; one group more takes the places that become free before
+        anybody hears of it.
+        """
+        part = self.group_size * -(-self.outstanding // workers)
+        return min(side_by_side, part) + self.group_size
+
     def batches_left(self, taken: int) -> int:
         """Batches still to come when `taken` have gone to the learner."""
         return (_ENDLESS if self.steps is None else self.steps) - taken

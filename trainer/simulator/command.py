@@ -10,8 +10,11 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from trainer.runners.timings import TIMINGS
+
 from .config import Simulation
 from .draws import Draws
+from .measured import Measured, NotMeasured, measured
 from .report import summary
 from .simulate import Standstill, simulate
 
@@ -37,10 +40,17 @@ _COLUMNS = (
 def main(arguments: list[str]) -> int:
     """Compare the schedules named in the config. 0: done; 1: a schedule came to a standstill; 2: a bad config."""
     parser = argparse.ArgumentParser(prog="python -m trainer simulate", description=main.__doc__)
-    parser.add_argument("config", type=Path, help="JSON; what is left out has its default, {} is a whole config")
+    given = parser.add_mutually_exclusive_group(required=True)
+    given.add_argument(
+        "config", type=Path, nargs="?", help="JSON; what is left out has its default, {} is a whole config"
+    )
+    given.add_argument(
+        "--from-run", type=Path, metavar="RUN", help="the folder of an asynchronous run: its schedule and what it cost"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="PATH=JSON", help="cluster.devices=32, and so on")
     options = parser.parse_args(arguments)
-    config = _config(options.config, options.set)
+    run = _run(options.from_run) if options.from_run else None
+    config = _config(options.from_run or options.config, options.set, run.simulation if run else None)
     draws, rows = Draws(config), []
     for policy in config.schedule.policies:
         try:
@@ -51,8 +61,32 @@ def main(arguments: list[str]) -> int:
         base = next((row for row in rows if row["policy"] == "sync"), None)
         rows[-1]["speed_up"] = rows[-1]["tokens_per_s"] / base["tokens_per_s"] if base else None
     print(table(rows))
-    print(json.dumps({"config": config.model_dump(mode="json"), "results": rows}))
+    found: dict[str, Any] = {"config": config.model_dump(mode="json"), "results": rows}
+    if run:
+        found |= _beside(run, rows)
+    print(json.dumps(found))
     return 0
+
+
+def _run(folder: Path) -> Measured:
+    """Exits with status 2 where nothing was measured."""
+    try:
+        return measured(folder)
+    except OSError as error:
+        problem = f"{os.strerror(error.errno or 0)}: {TIMINGS}, which asynchronous runs write"
+    except NotMeasured as error:
+        problem = str(error)
+    print(f"{folder}: {problem}", file=sys.stderr)
+    raise SystemExit(2)
+
+
+def _beside(run: Measured, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The run itself; said too when the config is its own."""
+    real, policy = run.steps_per_hour, run.simulation["schedule"]["policies"][0]
+    foretold = next((row["steps_per_hour"] for row in rows if row["policy"] == policy), None)
+    print(f"the run itself ({policy}): {real:,.2f} steps/h over {run.steps} steps", end="")
+    print(f"; the simulator is off by {foretold / real - 1:+.1%}" if foretold else "")
+    return {"run": {"steps_per_hour": real, "steps": run.steps}}
 
 
 def table(rows: Sequence[dict[str, Any]]) -> str:
@@ -65,10 +99,10 @@ def table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)) for line in cells)
 
 
-def _config(path: Path, changes: Sequence[str]) -> Simulation:
-    """Exits with status 2 and every problem at its field."""
+def _config(path: Path, changes: Sequence[str], raw: dict[str, Any] | None = None) -> Simulation:
+    """The file at `path`, or `raw`. Exits with status 2 and every problem at its field."""
     try:
-        config = Simulation.model_validate(_changed(json.loads(path.read_text()), changes))
+        config = Simulation.model_validate(_changed(json.loads(path.read_text()) if raw is None else raw, changes))
     except OSError as error:
         problems = [os.strerror(error.errno or 0)]
     except json.JSONDecodeError as error:

@@ -21,7 +21,7 @@ class Schedule(Section):
     max_staleness: int = knob(4, "tau", unit="steps", ge=0)
     push_every: int = knob(1, "Steps between weight pushes", unit="steps", ge=1)
     pinned: bool = knob(True, "`urb`, `dora`: a response keeps the weights it began with")
-    whole_groups: bool = knob(False, "Start all responses of a group on one engine")
+    whole_groups: bool = knob(True, "Start all responses of a group on one engine, as runs do")
     late: Literal["drop", "wait"] = knob(
         "wait", "`dora`: whether a response that would become too old is excluded, or the learner waits for it first"
     )
@@ -37,16 +37,22 @@ class Cluster(Section):
 
 
 class Engine(Section):
-    """A decoding step of n responses takes `step_s + n * response_s`, and gives each of them one token."""
+    """Decoding n responses of v versions of the weights takes `v * step_s + n * response_s`, and gives each one token."""
 
     devices: int = knob(1, "Accelerators of one engine", ge=1)
-    slots: int = knob(64, "Responses side by side", ge=1)
-    step_s: float = knob(0.02, "Decoding step without its responses", unit="s", gt=0)
-    response_s: float = knob(0.0003, "Each response's part of a decoding step", unit="s", ge=0)
-    start_s: float = knob(0.2, "Reading a prompt, or a carried response again", unit="s", ge=0)
-    batching: Literal["continuous", "static"] = knob(
-        "continuous", "`static`: nothing new starts before the longest of those side by side is finished"
+    slots: int = knob(64, "Responses side by side (a run's `sampler.max_batch`)", ge=1)
+    versions: int | None = knob(
+        1,
+        "Versions of the weights that responses side by side may have; others wait. vLLM holds one. Empty: any number, each in "
+        "a pass of its own, as the local sampler does",
+        ge=1,
     )
+    step_s: float = knob(0.02, "Decoding step of a version without its responses", unit="s", gt=0)
+    response_s: float = knob(0.0003, "Each response's part of a decoding step", unit="s", ge=0)
+    start_s: float = knob(
+        0.0125, "Reading a prompt, or a carried response again; the others wait meanwhile", unit="s", ge=0
+    )
+    load_s: float = knob(1.0, "Loading a version of the weights; the others wait meanwhile", unit="s", ge=0)
     lives_s: float | None = knob(None, "Mean time until an engine crashes; empty: never", unit="s", gt=0)
     restart_s: float = knob(120.0, "Until another takes its place", unit="s", ge=0)
 
@@ -62,7 +68,7 @@ class Lengths(Section):
 
 
 class Latency(Section):
-    """Reward or environment, after the last token."""
+    """The rewards of a group, after the last token of its last response."""
 
     median_s: float = knob(1.0, "Median", unit="s", ge=0)
     sigma: float = knob(0.5, "Spread, in logs", ge=0)
@@ -71,7 +77,8 @@ class Latency(Section):
 class Learner(Section):
     step_s: float = knob(5.0, "Of a step, whatever its tokens", unit="s", ge=0)
     token_s: float = knob(0.0006, "Device seconds per token; divided by the learner's devices", unit="s", ge=0)
-    push_s: float = knob(3.0, "Weights to the engines; they pause for it", unit="s", ge=0)
+    push_s: float = knob(2.0, "Giving out the weights; engines load them when they need them", unit="s", ge=0)
+    rest_s: float = knob(0.0, "Before it asks for the next batch: records, evaluation, checkpoint", unit="s", ge=0)
 
 
 class Domain(Section):

@@ -32,11 +32,11 @@ class Draws:
         exact = self.prompt_factor(sample.group) * math.exp(lengths.sigma * chance.gauss(0.0, 1.0))
         return max(1, min(lengths.max_tokens, round(exact)))
 
-    def latency_s(self, sample: SampleId) -> float:
+    def latency_s(self, group: int) -> float:
         latency = self._config.latency
         if not latency.median_s:
             return 0.0
-        return latency.median_s * math.exp(latency.sigma * self._random("latency", *sample).gauss(0.0, 1.0))
+        return latency.median_s * math.exp(latency.sigma * self._random("latency", group).gauss(0.0, 1.0))
 
     def life_s(self, engine: str) -> float:
         """How long an engine lives."""

@@ -3,6 +3,7 @@
 import heapq
 import math
 from bisect import bisect_right
+from collections import Counter
 from dataclasses import dataclass
 
 from trainer.scheduling import Start, Stretch
@@ -21,14 +22,20 @@ class _Response:
 
 
 class Engine:
-    """Its own clock runs at one token per decoding step, so a response's end on it never moves."""
+    """Its own clock runs at one token per decoding step, so a response's end on it never moves.
 
-    def __init__(self, name: str, config: EngineConfig, now: float, version: int) -> None:
-        self.name, self._config = name, config
+    As a worker of a run: what does not fit waits here and takes the first place that becomes free. `pinned`: a response is
+    sampled by the version that it was started with, else by whichever was pushed last.
+    """
+
+    def __init__(self, name: str, config: EngineConfig, now: float, version: int, pinned: bool) -> None:
+        self.name, self._config, self._pinned = name, config, pinned
         self._now, self._clock = now, 0.0
         self._responses: dict[tuple[int, int], _Response] = {}
+        self._waiting: list[tuple[Start, int]] = []
+        self._open: Counter[int] = Counter()
+        """Responses by version; one that was opened stays until another takes its room."""
         self._ends: list[tuple[float, tuple[int, int]]] = []
-        self._resting: list[Start] = []
         self._pushes: list[tuple[float, int]] = [(0.0, version)]
         self.stamp = 0
         """Changes whenever the next end may have moved."""
@@ -37,41 +44,67 @@ class Engine:
 
     def start(self, start: Start, tokens: int, now: float) -> None:
         self.advance(now)
-        done = start.stretches[-1].end if start.stretches else 0
-        reading = self._config.start_s / self._step_s(len(self._responses) + 1)
-        response = _Response(start, done, tokens, self._clock + reading, self._clock + reading + tokens - done)
-        self._responses[start.sample] = response
-        heapq.heappush(self._ends, (response.ends, start.sample))
+        self._waiting.append((start, tokens))
+        self._fill()
+
+    def _fill(self) -> None:
         self.stamp += 1
+        waiting = []
+        for start, tokens in self._waiting:
+            if len(self._responses) < self._config.slots and self._opened(start.version):
+                self._begin(start, tokens)
+            else:
+                waiting.append((start, tokens))
+        self._waiting = waiting
 
-    @property
-    def busy(self) -> bool:
-        return bool(self._responses)
+    def _begin(self, start: Start, tokens: int) -> None:
+        done = _done(start)
+        self._pause(self._config.start_s)
+        response = _Response(start, done, tokens, self._clock, self._clock + tokens - done)
+        self._responses[start.sample] = response
+        self._open[start.version] += 1
+        heapq.heappush(self._ends, (response.ends, start.sample))
 
-    def start_of(self, sample: tuple[int, int]) -> Start | None:
-        """What a response that is being sampled was started with."""
-        response = self._responses.get(sample)
-        return response.start if response else None
+    def _opened(self, version: int) -> bool:
+        """Whether responses of this version may be sampled; those that nobody is sampled by make room for it."""
+        if not self._pinned or version in self._open:
+            return True
+        for idle in [each for each, count in self._open.items() if not count]:
+            del self._open[idle]
+        if self._config.versions is not None and len(self._open) >= self._config.versions:
+            return False
+        self._pause(self._config.load_s)
+        self._open[version] = 0
+        return True
 
-    def rested(self) -> list[Start]:
-        """Static batching: the finished ones that waited for those beside them."""
-        ended, self._resting = self._resting, []
-        return ended
-
-    def stop(self, sample: tuple[int, int], now: float) -> int | None:
-        """Take a response out; the tokens it has, or None when it is not being sampled any more."""
-        self.advance(now)
+    def _take_out(self, sample: tuple[int, int]) -> _Response | None:
         response = self._responses.pop(sample, None)
+        if response is not None:
+            self._open[response.start.version] -= 1
+        return response
+
+    def _pause(self, seconds: float) -> None:
+        self._now += seconds
+        self.busy_s += seconds
+
+    def stop(self, sample: tuple[int, int], now: float) -> tuple[Start, int] | None:
+        """Take a response out: what it was started with and the tokens it has. None when it is not here any more."""
+        self.advance(now)
+        for place, (start, _) in enumerate(self._waiting):
+            if start.sample == sample:
+                del self._waiting[place]
+                return start, _done(start)
+        response = self._take_out(sample)
         if response is None:
             return None
-        self.stamp += 1
-        got = max(0, math.floor(self._clock - response.begun))
-        return min(response.to_token - 1, response.from_token + got)
+        self._fill()
+        got = response.from_token + max(0, math.floor(self._clock - response.begun))
+        return response.start, min(response.to_token - 1, got)
 
-    def push(self, version: int, pause_s: float, now: float) -> None:
-        """New weights, after a pause in which nothing is decoded."""
+    def push(self, version: int, now: float) -> None:
+        """New weights, after a pause in which nothing is decoded. Pinned responses go on with theirs."""
         self.advance(now)
-        self._now += pause_s
+        self._pause(self._config.load_s)
         self._pushes.append((self._clock, version))
         self.stamp += 1
 
@@ -83,19 +116,18 @@ class Engine:
             return None
         return self._now + (self._ends[0][0] - self._clock) * self._step_s(len(self._responses))
 
-    def ended(self, now: float) -> list[Start]:
-        """Take out the next response. With static batching it waits for the others beside it."""
+    def ended(self, now: float) -> Start:
+        """Take out the next response; another takes its place."""
         self.advance(now)
         _, sample = heapq.heappop(self._ends)
-        self._resting.append(self._responses.pop(sample).start)
-        self.stamp += 1
-        if self._config.batching == "static" and self._responses:
-            return []
-        return self.rested()
+        response = self._take_out(sample)
+        assert response is not None  # noqa: S101 - `next_end` has just looked
+        self._fill()
+        return response.start
 
     def stretches(self, start: Start, upto: int, pinned: bool) -> tuple[Stretch, ...]:
         """The weights that sampled tokens up to `upto`, which have just been reached."""
-        first = start.stretches[-1].end if start.stretches else 0
+        first = _done(start)
         if pinned or upto <= first:
             added = [Stretch(start.version, first, upto)] if upto > first else []
             return (*start.stretches, *added)
@@ -121,4 +153,10 @@ class Engine:
         return response is None or response.ends != entry[0]
 
     def _step_s(self, n: int) -> float:
-        return self._config.step_s + n * self._config.response_s
+        passes = sum(count > 0 for count in self._open.values()) if self._pinned else 1
+        return max(1, passes) * self._config.step_s + n * self._config.response_s
+
+
+def _done(start: Start) -> int:
+    """The tokens that a carried response has already."""
+    return start.stretches[-1].end if start.stretches else 0

@@ -67,6 +67,8 @@ class Run:
         self._engines: dict[str, Engine] = {}
         self._born: dict[str, float] = {}
         self._stretches: dict[SampleId, tuple[int, tuple[Stretch, ...]]] = {}
+        self._whole: dict[int, list[Finished]] = {}
+        """By group, responses that have all their tokens, until the others have theirs."""
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._count = 0
         self._now = 0.0
@@ -103,12 +105,13 @@ class Run:
     # Engines
 
     def _join(self, name: str, lives: int) -> None:
-        engine = Engine(name, self._config.engine, self._now, self._scheduler.version)
+        engine = Engine(name, self._config.engine, self._now, self._scheduler.version, self._rules.pinned)
         self._engines[name], self._born[name] = engine, self._now
         life = self._draws.life_s(name)
         if life < math.inf:
             self._at(self._now + life, lambda: self._crash(name, lives))
-        self._tell(WorkerJoined(name, self._config.engine.slots))
+        places = self._rules.places(self._config.engine.slots, self._config.engines(self._policy))
+        self._tell(WorkerJoined(name, places))
 
     def _crash(self, name: str, lives: int) -> None:
         self._retire(name)
@@ -136,24 +139,27 @@ class Run:
         self._deliver(engine, engine.ended(self._now))
         self._expect(engine)
 
-    def _deliver(self, engine: Engine, ended: list[Start]) -> None:
-        for start in ended:
-            tokens = self._draws.tokens(start.sample)
-            stretches = engine.stretches(start, tokens, self._rules.pinned)
-            self.record.versions.append(len({stretch.version for stretch in stretches}))
-            finished = Finished(start.sample, start.attempt, stretches)
-            self._at(self._now + self._draws.latency_s(start.sample), partial(self._tell, finished))
-            self._tell(Sampled(start.sample, start.attempt))
+    def _deliver(self, engine: Engine, start: Start) -> None:
+        stretches = engine.stretches(start, self._draws.tokens(start.sample), self._rules.pinned)
+        self.record.versions.append(len({stretch.version for stretch in stretches}))
+        group = start.sample.group
+        self._whole.setdefault(group, []).append(Finished(start.sample, start.attempt, stretches))
+        self._tell(Sampled(start.sample, start.attempt))
+        if self._scheduler.sampled(group):
+            self._score(self._whole.pop(group))
+
+    def _score(self, finished: list[Finished]) -> None:
+        """A group gets its rewards together, some time after its last token."""
+        rewarded = self._now + self._draws.latency_s(finished[0].sample.group)
+        for each in finished:
+            self._at(rewarded, partial(self._tell, each))
 
     def _stop(self, stop: Stop) -> None:
         engine = self._engines[stop.worker]
-        start = engine.start_of(stop.sample)
-        got = engine.stop(stop.sample, self._now)
-        if start is not None and got is not None and stop.keep:
-            paused = Paused(stop.sample, stop.attempt, engine.stretches(start, got, self._rules.pinned))
+        stopped = engine.stop(stop.sample, self._now)
+        if stopped is not None and stop.keep:
+            paused = Paused(stop.sample, stop.attempt, engine.stretches(*stopped, self._rules.pinned))
             self._at(self._now, lambda: self._tell(paused))
-        if not engine.busy:
-            self._at(self._now, lambda: self._deliver(engine, engine.rested()))
         self._expect(engine)
 
     # Learner
@@ -170,20 +176,23 @@ class Run:
 
     def _updated(self, step: int, duration: float) -> None:
         self.record.learner_s += duration
-        every, pause = self._config.schedule.push_every, self._config.learner.push_s
+        every = self._config.schedule.push_every
         version = step // every * every
-        if version != self._scheduler.version:
-            for engine in self._engines.values():
-                engine.push(version, pause, self._now)
-                self._expect(engine)
-        else:
-            pause = 0.0
-        self._at(self._now + pause, lambda: self._next_step(step, version))
+        pause = self._config.learner.push_s if version != self._scheduler.version else 0.0
+        turns = self._policy in ("sync", "april")  # who takes turns samples after the whole step
+        pause += self._config.learner.rest_s if turns else 0.0
+        self._at(
+            self._now + pause, lambda: self._next_step(step, version, 0.0 if turns else self._config.learner.rest_s)
+        )
 
-    def _next_step(self, step: int, version: int) -> None:
+    def _next_step(self, step: int, version: int, rest_s: float) -> None:
+        if version != self._scheduler.version and not self._rules.pinned:
+            for engine in self._engines.values():
+                engine.push(version, self._now)
+                self._expect(engine)
         self.record.done_at.append(self._now)
         self._tell(Updated(step, version))
-        self._tell(LearnerReady())
+        self._at(self._now + rest_s, lambda: self._tell(LearnerReady()))
 
     def _at(self, when: float, happen: Callable[[], None]) -> None:
         self._count += 1  # what falls on the same moment happens in the order of its making

@@ -1,10 +1,14 @@
 """Ray gives a node of its own 30 s to start; on a busy machine that is no reason for a run to fail."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trainer.config import PolicyConfig
+from trainer.rollouts import RewardSetup
 from trainer.runners import ray_fleet
+from trainer.runners.feed import SampleJob
 
 BUSY = "The current node timed out during startup. This could happen because some of the raylet failed to startup."
 
@@ -52,3 +56,12 @@ def test_what_is_late_every_time_is_told(connect: Any) -> None:
 def test_any_other_mistake_is_told_at_once(connect: Any) -> None:
     with pytest.raises(Exception, match="no such address"):
         connect("no such address", BUSY)
+
+
+def test_a_worker_that_was_found_dead_gets_no_work_that_older_news_brings_about() -> None:
+    config = PolicyConfig()
+    fleet = ray_fleet.RayFleet(config, Path("model"), RewardSetup(config))
+    fleet.sample("rollout-0", SampleJob((), (), 0))
+    fleet.withdraw("rollout-0", [])
+    fleet.replace("rollout-0")
+    assert not fleet._calls and not fleet._members

@@ -289,6 +289,17 @@ def test_the_state_of_the_workers_is_json(make_async: Make) -> None:
     assert json.loads(json.dumps(state)) == state
 
 
+def test_a_run_writes_down_what_its_workers_and_its_learner_spent(make_async: Make, tmp_path: Path) -> None:
+    make_async(async_config(steps=2, evaluation={"every": 0})).run()
+    asked, first, second = map(json.loads, (tmp_path / "async" / "timings.jsonl").read_text().splitlines())
+    assert (asked["asked"]["prompts"], asked["asked"]["group_size"], asked["asked"]["sampler"]) == (2, 4, "local")
+    tokens = sum(rows * count for row in (first, second) for _, rows, _, count, _ in row["turns"])
+    assert len(first["lengths"]) == len(second["lengths"]) == 8
+    assert tokens >= sum(first["lengths"] + second["lengths"]), "each turn gives every response in it a token"
+    assert sum(row["loads"][0] for row in (first, second)) >= 1 and len(second["scoring_s"]) >= 1
+    assert "update_s" not in first and min(second[part] for part in ("wait_s", "update_s", "rest_s")) >= 0
+
+
 def test_a_repeated_response_is_told_once(make_loop: Callable[..., Any]) -> None:
     from trainer.loops.reports import rollout_records
 

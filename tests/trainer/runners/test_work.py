@@ -38,11 +38,11 @@ def test_a_worker_fetches_a_version_once_and_reads_back_what_was_pushed(tiny_dir
     request, found = SampleRequest((1, 2, 3), 4, seed=5), []
     for attempt in (1, 2):
         worker.submit(SampleJob((Key(SAMPLE, attempt),), (request,), version=3), fetch)
-        found += worker.collect(60.0)
+        found += worker.collect(60.0).ended
     first, second = found
     assert fetched == [3] and first.result == second.result and second.key == Key(SAMPLE, 2)
     assert first.digest == digest_of(pushed) and first.result.version == first.version == 3
-    assert worker.progress > 0 and worker.collect(0.0) == []
+    assert worker.progress > 0 and worker.collect(0.0).ended == ()
 
 
 def test_what_ends_the_sampling_is_raised_where_results_are_waited_for(tiny_dir: Path) -> None:

@@ -44,16 +44,15 @@ def test_a_synchronous_step_takes_its_decoding_its_latency_its_update_and_its_pu
         schedule={"policies": ["sync"]},
         batch={"prompts": 1, "group_size": 4},
         cluster={"devices": 1, "learner_devices": 1},
-        engine={"slots": 4, "step_s": 0.02, "response_s": 0.005, "start_s": 0.4},
+        engine={"slots": 4, "step_s": 0.02, "response_s": 0.005, "start_s": 0.4, "load_s": 0.7},
         lengths=SAME_LENGTHS,
         latency={"median_s": 2.0, "sigma": 0.0},
-        learner={"step_s": 5.0, "token_s": 0.001, "push_s": 3.0},
+        learner={"step_s": 5.0, "token_s": 0.001, "push_s": 2.0, "rest_s": 1.0},
     )
     record, values = results(found, "sync")
-    # The prompts are read while 1, 2, 3, 4 are there: 0.4 s of steps of 25, 30, 35 and 40 ms. All then decode together
-    # at 40 ms a token, or less where others are through.
+    # The weights are loaded and four prompts read, then all decode together at 40 ms a token.
     decode = record.taken_at[0] - 2.0
-    assert 100 * 0.04 < decode < 100 * 0.04 + 0.4 * 0.04 / 0.025 + 1e-9
+    assert decode == pytest.approx(0.7 + 4 * 0.4 + 100 * 0.04)
     update = 5.0 + 4 * 100 * 0.001 + 3.0
     for step in range(12):
         assert record.done_at[step] == pytest.approx((step + 1) * (decode + 2.0 + update))
@@ -61,35 +60,57 @@ def test_a_synchronous_step_takes_its_decoding_its_latency_its_update_and_its_pu
     assert values["learner_busy"] == pytest.approx((update - 3.0) / (decode + 2.0 + update))
 
 
+def engine_of(pinned: bool = True, **settings: Any) -> Engine:
+    free = {"start_s": 0.0, "load_s": 0.0, "response_s": 0.0}
+    return Engine("e", EngineConfig(**(free | settings)), 0.0, 0, pinned)
+
+
 def test_responses_side_by_side_slow_each_other_down_and_speed_up_when_one_leaves() -> None:
-    engine = Engine("e", EngineConfig(slots=2, step_s=0.01, response_s=0.01, start_s=0.0), 0.0, version=0)
+    engine = engine_of(slots=2, step_s=0.01, response_s=0.01)
     engine.start(Start("e", SampleId(0, 0), 1, 0), 100, 0.0)
     assert engine.next_end() == pytest.approx(100 * 0.02)
     engine.start(Start("e", SampleId(0, 1), 1, 0), 150, 0.0)
     assert engine.next_end() == pytest.approx(100 * 0.03)
-    assert [start.sample for start in engine.ended(3.0)] == [SampleId(0, 0)]
+    assert engine.ended(3.0).sample == SampleId(0, 0)
     assert engine.next_end() == pytest.approx(3.0 + 50 * 0.02)
     engine.advance(4.0)
     assert (engine.busy_s, engine.slot_s) == (pytest.approx(4.0), pytest.approx(7.0))
 
 
+def test_what_waits_takes_the_first_place_that_becomes_free() -> None:
+    engine = engine_of(slots=1, step_s=0.1, start_s=0.5)
+    for place in range(3):
+        engine.start(Start("e", SampleId(0, place), 1, 0), 10, 0.0)
+    assert engine.next_end() == pytest.approx(1.5)
+    assert engine.ended(1.5).sample.place == 0 and engine.next_end() == pytest.approx(3.0)
+    waiting = Start("e", SampleId(0, 2), 1, 0)
+    assert engine.stop(waiting.sample, 2.0) == (waiting, 0) and engine.stop(waiting.sample, 2.0) is None
+    assert engine.ended(3.0).sample.place == 1 and engine.next_end() is None
+
+
+def test_other_versions_take_a_pass_of_their_own_or_wait() -> None:
+    def two(versions: int | None) -> Engine:
+        engine = engine_of(slots=8, step_s=0.1, load_s=2.0, versions=versions)
+        for version in (0, 1):
+            engine.start(Start("e", SampleId(version, 0), 1, version), 10 * (1 + version), 0.0)
+        return engine
+
+    beside, one = two(None), two(1)
+    assert beside.next_end() == pytest.approx(4.0 + 10 * 0.2)  # both are loaded, and each token takes two passes
+    assert beside.ended(6.0).version == 0 and beside.next_end() == pytest.approx(6.0 + 10 * 0.1)
+    assert one.next_end() == pytest.approx(2.0 + 10 * 0.1)
+    assert one.ended(3.0).version == 0 and one.next_end() == pytest.approx(3.0 + 2.0 + 20 * 0.1)
+
+
 def test_a_response_that_lives_through_a_push_holds_both_versions() -> None:
-    engine = Engine("e", EngineConfig(slots=1, step_s=0.1, response_s=0.0, start_s=0.0), 0.0, version=3)
-    start = Start("e", SampleId(0, 0), 1, 3)
+    engine = engine_of(pinned=False, slots=1, step_s=0.1, load_s=2.0)
+    start = Start("e", SampleId(0, 0), 1, 0)
     engine.start(start, 100, 0.0)
-    engine.push(4, 2.0, 4.05)  # in the middle of the 41st token
+    engine.push(4, 4.05)  # in the middle of the 41st token
     assert engine.next_end() == pytest.approx(12.0)
-    assert engine.stop(start.sample, 9.005) == 70
-    assert engine.stretches(start, 70, pinned=False) == (Stretch(3, 0, 40), Stretch(4, 40, 70))
-    assert engine.stretches(start, 70, pinned=True) == (Stretch(3, 0, 70),)
-
-
-def test_static_batching_hands_over_all_responses_with_the_longest() -> None:
-    engine = Engine("e", EngineConfig(slots=2, step_s=0.1, start_s=0.0, response_s=0.0, batching="static"), 0.0, 0)
-    for place, tokens in enumerate((10, 30)):
-        engine.start(Start("e", SampleId(0, place), 1, 0), tokens, 0.0)
-    assert engine.ended(1.0) == []
-    assert [start.sample.place for start in engine.ended(3.0)] == [0, 1]
+    assert engine.stop(start.sample, 9.005) == (start, 70)
+    assert engine.stretches(start, 70, pinned=False) == (Stretch(0, 0, 40), Stretch(4, 40, 70))
+    assert engine.stretches(start, 70, pinned=True) == (Stretch(0, 0, 70),)
 
 
 @pytest.mark.parametrize("policy", ["sync", "urb"])
@@ -131,8 +152,8 @@ def test_crashing_engines_cost_time_and_change_nothing_of_what_is_trained() -> N
     assert [[g.number for g in t.groups] for t in quiet.steps] == [[g.number for g in t.groups] for t in rough.steps]
 
 
-def test_partial_rollouts_come_through_crashes_and_static_batches() -> None:
-    engine = {"slots": 8, "lives_s": 200.0, "restart_s": 30.0, "batching": "static"}
+def test_partial_rollouts_come_through_crashes() -> None:
+    engine = {"slots": 8, "lives_s": 200.0, "restart_s": 30.0}
     record, _ = results(config(engine=engine), "april")
     assert len(record.done_at) == 12
 

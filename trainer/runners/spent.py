@@ -1,0 +1,68 @@
+"""Where the time of asynchronous sampling goes: what the simulator is calibrated with."""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+
+class Turn(NamedTuple):
+    """What a worker went on with at a time: `rows` responses by `versions` sets of weights, `joined` of them new."""
+
+    versions: int
+    rows: int
+    joined: int
+
+
+@dataclass
+class Spent:
+    """`turns`: how often each kind came, and the seconds of all of them. `loads`: the same of weights that were loaded."""
+
+    turns: dict[Turn, tuple[int, float]] = field(default_factory=dict)
+    loads: tuple[int, float] = (0, 0.0)
+
+    def turn(self, versions: int, rows: int, joined: int, seconds: float, count: int = 1) -> None:
+        kind = Turn(versions, rows, joined)
+        had, took = self.turns.get(kind, (0, 0.0))
+        self.turns[kind] = had + count, took + seconds
+
+    def load(self, seconds: float, count: int = 1) -> None:
+        self.loads = self.loads[0] + count, self.loads[1] + seconds
+
+    def add(self, other: "Spent") -> None:
+        for kind, (count, seconds) in other.turns.items():
+            self.turn(*kind, seconds, count)
+        self.load(other.loads[1], other.loads[0])
+
+    def written(self) -> dict[str, Any]:
+        """JSON: a row [versions, rows, joined, count, seconds] for each kind of turn."""
+        return {"turns": [[*kind, *found] for kind, found in self.turns.items()], "loads": list(self.loads)}
+
+    @classmethod
+    def read(cls, written: Mapping[str, Any]) -> "Spent":
+        turns = {Turn(*row[:3]): (row[3], row[4]) for row in written["turns"]}
+        return cls(turns, (written["loads"][0], written["loads"][1]))
+
+
+class LearnerClock:
+    """What the learner does all the time, as the schedule sees it: trains, makes the rest of its step, waits for a batch."""
+
+    def __init__(self) -> None:
+        self._at = time.monotonic()
+        self._seconds: dict[str, float] = {}
+
+    def updated(self) -> None:
+        self._note("update_s")
+
+    def ready(self) -> None:
+        self._note("rest_s")
+
+    def taken(self) -> dict[str, float]:
+        """Seconds of the update before and of the rest of its step, which the first batch does not have, and of the wait."""
+        self._note("wait_s")
+        seconds, self._seconds = self._seconds, {}
+        return seconds
+
+    def _note(self, name: str) -> None:
+        now = time.monotonic()
+        self._seconds[name], self._at = now - self._at, now

@@ -1,0 +1,117 @@
+"""A run that was made as the simulator sees it: its schedule, and what it says its parts cost (`timings.jsonl`)."""
+
+import json
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from trainer.runners.spent import Spent
+from trainer.runners.timings import TIMINGS
+
+WARMUP = 3
+_FEWEST = 5
+_PARTS = ("wait_s", "update_s", "rest_s")
+
+
+class NotMeasured(ValueError):
+    """The run cannot be simulated; the message says why."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`simulation`: a config of the simulator. `steps`: how many were looked at, without the first and last ones."""
+
+    simulation: dict[str, Any]
+    steps: int
+    steps_per_hour: float
+
+
+def measured(run: Path) -> Measured:
+    """Of a run's folder. Raises NotMeasured, or OSError where there is no such file.
+
+    The first steps are left out, in which workers start, and the last ones, beyond which nothing is sampled.
+    """
+    asked, rows = _read(run / TIMINGS)
+    runner = asked["runner"]
+    if runner["quotas"] or runner["segment_tokens"] or runner["clear_on_push"]:
+        raise NotMeasured("the simulator does not know quotas, segments or a cleared pool of a run")
+    ahead = runner["ahead"] - 1 if runner["policy"] == "urb" else runner["max_staleness"]
+    looked = rows[WARMUP : len(rows) - ahead]
+    if len(looked) < _FEWEST:
+        raise NotMeasured(
+            f"{len(rows)} steps are too few: the first {WARMUP} and the last {ahead} say little, and {_FEWEST} must be left"
+        )
+    cycle = statistics.fmean(sum(row[part] for part in _PARTS) for row in looked)
+    return Measured(_simulation(asked, looked), len(looked), 3600 / cycle)
+
+
+def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """What was asked for, and the steps that were measured whole; of one made again by a run that went on, the last."""
+    asked: dict[str, Any] = {}
+    steps: dict[int, dict[str, Any]] = {}
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise NotMeasured(f"{path}, line {number}: {error.msg}") from error
+        if "asked" in row:
+            asked = row["asked"]
+        elif all(part in row for part in _PARTS):
+            steps[row["step"]] = row
+    if not asked:
+        raise NotMeasured(f"{path} does not say what the run was asked for")
+    return asked, [steps[step] for step in sorted(steps)]
+
+
+def _simulation(asked: dict[str, Any], rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    runner, spent = asked["runner"], Spent()
+    for row in rows:
+        spent.add(Spent.read(row))
+    scoring = [math.log(max(seconds, 1e-6)) for row in rows for seconds in row["scoring_s"]]
+    known = {name: runner[name] for name in ("ahead", "oversample", "max_staleness", "push_every", "late")}
+    return {
+        "steps": WARMUP + 200,
+        "warmup_steps": WARMUP,
+        "batch": {"prompts": asked["prompts"], "group_size": asked["group_size"]},
+        "schedule": {"policies": [runner["policy"]], **known},
+        "cluster": {"devices": runner["workers"] + 1, "learner_devices": 1, "apart": True},
+        "engine": {
+            "slots": asked["slots"],
+            "versions": None if asked["sampler"] == "local" else 1,
+            "load_s": spent.loads[1] / spent.loads[0] if spent.loads[0] else 0.0,
+            **decoding_costs(spent),
+        },
+        "lengths": {"measured": [length for row in rows for length in row["lengths"]]},
+        "latency": {
+            "median_s": math.exp(statistics.fmean(scoring)) if scoring else 0.0,
+            "sigma": statistics.pstdev(scoring) if scoring else 0.0,
+        },
+        "learner": {
+            "step_s": statistics.fmean(row["update_s"] for row in rows),
+            "rest_s": statistics.fmean(row["rest_s"] for row in rows),
+            "token_s": 0.0,
+            "push_s": 0.0,  # part of `update_s`
+        },
+    }
+
+
+def decoding_costs(spent: Spent) -> dict[str, float]:
+    """Seconds of a turn by its versions, its responses and those of them that joined: weighted least squares, none below 0."""
+    names, turns = ["step_s", "response_s", "start_s"], list(spent.turns.items())
+    if not turns:
+        raise NotMeasured("no worker has told how long it sampled")
+    weights = np.sqrt([count for _, (count, _) in turns])
+    kinds = np.array([kind for kind, _ in turns], float) * weights[:, None]
+    seconds = np.array([took / count for _, (count, took) in turns]) * weights
+    kept = [0, 1, 2]
+    while True:
+        found = np.linalg.lstsq(kinds[:, kept], seconds, rcond=None)[0]
+        if found.min() >= 0:
+            costs = dict.fromkeys(names, 0.0) | {names[i]: float(cost) for i, cost in zip(kept, found, strict=True)}
+            return costs | {"step_s": max(costs["step_s"], 1e-9)}
+        del kept[int(found.argmin())]
