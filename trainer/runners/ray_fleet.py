@@ -151,14 +151,16 @@ class RayFleet:
         self._weights = {version: ref for version, ref in self._weights.items() if version >= below}
 
     def sample(self, worker: str, job: SampleJob) -> None:
-        member = self._members[worker]
+        member = self._members.get(worker)
+        if member is None:
+            return  # found dead by the last poll, which tells of it after other news
         member.sampling.update(job.keys)
         self._calls[member.actor.sample.remote(job, [self._weights[job.version]])] = _Call("sample", member)
 
     def withdraw(self, worker: str, keys: Sequence[Key]) -> None:
-        member = self._members[worker]
-        member.sampling.difference_update(keys)
-        self._calls[member.actor.withdraw.remote(keys)] = _Call("sample", member)
+        if member := self._members.get(worker):
+            member.sampling.difference_update(keys)
+            self._calls[member.actor.withdraw.remote(keys)] = _Call("sample", member)
 
     def score(self, job: ScoreJob) -> None:
         self._waiting[job.number] = _Waiting(job)
@@ -182,8 +184,9 @@ class RayFleet:
         return reports
 
     def replace(self, worker: str) -> None:
-        self._end(self._members[worker])
-        self._spawn("rollout")
+        if worker in self._members:
+            self._end(self._members[worker])
+            self._spawn("rollout")
 
     def close(self) -> None:
         for member in list(self._members.values()):
