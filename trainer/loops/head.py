@@ -27,10 +27,11 @@ class _FrozenHead(torch.autograd.Function):
         logp, entropy, slope = [], [], []
         for rows in _blocks(tokens_M):
             logits_RV = _logits(hidden_MD[rows], weight_VD, temperature)
-            softmax_RV, logp_R, entropy_R, _ = _distribution(logits_RV, tokens_M[rows])
+            exps_RV, sums_R1, logp_R, entropy_R, _ = _distribution(logits_RV, tokens_M[rows])
             logp.append(logp_R)
             entropy.append(entropy_R)
-            expected_RD = softmax_RV.to(weight_VD.dtype) @ weight_VD
+            # Divided behind the product, which is narrower: V is some hundred times D.
+            expected_RD = (exps_RV.to(weight_VD.dtype) @ weight_VD / sums_R1).to(weight_VD.dtype)
             slope.append((weight_VD[tokens_M[rows]] - expected_RD) / temperature)
         entropy_M = torch.cat(entropy)
         ctx.save_for_backward(torch.cat(slope))
@@ -96,8 +97,7 @@ def sampled_log_probs(
         return _without_gradient(hidden_MD, weight_VD, tokens_M, temperature)[0]
     parts = []
     for rows in _blocks(tokens_M):
-        softmax_RV, *_ = _distribution(_logits(hidden_MD[rows], weight_VD, temperature), tokens_M[rows])
-        kept_RN, ids_RN = nucleus(softmax_RV, top_p)
+        kept_RN, ids_RN = nucleus(_logits(hidden_MD[rows], weight_VD, temperature).softmax(-1), top_p)
         parts.append(torch.where(ids_RN == tokens_M[rows, None], kept_RN, 0.0).sum(-1).log())
     return torch.cat(parts)
 
@@ -108,7 +108,7 @@ def _without_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(log-probability of the tokens, entropy, logsumexp of logits / temperature), [M] each."""
     parts = [
-        _distribution(_logits(hidden_MD[rows], weight_VD, temperature), tokens_M[rows])[1:]
+        _distribution(_logits(hidden_MD[rows], weight_VD, temperature), tokens_M[rows])[2:]
         for rows in _blocks(tokens_M)
     ]
     logp_M, entropy_M, normaliser_M = (torch.cat(column) for column in zip(*parts, strict=True))
@@ -124,18 +124,22 @@ def _blocks(tokens_M: Tensor) -> Iterator[slice]:
 def _logits(hidden_RD: Tensor, weight_VD: Tensor, temperature: float) -> Tensor:
     """[R, V], a fresh tensor that may be written to."""
     wide = torch.promote_types(hidden_RD.dtype, torch.float32)
-    return (hidden_RD @ weight_VD.T).to(wide).div_(temperature)
+    logits_RV = (hidden_RD @ weight_VD.T).to(wide)
+    return logits_RV if temperature == 1.0 else logits_RV.div_(temperature)
 
 
-def _distribution(logits_RV: Tensor, tokens_R: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """(softmax, log-probability of the tokens, entropy, logsumexp). Overwrites the logits."""
+def _distribution(logits_RV: Tensor, tokens_R: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """(exponentials [R, V] and their sums [R, 1], whose quotient is the softmax; log-probability of the tokens, entropy,
+    logsumexp, [R] each). Overwrites the logits.
+
+    Passes over [R, V] are bound by memory, so there are as few as there can be: what is divided is divided when it is narrow.
+    """
     largest_R1 = logits_RV.amax(-1, keepdim=True)
     shifted_RV = logits_RV.sub_(largest_R1)
-    softmax_RV = shifted_RV.exp()
-    sums_R1 = softmax_RV.sum(-1, keepdim=True)
-    softmax_RV.div_(sums_R1)
+    exps_RV = shifted_RV.exp()
+    sums_R1 = exps_RV.sum(-1, keepdim=True)
     log_sums_R1 = sums_R1.log()
     logp_R1 = shifted_RV.gather(-1, tokens_R[:, None]) - log_sums_R1
     # H = log Z - sum p (logit - largest); bmm rather than a product and a sum, which would make one more [R, V].
-    entropy_R1 = log_sums_R1 - torch.bmm(softmax_RV[:, None, :], shifted_RV[:, :, None])[:, 0]
-    return softmax_RV, logp_R1[:, 0], entropy_R1[:, 0], (largest_R1 + log_sums_R1)[:, 0]
+    entropy_R1 = log_sums_R1 - torch.bmm(exps_RV[:, None, :], shifted_RV[:, :, None])[:, 0] / sums_R1
+    return exps_RV, sums_R1, logp_R1[:, 0], entropy_R1[:, 0], (largest_R1 + log_sums_R1)[:, 0]

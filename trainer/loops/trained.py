@@ -14,6 +14,7 @@ from trainer.config import RecipeConfig
 from trainer.inference.decoders import adapted, layers, make_ready
 from trainer.seeding import derive_seed
 
+from .fused_adapters import fuse
 from .masters import Masters
 from .optimizers import Optimizers
 from .sharding import Share, own_part, rows_of, shape_of, stored_share, whole
@@ -207,4 +208,6 @@ def _with_adapters(model: Any, config: RecipeConfig, task: Task) -> Any:
     )
     with torch.random.fork_rng():
         torch.manual_seed(derive_seed(config.seed, "adapters"))
-        return get_peft_model(model, settings)
+        made = get_peft_model(model, settings)
+    fuse(made)
+    return made
