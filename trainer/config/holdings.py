@@ -10,6 +10,7 @@ class Sampling:
 
     `learner`: with the very weights that are trained. `local`: with a copy of them. `vllm`: an engine, whose cache has
     `cache_gb` GiB. `elsewhere`: a server that runs anyway. `copy_gpus`: of each worker.
+    `sleeps`: on a card that it shares with the learner, an engine gives its memory back while that works.
     """
 
     by: Literal["learner", "local", "vllm", "elsewhere"]
@@ -19,6 +20,7 @@ class Sampling:
     cache_gb: float = 0.0
     copies: int = 0
     copy_gpus: int = 0
+    sleeps: bool = False
 
     @property
     def longest(self) -> int:

@@ -1,12 +1,13 @@
 """Recipe `policy`: reinforcement learning from rubrics and verifiers (METHODS 6 and 7)."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from . import policy_metrics, policy_objective, rewards
 from .errors import FieldProblem
 from .fields import Section, knob
-from .holdings import Holdings
+from .holdings import Holdings, Sampling
 from .policy_objective import Grpo, Objective
 from .recipe import Amount, Need, Output, Recipe, RecipeConfig, Slot, whole_number
 from .rewards import MOST_PARTS, AnyPart, RubricPart
@@ -210,14 +211,13 @@ class PolicyConfig(RecipeConfig):
             frozen=self.model.lora is None and getattr(self.objective, "kl_beta", 0.0) > 0,
             teacher=self.objective.name == "distill",
             processes=self.optim.processes,
-            sampling=self.sampler.sampling(
-                prompt,
-                new,
-                max(self.batch_size, held_out),
-                self.runner.workers if self.runner.kind == "async" else 0,
-                self.runner.gpus_per_worker,
-            ),
+            sampling=replace(self._sampling(prompt, new, held_out), sleeps=self.runner.kind != "async"),
         )
+
+    def _sampling(self, prompt: int, new: int, held_out: int) -> Sampling:
+        runner = self.runner
+        workers = runner.workers if runner.kind == "async" else 0
+        return self.sampler.sampling(prompt, new, max(self.batch_size, held_out), workers, runner.gpus_per_worker)
 
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"

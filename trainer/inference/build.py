@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from trainer.config import PolicyConfig
@@ -27,16 +27,36 @@ def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> Join
     rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     stop_ids = stop_token_ids(generation_config(model_dir), tokenizer)
     engine = offline(config, model_dir, rank) if wanted.kind == "vllm" else server(config, rank)
-    return VllmSampler(engine, tokenizer, stop_ids, wanted.folder)
+    return VllmSampler(engine, tokenizer, stop_ids, wanted.folder, sleep_level(config, best_device()))
+
+
+def sleep_level(config: PolicyConfig, device: str) -> Literal[1, 2] | None:
+    """How deep an engine sleeps while the learner on its card works; None where it has a card of its own, or none.
+
+    It may forget its weights only where every step pushes all of them before it samples again.
+    """
+    runner = config.runner
+    if config.sampler.kind != "vllm" or device != "cuda" or runner.kind == "async":
+        return None
+    pushes_all = config.model.lora is None and runner.kind == "sync" and runner.push_every == 1
+    return 2 if pushes_all and not runner.one_step_off else 1
 
 
 def offline(config: PolicyConfig, model_dir: Path, rank: int | None) -> Any:
+    from .models import best_device
     from .vllm import installed_version, module_for
     from .vllm.memory import this_card
 
     wanted, module = config.sampler, module_for(installed_version())
     arguments = module.arguments(
-        model_dir, config.model.dtype, wanted.max_batch, wanted.kv_cache_gb, rank, not wanted.compile, this_card()
+        model_dir,
+        config.model.dtype,
+        wanted.max_batch,
+        wanted.kv_cache_gb,
+        rank,
+        not wanted.compile,
+        this_card(),
+        sleep_level(config, best_device()) is not None,
     )
     return module.OfflineEngine(**arguments)
 

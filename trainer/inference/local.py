@@ -47,6 +47,9 @@ class LocalSampler:
         self.version = version
         return _load(self._model, weights)
 
+    def rest(self) -> None:
+        """Nothing to do: its keys and values are gone with the last response."""
+
     def close(self) -> None:
         """Nothing to do: all of it is in this process."""
 

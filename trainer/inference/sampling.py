@@ -73,6 +73,10 @@ class Sampler(Protocol):
         """
         ...
 
+    def rest(self) -> None:
+        """Nothing is sampled for a while: give back what of a shared card can be had again when it is next asked."""
+        ...
+
     def close(self) -> None:
         """Give back what it holds beyond this process."""
         ...

@@ -66,6 +66,7 @@ class PolicyStage:
             advantages_B = self.advantages(rewarded, self._greedy(rewarded, number, tell))
             self._check_engine(number, collected.trajectories, tell)
             tell.check()
+            self.parts.sampler.rest()
             self._update(number, collected, advantages_B, tell)
         except (StopRequested, Unrewarded) as error:
             # The step has not happened: its prompts are drawn again by the run that resumes.

@@ -98,7 +98,7 @@ def forecast(config: RecipeConfig, shape: ModelShape, device: Device | None) -> 
     on_gpu = device is not None and device.kind == "gpu"
     base = Part("CUDA", CONTEXT, "its own") if on_gpu else Part("Program", PROGRAM, "Python and its libraries")
     held = config.holdings()
-    sampling = tuple(_sampling(held.sampling, config, shape)) if held.sampling else ()
+    sampling = tuple(_sampling(held.sampling, config, shape, on_gpu)) if held.sampling else ()
     learner = tuple(_learner(config, held, shape, on_gpu))
     if held.processes > 1:
         processes = [
@@ -162,16 +162,17 @@ def _largest(shape: ModelShape, rank: int | None) -> int:
     return shape.hidden * max(shape.vocabulary, shape.inner)
 
 
-def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape) -> list[Part]:
+def _sampling(sampling: Sampling, config: RecipeConfig, shape: ModelShape, on_gpu: bool) -> list[Part]:
     element = BYTES[config.model.dtype]
     weights = Part("Sampler's weights", shape.parameters * element, "a second copy of the model")
     if sampling.by == "elsewhere":
         return []
     if sampling.by == "vllm":
+        turn: Turn = "sampling" if on_gpu and sampling.sleeps else ""
         return [
-            weights,
-            Part("Sampler's cache", int(sampling.cache_gb * GIB), "sampler.kv_cache_gb"),
-            Part("Sampler's workspace", WORKSPACE, "of vLLM, taken to be that much"),
+            Part(weights.label, weights.bytes, weights.how, turn),
+            Part("Sampler's cache", int(sampling.cache_gb * GIB), "sampler.kv_cache_gb", turn),
+            Part("Sampler's workspace", WORKSPACE, "of vLLM, taken to be that much, asleep or not"),
         ]
     cache = shape.cache_bytes(sampling.sequences * sampling.longest, element)
     words = f"keys and values of {sampling.sequences} × {sampling.longest:,} tokens"

@@ -73,6 +73,17 @@ def test_an_engine_holds_what_it_is_given() -> None:
     assert sizes(process)["Sampler's workspace"] == WORKSPACE
 
 
+def test_an_engine_that_sleeps_takes_its_turn_with_the_learner_on_a_card_alone() -> None:
+    changes = {"sampler__kind": "vllm", "model__dtype": "bfloat16"}
+
+    def turns(device: Device, **more: Any) -> set[str]:
+        (process, *_) = of(device, **changes, **more).processes
+        return {part.turn for part in process.parts if part.label in ("Sampler's weights", "Sampler's cache")}
+
+    assert turns(H100) == {"sampling"}
+    assert turns(HOST) == turns(H100, runner__kind="async") == {""}
+
+
 def test_turns_are_not_added_up() -> None:
     (process,) = of(None, shape()).processes
     turns: dict[str, int] = {}

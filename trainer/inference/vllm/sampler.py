@@ -23,6 +23,9 @@ from trainer.inference.sampling import (
 
 SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - a private folder is made in it
 _ADAPTERS = ("lora_A", "lora_B")
+Level = Literal[1, 2]
+Asleep = Literal["weights", "kv_cache"]
+"""What sleeps, by the names that vLLM gives it."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,15 @@ class Engine(Protocol):
         """Weights from a file of safetensors, or adapters from a folder in PEFT's format; caches are emptied."""
         ...
 
+    def sleep(self, level: Level) -> None:
+        """Give its memory of the card back: at level 1 weights go to the machine's memory, at level 2 they are forgotten. Keys
+        and values are forgotten in either case. Only where it was started for that (`arguments`)."""
+        ...
+
+    def wake(self, part: Asleep) -> None:
+        """Have this part's memory again."""
+        ...
+
     def checksum(self, names: Sequence[str]) -> str:
         """`Checksum` of these parameters, as the worker computes with them."""
         ...
@@ -76,9 +88,20 @@ class VllmSampler:
 
     Adapters are told from weights by their names, `<layer>.lora_A.weight` and `<layer>.lora_B.weight`, the latter with
     the scale multiplied in.
+
+    An engine on the learner's card sleeps while that works, at `sleeps`; None: it has memory of its own. Its weights wake for a
+    push, its keys and values only when it samples, so that a push needs no room for them.
     """
 
-    def __init__(self, engine: Engine, tokenizer: Any, stop_ids: Iterable[int], folder: str = "") -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        tokenizer: Any,
+        stop_ids: Iterable[int],
+        folder: str = "",
+        sleeps: Level | None = None,
+    ) -> None:
+        self._sleeps, self._asleep, self._forgotten = sleeps, set[Asleep](), False
         self._engine, self._tokenizer, self._stop_ids = engine, tokenizer, sorted(stop_ids)
         self._folder = folder or (str(SHARED_MEMORY) if SHARED_MEMORY.is_dir() else None)
         self.version = 0
@@ -99,10 +122,14 @@ class VllmSampler:
             if finished:
                 finished(place, self._result(requests[place], one))
 
+        self._wake("weights", "kv_cache")
+        if self._forgotten:
+            raise EngineLost("vLLM forgot its weights when it went to sleep, and none were pushed since")
         found = self._engine.generate(requests, self._stop_ids, progress, ended if finished else None)
         return [self._result(request, one) for request, one in zip(requests, found, strict=True)]
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
+        self._wake("weights")
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in weights}
         adapters = any(part in name for name in tensors for part in _ADAPTERS)
         folder = Path(tempfile.mkdtemp(prefix="touchstone-push-", dir=self._folder))
@@ -116,11 +143,22 @@ class VllmSampler:
                 self._engine.update(file, "weights", version)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        self.version = version
+        self.version, self._forgotten = version, False
         return self._engine.checksum(list(tensors))
+
+    def rest(self) -> None:
+        if self._sleeps and not self._asleep:
+            self._engine.sleep(self._sleeps)
+            self._asleep, self._forgotten = {"weights", "kv_cache"}, self._sleeps == 2
 
     def close(self) -> None:
         self._engine.close()
+
+    def _wake(self, *parts: Asleep) -> None:
+        for part in parts:
+            if part in self._asleep:
+                self._engine.wake(part)
+                self._asleep.discard(part)
 
     def _result(self, request: SampleRequest, one: Generated) -> SampleResult:
         if one.versions not in ((), (str(self.version),)):

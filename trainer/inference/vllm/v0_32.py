@@ -24,7 +24,7 @@ import httpx
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
 
 from .memory import GIB, Card, longest_context, share_of_card
-from .sampler import Generated, GeneratedOne
+from .sampler import Asleep, Generated, GeneratedOne, Level
 
 EXTENSION = "trainer.inference.vllm.v0_32_worker.Worker"
 TRANSFER = "touchstone_file"
@@ -37,10 +37,17 @@ _TIMEOUT = httpx.Timeout(3600.0, connect=5.0)
 
 
 def arguments(
-    model_dir: Path, dtype: str, max_batch: int, kv_cache_gb: float, rank: int | None, eager: bool, card: Card | None
+    model_dir: Path,
+    dtype: str,
+    max_batch: int,
+    kv_cache_gb: float,
+    rank: int | None,
+    eager: bool,
+    card: Card | None,
+    sleeps: bool = False,
 ) -> dict[str, Any]:
     """Of `LLM`, and with dashes of the server. `rank`: of adapters to come, None where whole weights are pushed. `card`:
-    the GPU, None for an engine on the CPU. Raises SamplerInvalid where the memory is too small."""
+    the GPU, None for an engine on the CPU, which cannot sleep. Raises SamplerInvalid where the memory is too small."""
     cache_bytes = int(kv_cache_gb * GIB)
     wanted: dict[str, Any] = {
         "model": str(model_dir),
@@ -55,6 +62,7 @@ def arguments(
         "weight_transfer_config": {"backend": TRANSFER},
     }
     if card is not None:
+        wanted |= {"enable_sleep_mode": True} if sleeps else {}
         wanted["gpu_memory_utilization"] = share_of_card(card, model_dir, dtype, cache_bytes)
     if rank is not None:
         wanted |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": min(r for r in _RANKS if r >= rank)}
@@ -150,6 +158,12 @@ class OfflineEngine:
             self._adapter = self._lora(ADAPTER, 1, str(path))
             call(llm.update_weight_version, str(version))
         call(llm.reset_prefix_cache)
+
+    def sleep(self, level: Level) -> None:
+        self._call(self._llm.sleep, level=level)
+
+    def wake(self, part: Asleep) -> None:
+        self._call(self._llm.wake_up, tags=[part])
 
     def checksum(self, names: Sequence[str]) -> str:
         rpc = self._llm.collective_rpc
