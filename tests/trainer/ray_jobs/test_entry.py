@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,7 +15,8 @@ from typing import Any
 import pytest
 
 from tests.trainer.loops.conftest import SMALL
-from trainer.contracts import EventBatch, Example, RunEvent
+from trainer.contracts import ArtifactData, EventBatch, Example, RunEvent
+from trainer.outputs import listed
 from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
 
@@ -39,10 +41,19 @@ class Ingest:
             "run_dir": str(run_dir),
             "examples_digest": hashlib.sha256("".join(digests).encode()).hexdigest(),
         }
+        self.objects: dict[str, bytes] = {}
+        self.model = model
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
+            def do_PUT(self) -> None:
+                assert "Authorization" not in self.headers, "storage never sees the run's token"
+                outer.objects[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+                return outer.reply(self, "")
+
             def do_GET(self) -> None:
+                if self.path in outer.objects:
+                    return outer.reply(self, outer.objects[self.path])
                 if self.headers["Authorization"] != "Bearer t":
                     return self.send_error(401)
                 return outer.reply(
@@ -53,6 +64,8 @@ class Ingest:
                 if outer.away and outer.away():
                     return self.send_error(503)
                 body = self.rfile.read(int(self.headers["Content-Length"]))
+                if "/store/" in self.path:
+                    return outer.reply(self, outer.linked(json.loads(body)))
                 for event in EventBatch.model_validate_json(body).events:
                     outer.events.setdefault(event.seq, event)
                 return outer.reply(self, json.dumps({"acked": len(outer.events)}))
@@ -65,11 +78,27 @@ class Ingest:
         self.assignment["examples_url"] = f"{self.url}/api/v1/ingest/runs/7/examples"
         threading.Thread(target=self.http.serve_forever, args=(0.02,), daemon=True).start()
 
+    def linked(self, asked: dict[str, Any]) -> str:
+        """Addresses for files that the job sends; or of the model, or of an artifact that it has told."""
+        files = asked.get("files")
+        if files is None and asked["name"] == str(self.model):
+            files = [file.model_dump() for file in listed(self.model)]
+            for file in files:
+                self.objects[f"/objects/{file['digest']}"] = (self.model / file["path"]).read_bytes()
+        if files is None:
+            (told,) = {each.path: each for each in self.artifacts() if each.path == asked["name"]}.values()
+            files = [file.model_dump() for file in told.files]
+        urls = [[f"{self.url}/objects/{file['digest']}"] if file["bytes"] else [] for file in files]
+        return json.dumps({"files": [{**file, "urls": each} for file, each in zip(files, urls, strict=True)]})
+
+    def artifacts(self) -> list[ArtifactData]:
+        return [event.data for event in self.events.values() if isinstance(event.data, ArtifactData)]
+
     @staticmethod
-    def reply(handler: BaseHTTPRequestHandler, text: str) -> None:
+    def reply(handler: BaseHTTPRequestHandler, text: str | bytes) -> None:
         handler.send_response(200)
         handler.end_headers()
-        handler.wfile.write(text.encode())
+        handler.wfile.write(text.encode() if isinstance(text, str) else text)
 
     def states(self) -> list[tuple[str, str]]:
         kept = [self.events[seq].data for seq in sorted(self.events)]
@@ -94,6 +123,32 @@ def test_a_job_runs_its_assignment_and_delivers_every_event(server: Ingest, tmp_
     assert [name for name, _ in server.states()] == ["running", "finished"]
     spooled = (tmp_path / "runs" / "7" / "events.jsonl").read_text().count("\n")
     assert sorted(server.events) == list(range(1, spooled + 1))
+
+
+def test_a_job_that_shares_no_disk_goes_on_elsewhere_from_what_it_has_stored(
+    server: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt is on one node and ends after two steps, the second on another and finishes."""
+    server.assignment |= {"run_dir": "", "store_url": f"{server.url}/api/v1/ingest/runs/7"}
+    server.assignment["config"] = {**SMALL, "steps": 2, "checkpoint": {"every": 1}}
+    monkeypatch.setenv("TOUCHSTONE_SCRATCH", str(tmp_path / "one"))
+    assert job([]) == 0
+    kept = {each.path: each for each in server.artifacts()}
+    assert set(kept) >= {"checkpoints/step-000001", "checkpoints/step-000002"} and all(
+        each.files for each in kept.values()
+    )
+    assert not list((tmp_path / "one").glob("*/runs/*")) and not (tmp_path / "runs").exists()
+
+    shutil.rmtree(tmp_path / "one")
+    monkeypatch.setenv("TOUCHSTONE_SCRATCH", str(tmp_path / "other"))
+    server.assignment |= {"attempt": 2, "resume": True, "last_seq": len(server.events)}
+    server.assignment["config"] = {**SMALL, "steps": 3, "checkpoint": {"every": 1}}
+    server.assignment["checkpoints"] = ["checkpoints/step-000002", "checkpoints/step-000001"]
+    assert job([]) == 0
+    assert server.states()[-1][0] == "finished"
+    assert any("resumed after step 2" in event.model_dump_json() for event in server.events.values())
+    (made,) = {each.path: each for each in server.artifacts() if each.role == "model"}.values()
+    assert all(f"/objects/{file.digest}" in server.objects for file in made.files if file.bytes)
 
 
 def test_a_run_that_ends_while_the_database_is_away_still_delivers_its_end(server: Ingest, tmp_path: Path) -> None:
