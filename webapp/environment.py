@@ -98,6 +98,10 @@ class Environment(BaseSettings):
     touchstone_sampler_hosts: str | None = Field(
         None, description="Hosts of vLLM servers that runs may sample from, with commas; this machine only if absent"
     )
+    touchstone_device: Literal["cpu"] | None = Field(
+        None,
+        description="cpu keeps runs on the processor, whatever GPUs there are; a GPU where torch finds one if absent",
+    )
     trusted_proxies: Annotated[tuple[IPvAnyNetwork, ...], NoDecode] = Field(
         (),
         description="Addresses of the proxies in front, such as 10.0.0.5,127.0.0.1: who and how they say is believed",
@@ -268,6 +272,7 @@ def read() -> Environment:
 def pass_on(found: Environment, environ: MutableMapping[str, str]) -> None:
     """The trainer knows no settings file: what it reads from the environment is put there, for what we start as well."""
     traces = ("otel_exporter_otlp_endpoint", "otel_exporter_otlp_headers")  # read by what sends them, by these names
-    for name in ("touchstone_reward_functions", "touchstone_sampler_hosts", "touchstone_scratch", *traces):
+    ours = ("touchstone_reward_functions", "touchstone_sampler_hosts", "touchstone_scratch", "touchstone_device")
+    for name in (*ours, *traces):
         if value := getattr(found, name):
             environ[name.upper()] = value

@@ -142,6 +142,14 @@ class ProgressData(Record):
     eta_s: float | None = None
 
 
+class DevicesData(Record):
+    """What computes, in words: `learner` the gradients, `sampler` the responses. Empty: nothing is sampled, or not told."""
+
+    kind: Literal["devices"] = "devices"
+    learner: str = Field(max_length=200)
+    sampler: str = Field("", max_length=200)
+
+
 class StateData(Record):
     """A change of state as the trainer sees it; `reason` explains paused, stopped and failed."""
 
@@ -174,7 +182,7 @@ class ArtifactData(Record):
 
 
 EventData = Annotated[
-    MetricsData | RolloutsData | LogData | ProgressData | StateData | ArtifactData,
+    MetricsData | RolloutsData | LogData | ProgressData | DevicesData | StateData | ArtifactData,
     Field(discriminator="kind"),
 ]
 

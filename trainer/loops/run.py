@@ -12,6 +12,7 @@ from .errors import AttemptAbandoned, RunFailed, StopRequested
 from .registry import make_stage
 from .session import Session
 from .stage import Job, Make, Stage
+from .where import devices, settle_device
 
 _TRACEBACK_LINES = 12
 
@@ -28,6 +29,7 @@ def run_recipe(job: Job, resume: bool, make: Make = make_stage) -> bool:
         monitor.state("running")
         monitor.progress(0, "loading", 0, 1, None)
         settle_arithmetic()
+        monitor.devices(*devices(job.config, settle_device()))
         stage = make(job)
         session = Session(job, stage)
         if resume and session.resume():

@@ -3,7 +3,7 @@
 import sys
 from typing import TextIO
 
-from trainer.contracts import ArtifactData, LogData, MetricsData, ProgressData, RunEvent, StateData
+from trainer.contracts import ArtifactData, DevicesData, LogData, MetricsData, ProgressData, RunEvent, StateData
 
 
 class Console:
@@ -27,6 +27,8 @@ class Console:
                 return f"{state}: {reason}" if reason else state
             case ArtifactData(role=role, path=path):
                 return f"{role}: {path}"
+            case DevicesData(learner=learner, sampler=sampler):
+                return f"trains on {learner}{f', samples on {sampler}' if sampler else ''}"
             case ProgressData(phase=phase, done=done, total=total) if self._verbose:
                 return f"{phase} {done}/{total}"
             case _:

@@ -6,6 +6,7 @@ from typing import Literal, TypeVar
 
 from trainer.contracts import (
     ArtifactData,
+    DevicesData,
     Histogram,
     LogData,
     MetricsData,
@@ -83,6 +84,9 @@ class RunMonitor:
 
     def log(self, message: str, step: int = 0, level: Literal["debug", "info", "warning", "error"] = "info") -> None:
         self._emit(LogData(level=level, message=message), step)
+
+    def devices(self, learner: str, sampler: str) -> None:
+        self._emit(DevicesData(learner=learner, sampler=sampler), 0)
 
     def progress(self, step: int, phase: str, done: int, total: int, eta_s: float | None) -> None:
         """At most one a second for each phase, and always its first."""

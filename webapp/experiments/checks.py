@@ -20,8 +20,8 @@ from webapp.inference.training import untrainable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
+from . import devices, memory, people, relay, resources
 from . import fit as fitting
-from . import memory, people, relay, resources
 from .commands import NO_VLLM, sampler_is_missing
 from .grants import NO_RECORDED
 from .models import Run
@@ -82,6 +82,7 @@ def plan(membership: Membership, recipe: str, raw: dict[str, Any], dataset: Data
         problems += _own_problems(membership.workspace_id, config)
         if sampler_is_missing(config.model_dump(mode="json")):
             problems.append(FieldProblem("sampler.kind", NO_VLLM))
+        problems += devices.problems(config.model_dump(mode="json"))
     base = next((slot.model for slot in slots if slot.role == BASE), None)
     if config and base and not problems:
         problems += [*memory.problems(config, base), *resources.problems(config)]

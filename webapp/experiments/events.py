@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from trainer.contracts import (
     ArtifactData,
+    DevicesData,
     EventBatch,
     IngestReply,
     LogData,
@@ -130,6 +131,8 @@ def _gather(run: Run, event: RunEvent, gathered: Gathered, fields: dict[str, Any
         fields.update(phase=data.phase, phase_done=data.done, phase_total=data.total, eta_s=data.eta_s)
         if event.step:  # while it loads, a resumed run does not know its step yet
             fields["step"] = _completed(fields.get("step", run.step), event.step)
+    elif isinstance(data, DevicesData):
+        fields.update(learner_device=data.learner, sampler_device=data.sampler)
     elif isinstance(data, ArtifactData):
         gathered.artifacts[data.path] = bulk.ArtifactRow(event.step, data)
         if data.role == starting_points.CHECKPOINT:

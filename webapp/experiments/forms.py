@@ -21,7 +21,7 @@ from webapp.datasets.models import DatasetVersion
 from webapp.inference import queries as inference
 from webapp.inference.models import RegisteredModel
 
-from . import checks, choices, memory, pickers, services, trained_on
+from . import checks, choices, devices, memory, pickers, services, trained_on
 from .models import Experiment, Run
 
 MAX_CHOICES = 200
@@ -168,6 +168,10 @@ class RunForm:
     def derived(self) -> list[dict[str, str]]:
         amounts = RECIPES[self.recipe].schema.amounts(self.raw)
         return [{"label": each.label, "value": _count(each.value), "how": each.how} for each in amounts]
+
+    @property
+    def device(self) -> devices.Expected:
+        return devices.expected()
 
     @cached_property
     def memory(self) -> memory.Shown:

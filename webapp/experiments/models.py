@@ -69,6 +69,9 @@ class Run(models.Model):
     phase_total = models.PositiveIntegerField(default=0)
     eta_s = models.FloatField(null=True, blank=True)
     summary = models.JSONField(default=dict)  # last value of the headline metrics; `<eval key>:first` is the first
+    # what trains and what samples, in the process's words; empty until it has said so
+    learner_device = models.CharField(max_length=200, blank=True, default="", db_default="")
+    sampler_device = models.CharField(max_length=200, blank=True, default="", db_default="")
     last_seq = models.BigIntegerField(default=0)  # highest event number below which nothing is missing
     heartbeat_at = models.DateTimeField(null=True, blank=True)
     # in which people grade what its judge grades; null: the standing project

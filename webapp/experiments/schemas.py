@@ -34,6 +34,8 @@ class RunProgressOut(Schema):
     phase_done: int
     phase_total: int
     eta_s: float | None
+    learner_device: str = Field(description="What computes the gradients; empty until the process has said so")
+    sampler_device: str = Field(description="What samples the responses; empty where nothing is sampled")
 
 
 class RunOutputOut(Named):
@@ -73,6 +75,8 @@ class RunOut(Schema):
                     "phase_done": 24,
                     "phase_total": 32,
                     "eta_s": 310.0,
+                    "learner_device": "NVIDIA H100 80GB HBM3",
+                    "sampler_device": "NVIDIA H100 80GB HBM3",
                 },
                 "config": {"steps": 40},
                 "summary": {"reward/mean": 0.41, "eval/rubric_score:first": 0.22, "eval/rubric_score": 0.37},

@@ -92,6 +92,8 @@ def progress(row: Run) -> dict[str, Any]:
         "phase_done": row.phase_done,
         "phase_total": row.phase_total,
         "eta_s": row.eta_s,
+        "learner_device": row.learner_device,
+        "sampler_device": row.sampler_device,
     }
 
 

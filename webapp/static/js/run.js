@@ -48,6 +48,11 @@ function show() {
   write("phase", phase(progress));
   bind("started").forEach((element) => run.started_at && !element.querySelector("time") && element.replaceChildren("started ", moment(run.started_at)));
   write("left", !isOver() && progress.eta_s !== null ? `${duration(progress.eta_s)} left` : "");
+  bind("devices").forEach((element) => {
+    const { learner_device: learner, sampler_device: sampler } = progress;
+    element.hidden = !learner;
+    element.textContent = `Trains on ${learner}${sampler ? ` · samples on ${sampler}` : ""}`;
+  });
   bind("reason").forEach((element) => {
     element.textContent = run.state_reason;
     element.hidden = !run.state_reason || run.state === "failed";

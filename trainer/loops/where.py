@@ -1,0 +1,46 @@
+"""Which device trains and which samples; a card that would stay idle without a word ends the run."""
+
+from urllib.parse import urlsplit
+
+from trainer.config import RecipeConfig
+from trainer.devices import CHOICE, REMEDY, cards, on_purpose
+from trainer.inference.models import best_device
+
+from .errors import RunFailed
+
+
+def settle_device() -> str:
+    """The device of this process, in words. Raises RunFailed where its machine has a GPU that torch does not find, unless the
+    processor was chosen or no GPU was given to it: a run that is many times slower than its machine looks like one that works."""
+    import torch
+
+    if best_device() == "cuda":
+        return str(torch.cuda.get_device_name(0))
+    found, why = cards(), on_purpose()
+    if found and not why:
+        build = (
+            "is a build without CUDA"
+            if torch.version.cuda is None
+            else f"for CUDA {torch.version.cuda} does not find it"
+        )
+        hint = (
+            REMEDY
+            if torch.version.cuda is None
+            else f"upgrade its driver, or set {CHOICE}=cpu to train on the processor on purpose"
+        )
+        raise RunFailed(
+            f"this machine has {found[0]}, but torch {build}, so that the run would train on the processor: {hint}."
+        )
+    return f"the processor, though there is {found[0]}: {why}" if found else "the processor"
+
+
+def devices(config: RecipeConfig, here: str) -> tuple[str, str]:
+    """(what trains, what samples), where this process is on `here`; the second is empty where nothing is sampled."""
+    held = config.holdings()
+    learner = here if held.processes == 1 else f"{held.processes} processes of the Ray cluster"
+    if held.sampling is None:
+        return learner, ""
+    if held.sampling.by == "elsewhere":
+        return learner, f"the vLLM server at {urlsplit(config.sampler.url).netloc}"
+    where = f"{held.sampling.copies} workers of the Ray cluster" if held.sampling.copies else here
+    return learner, f"vLLM, {where}" if held.sampling.by == "vllm" else where
