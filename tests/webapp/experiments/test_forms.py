@@ -179,7 +179,10 @@ def test_a_sampler_that_is_not_installed_is_said_at_its_field(as_researcher, ver
     answer = as_researcher.post("/runs/new", post | {"dataset": f"{version.dataset_id}:1", "action": "launch"})
     shown = answer.content.decode()
     assert answer.status_code == 422 and not Run.objects.exists()
-    assert 'id="f-sampler-kind-note"' in shown and "`make vllm` in its folder installs it" in shown
+    assert (
+        'id="f-sampler-kind-note"' in shown
+        and "in its folder `make gpu` installs it where there is a GPU, `make vllm`" in shown
+    )
 
 
 def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
