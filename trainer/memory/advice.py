@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import ceil
 from typing import Any
 
 from trainer.config.recipe import RecipeConfig
 
 from .forecast import Device, Forecast, forecast
-from .shape import GIB, ModelShape
+from .shape import BLOCK, BYTES, GIB, ModelShape
 
 _WORTH = 0.01
 """Share of what a run needs below which a change is not worth its mention."""
@@ -58,6 +59,22 @@ def problem(found: Forecast, changes: list[Change]) -> str:
     if left > found.device.memory:
         return f"{needs}. Even with all of this it would need {left / GIB:.1f}: {helps}. Take a smaller model"
     return f"{needs}. In this order: {helps}"
+
+
+def cache_problem(config: RecipeConfig, shape: ModelShape) -> str:
+    """Why an engine's cache cannot hold the longest prompt with its response, in words; empty where it can."""
+    sampling, element = config.holdings().sampling, BYTES[config.model.dtype]
+    if sampling is None or sampling.by != "vllm":
+        return ""
+    held = shape.cached_tokens(int(sampling.cache_gb * GIB), element)
+    if held >= sampling.longest:
+        return ""
+    blocks = -(-sampling.longest // BLOCK) + 1
+    needed = shape.cache_bytes(blocks * BLOCK, element) / GIB
+    return (
+        f"holds {max(0, held):,} tokens of this model, and a prompt with its response takes up to {sampling.longest:,}; set it to "
+        f"{ceil(needed * 100) / 100:g} or more"
+    )
 
 
 def _candidates(config: RecipeConfig) -> Iterator[tuple[str, Any, str]]:

@@ -146,7 +146,7 @@ def _learner(config: RecipeConfig, held: Holdings, shape: ModelShape, on_gpu: bo
         works += head_bytes(shape, element, rank is None, on_gpu)
     parts += [
         Part("Activations", passes, f"of a pass over {tokens:,} tokens", "gradients"),
-        Part("Backward pass and head", works, "while gradients are computed", "gradients"),
+        Part("Backward pass and head", works, "gradients on their way", "gradients"),
         # torch's optimisers on a GPU make one temporary copy of all that they change; on a processor, of one tensor at a time
         Part(
             "Update", trained * WIDE // ranks if on_gpu else _largest(shape, rank) * WIDE, "copies made in it", "update"

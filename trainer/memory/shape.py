@@ -11,6 +11,8 @@ from trainer.config.architectures import unknown
 GIB = 2**30
 BYTES = {"float32": 4, "bfloat16": 2}
 """Of one number."""
+BLOCK = 256
+"""Tokens. vLLM's cache consists of blocks of 16 to 256 tokens, all of which divide this; one of them it keeps for itself."""
 MAX_JSON_BYTES = 20_000_000
 
 
@@ -100,6 +102,10 @@ class ModelShape:
         """Of LoRA on every matrix of the layers (Hu et al., 2021): rank x (inputs + outputs) each."""
         attention = 2 * (self.hidden + self.queries) + 2 * (self.hidden + self.keys)
         return self.layers * rank * (attention + 3 * (self.hidden + self.inner))
+
+    def cached_tokens(self, cache_bytes: int, element: int) -> int:
+        """Tokens of one response that a cache of vLLM of this size holds."""
+        return (cache_bytes // self.cache_bytes(1, element) // BLOCK - 1) * BLOCK
 
     def cache_bytes(self, tokens: int, element: int) -> int:
         """Of the keys and values of so many tokens, in numbers of `element` bytes."""

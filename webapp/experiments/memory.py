@@ -5,7 +5,7 @@ from functools import cached_property
 from pathlib import Path
 
 from trainer.config import FieldProblem, RecipeConfig
-from trainer.memory.advice import advice, problem
+from trainer.memory.advice import advice, cache_problem, problem
 from trainer.memory.forecast import Device, Forecast, Part, Process, forecast
 from trainer.memory.shape import GIB, ModelShape, ShapeUnknown, read_shape
 from webapp.core import cluster
@@ -64,12 +64,14 @@ def shown(config: RecipeConfig, model: RegisteredModel | None) -> Shown:
 
 def problems(config: RecipeConfig, model: RegisteredModel) -> list[FieldProblem]:
     """What does not fit into what the cluster has, at the first field that would help; nothing where either is unknown."""
-    there = device()
-    if there is None:
-        return []
     try:
         shape = shape_of(model)
     except ShapeUnknown:
+        return []
+    if why := cache_problem(config, shape):
+        return [FieldProblem("sampler.kv_cache_gb", why)]
+    there = device()
+    if there is None:
         return []
     changes = advice(config, shape, there)
     why = problem(forecast(config, shape, there), changes)

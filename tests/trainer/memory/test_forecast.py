@@ -6,7 +6,7 @@ import pytest
 
 from tests.trainer.memory.shapes import QWEN_7B, shape
 from trainer.config import RECIPES, resolve
-from trainer.memory.advice import advice, problem
+from trainer.memory.advice import advice, cache_problem, problem
 from trainer.memory.forecast import CONTEXT, WORKSPACE, Device, Forecast, Process, forecast
 from trainer.memory.shape import GIB, ModelShape
 
@@ -82,6 +82,19 @@ def test_an_engine_that_sleeps_takes_its_turn_with_the_learner_on_a_card_alone()
 
     assert turns(H100) == {"sampling"}
     assert turns(HOST) == turns(H100, runner__kind="async") == {""}
+
+
+def test_a_cache_must_hold_the_longest_prompt_with_its_response() -> None:
+    # 7B in bfloat16: 28 layers x 2 x 512 numbers of 2 bytes are 57,344 bytes a token, so 0.1 GiB hold 7 blocks, one of them vLLM's
+    def said(new: int, gb: float) -> str:
+        wanted = {"sampler__kind": "vllm", "sampler__kv_cache_gb": gb, "rollout__max_new_tokens": new}
+        return cache_problem(resolve("policy", raw(model__dtype="bfloat16", **wanted)), SEVEN)
+
+    assert said(1024, 0.1) == "", "6 blocks hold 512 + 1024 tokens"
+    assert said(1025, 0.1).startswith(
+        "holds 1,536 tokens of this model, and a prompt with its response takes up to 1,537; "
+    )
+    assert said(1025, 0.1).endswith("set it to 0.11 or more") and said(1025, 0.11) == ""
 
 
 def test_turns_are_not_added_up() -> None:

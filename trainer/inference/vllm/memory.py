@@ -13,13 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer.inference.sampling import SamplerInvalid
+from trainer.memory.forecast import WORKSPACE
+from trainer.memory.shape import BLOCK, BYTES, GIB
 
-GIB = 2**30
-BYTES = {"float32": 4, "bfloat16": 2}
-BLOCK = 256
-"""Tokens. vLLM's cache consists of blocks of 16 to 256 tokens, all of which divide this; one of them it keeps for itself."""
-WORKSPACE = 2 * GIB
-"""Activations, kernels and graphs of an engine. A guess that was never measured on a card."""
 _MOST = 0.92
 
 
