@@ -62,6 +62,7 @@ MODULES = {
     "tree_attention": Module(
         "attention over a prefix tree, against a mask of all tokens by all tokens", 3, "--nodes 256 --layers 1"
     ),
+    "pushes": Module("a push of SmolLM2-135M and of its adapters to the local sampler", 1, "--pushes 2"),
     "records": Module("what records of responses cost the training thread", 1, "--rounds 1 --tokens 64"),
     "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
     "runners": Module(

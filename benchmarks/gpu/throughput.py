@@ -118,7 +118,7 @@ def _push(case: Case, mark: float, setting: Setting) -> Row:
         for _ in range(3):
             with measuring(setting.device) as measured:
                 pushed = Checksum()
-                for _ in pushed.watching(learner.adapter_weights()):
+                for _ in pushed.watching(learner.adapter_weights(config.model.dtype)):
                     pass
                 pushed.hexdigest()
             took.append(measured.seconds)

@@ -20,7 +20,9 @@ class Sampler(Section):
     )
     max_batch: int = knob(64, "Responses decoded side by side", unit="responses", ge=1, le=4096)
     push: Literal["merged", "adapters"] = knob(
-        "merged", "With vLLM: adapters are merged into the weights that are pushed, or pushed as they are", when=VLLM
+        "merged",
+        "Adapters are merged into the weights that are pushed, or pushed as they are: a few megabytes, beside the weights. In "
+        "bfloat16 small changes round away in merged weights; unmerged adapters take a little more time per token",
     )
     url: str = knob(
         "http://127.0.0.1:8001",
@@ -54,11 +56,15 @@ class Sampler(Section):
         )
 
     def problems(self, adapters: bool, runner: str) -> Iterator[FieldProblem]:
-        """Combinations that cannot work; none while `kind` is `local`."""
-        if self.kind == "local":
-            return
+        """Combinations that cannot work."""
         if self.push == "adapters" and not adapters:
             yield FieldProblem("sampler.push", "there are no adapters without model.lora; set it to 'merged'")
+        if self.push == "adapters" and self.kind == "local" and runner == "async":
+            yield FieldProblem(
+                "sampler.push",
+                "workers with the local sampler give every response to the last bit again, which is known of merged weights "
+                "only; set it to 'merged'",
+            )
         if self.kind == "vllm_server" and runner == "async":
             yield FieldProblem(
                 "sampler.kind",

@@ -17,14 +17,16 @@ HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> JoinableSampler:
     """Raises SamplerInvalid or ModelInvalid with what to do."""
     from .local import LocalSampler, stop_token_ids
+    from .low_rank import with_low_rank
     from .models import best_device, load_model
 
     wanted = config.sampler
+    rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     if wanted.kind == "local":
-        return LocalSampler(load_model(model_dir, config.model.dtype).to(best_device()), tokenizer, wanted.max_batch)
+        model = load_model(model_dir, config.model.dtype).to(best_device())
+        return LocalSampler(with_low_rank(model, rank) if rank else model, tokenizer, wanted.max_batch)
     from .vllm.sampler import VllmSampler
 
-    rank = config.model.lora.rank if config.model.lora and wanted.push == "adapters" else None
     stop_ids = stop_token_ids(generation_config(model_dir), tokenizer)
     engine = offline(config, model_dir, rank) if wanted.kind == "vllm" else server(config, rank)
     return VllmSampler(engine, tokenizer, stop_ids, wanted.folder, sleep_level(config, best_device()))

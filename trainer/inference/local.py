@@ -11,7 +11,7 @@ from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTra
 
 from .cache import SlotCache
 from .chat import response_text
-from .checksum import Checksum
+from .checksum import Checksum, digest_of
 from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
@@ -41,11 +41,24 @@ class LocalSampler:
         self._spare = [self._model]
         """Models that no version of the weights is open with."""
         self.version = 0
+        self.follows = False
+        """Whether its parameters are those of a model under training, in the same memory."""
+
+    def follow(self, trained: Any) -> None:
+        """From here on sample with the very memory of `trained`, which has the same parameters: whatever changes there is
+        changed here, so nobody may sample while it is being changed. Raises ValueError where a parameter differs."""
+        theirs = dict(trained.named_parameters())
+        for name, mine in self._model.named_parameters():
+            own, other = mine.data, theirs[name].data
+            if (own.shape, own.dtype, own.device) != (other.shape, other.dtype, other.device):
+                raise ValueError(f"{name} is not of one shape, precision and device in both models")
+            mine.data = other
+        self.follows = True
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
         """Copy the named parameters in. Raises KeyError for a name this model does not have."""
         self.version = version
-        return _load(self._model, weights)
+        return _followed(self._model, weights) if self.follows else _load(self._model, weights)
 
     def rest(self) -> None:
         """Nothing to do: its keys and values are gone with the last response."""
@@ -97,6 +110,15 @@ def _load(model: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> str:
             mine[name].copy_(tensor)
             held.add(name, mine[name])
     return held.hexdigest()
+
+
+def _followed(model: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> str:
+    """Of what the model holds; raises ValueError for a tensor that is not its own memory."""
+    mine = dict(model.named_parameters())
+    for name, tensor in weights:
+        if not mine[name].is_set_to(tensor):
+            raise ValueError(f"{name} is not the parameter that the sampler follows")
+    return digest_of(mine)
 
 
 def _beside(model: PreTrainedModel, own: Collection[str]) -> PreTrainedModel:

@@ -20,6 +20,8 @@ class Pusher:
 
     def push(self, version: int) -> str:
         """The checksum of what the sampler holds now. Raises RunFailed where that is not what was given to it."""
+        if getattr(self._sampler, "follows", False):  # one memory: nothing is on its way
+            return self._sampler.load_weights(self.weights(), version)
         pushed = Checksum()
         held = self._sampler.load_weights(pushed.watching(self.weights()), version)
         if held != pushed.hexdigest():
@@ -32,5 +34,7 @@ class Pusher:
     def weights(self) -> Iterator[tuple[str, Tensor]]:
         """The learner's own tensors, not copies."""
         sampler = self._config.sampler
-        adapters = sampler.kind != "local" and sampler.push == "adapters"
-        return self._learner.adapter_weights() if adapters else self._learner.merged_weights()
+        if sampler.push == "merged":
+            return self._learner.merged_weights()
+        # vLLM keeps adapters in the precision of its model.
+        return self._learner.adapter_weights("float32" if sampler.kind == "local" else self._config.model.dtype)

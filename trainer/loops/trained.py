@@ -81,9 +81,9 @@ class Trained:
                     for part, parameter in module.modules_to_save["default"].named_parameters():
                         yield f"{name}.{part}", whole(parameter.detach()).to(dtype)
 
-    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """The adapters alone, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
-        dtype = getattr(torch, self._config.model.dtype)
+    def adapter_weights(self, precision: str) -> Iterator[tuple[str, Tensor]]:
+        """The adapters alone, in a dtype of torch by name, as `<layer>.lora_A.weight` and `<layer>.lora_B.weight`; B with the scale multiplied in."""
+        dtype = getattr(torch, precision)
         with torch.no_grad():
             for name, module in self._model.named_modules():
                 if hasattr(module, "lora_A"):

@@ -101,10 +101,10 @@ class LearnerActor:
         result = getattr(self._learner, name)(*arguments)
         return _on_cpu(result) if self._rank == 0 else None
 
-    def collect(self, name: str) -> dict[str, Tensor] | None:
+    def collect(self, name: str, *arguments: Any) -> dict[str, Tensor] | None:
         """What an iterator of the learner yields, whole, to the first process; the others let go of each tensor at once."""
         found = {}
-        for key, tensor in getattr(self._learner, name)():
+        for key, tensor in getattr(self._learner, name)(*arguments):
             if self._rank == 0:
                 found[key] = tensor.detach().cpu()
         return found if self._rank == 0 else None
@@ -192,8 +192,8 @@ class ShardedLearner:
     def merged_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self._collected("merged_weights").items()
 
-    def adapter_weights(self) -> Iterator[tuple[str, Tensor]]:
-        yield from self._collected("adapter_weights").items()
+    def adapter_weights(self, precision: str) -> Iterator[tuple[str, Tensor]]:
+        yield from self._collected("adapter_weights", precision).items()
 
     def policy(self) -> dict[str, Tensor]:
         return self._collected("trained_weights")
@@ -247,8 +247,8 @@ class ShardedLearner:
                     actor.stop.remote()
                 return
 
-    def _collected(self, name: str) -> dict[str, Tensor]:
-        found: dict[str, Tensor] = self._together([actor.collect.remote(name) for actor in self._actors])[0]
+    def _collected(self, name: str, *arguments: Any) -> dict[str, Tensor]:
+        found: dict[str, Tensor] = self._together([actor.collect.remote(name, *arguments) for actor in self._actors])[0]
         return found
 
     def _all(self, name: str, *arguments: Any) -> Any:

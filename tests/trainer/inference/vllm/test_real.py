@@ -29,7 +29,9 @@ def requests(temperature: float, top_p: float = 1.0, tokens: int = 12) -> list[S
 def push(sampler: Any, learner: Learner, config: Any, version: int) -> None:
     """As the loop does it; the checksum that comes back is that of what was given."""
     sent = Checksum()
-    weights = learner.adapter_weights() if config.sampler.push == "adapters" else learner.merged_weights()
+    weights = (
+        learner.adapter_weights(config.model.dtype) if config.sampler.push == "adapters" else learner.merged_weights()
+    )
     assert sampler.load_weights(sent.watching(weights), version) == sent.hexdigest()
 
 
