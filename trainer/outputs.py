@@ -14,6 +14,7 @@ from typing import Any
 
 from trainer.contracts import ArtifactData, ModelFacts, ModelFile, OutputRole
 from trainer.contracts.model_folder import FolderFormat, Head
+from trainer.durable import flush
 from trainer.model_card import card
 
 FOLDER = "outputs"
@@ -61,7 +62,7 @@ def write_output(run_dir: Path, place: str, fill: Callable[[Path], None], about:
         _flush(partial, facts)
         shutil.rmtree(final, ignore_errors=True)
         os.replace(partial, final)
-        _flush_one(final.parent)
+        flush(final.parent)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     path = final.relative_to(run_dir).as_posix()
@@ -119,16 +120,8 @@ def _file(folder: Path, path: Path) -> ModelFile:
 
 def _flush(folder: Path, facts: ModelFacts) -> None:
     for file in facts.files:
-        _flush_one(folder / file.path)
-    _flush_one(folder)
-
-
-def _flush_one(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        flush(folder / file.path)
+    flush(folder)
 
 
 def licence_of(folder: Path) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from trainer.durable import flush
+
 INDEX = "state.json"
 """The last file of a step; what it names is there."""
 
@@ -81,15 +83,15 @@ class Folder:
         if not self._partial(step).is_dir():
             raise OutOfReach(f"{self._partial(step)} is not on this machine")
         write(self._partial(step) / name)
-        _flush(self._partial(step) / name)
+        flush(self._partial(step) / name)
 
     def publish(self, step: int, index: str) -> None:
         self.put(step, INDEX, lambda path: _write_text(path, index))
-        _flush(self._partial(step))
+        flush(self._partial(step))
         # A resumed run reaches the same step again and writes the same content.
         self.drop(step)
         os.replace(self._partial(step), self.folder(step))
-        _flush(self.root)
+        flush(self.root)
 
     def abandon(self, step: int) -> None:
         shutil.rmtree(self._partial(step), ignore_errors=True)
@@ -118,11 +120,3 @@ class Folder:
 
 def _write_text(path: Path, text: str) -> None:
     path.write_text(text)
-
-
-def _flush(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

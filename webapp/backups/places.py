@@ -1,13 +1,13 @@
 """Where backups lie: names with contents, each of which is there only when all of it is. A folder, or a bucket (`bucket`)."""
 
 import fcntl
-import os
 import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from trainer.durable import flush
 from webapp.core.destinations import Refused
 
 from .problems import BackupProblem, Damaged, room
@@ -95,10 +95,10 @@ class Folder:
     def keep(self, partial: Path, name: str) -> None:
         final = self.path / name
         with room(self.path):
-            _flush(partial)
+            flush(partial)
             final.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             partial.replace(final)
-            _flush(final.parent)
+            flush(final.parent)
 
     @contextmanager
     def read(self, name: str) -> Iterator[Reader]:
@@ -155,12 +155,3 @@ class Folder:
             except BlockingIOError:
                 raise BackupProblem(busy) from None
             yield
-
-
-def _flush(path: Path) -> None:
-    """To the disk. A new name outlasts a power cut only when its folder was written too."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -16,6 +16,15 @@ SMALL = {
     "tie_word_embeddings": True,
     "max_position_embeddings": 2048,
 }
+MIDDLE = SMALL | {
+    "hidden_size": 512,
+    "intermediate_size": 1536,
+    "num_hidden_layers": 6,
+    "num_attention_heads": 8,
+    "num_key_value_heads": 4,
+    "head_dim": 64,
+    "vocab_size": 8000,
+}
 QWEN_7B = {
     "model_type": "qwen2",
     "num_hidden_layers": 28,

@@ -27,6 +27,7 @@ class Client:
         params = {"step": step, "recipe": name, "config": resolve(name, config).model_dump(mode="json")}
         models = {"base": ModelSource(path=str(base))}
         self.assignment = SimpleNamespace(job_id=7, params=params, models=models, folder=str(folder))
+        self.objects = None  # process and server share a disk
         self.phase, self.lines = "", (folder.parent / "examples.jsonl").read_text().splitlines()
 
     def check(self) -> None: ...

@@ -5,21 +5,13 @@ from dataclasses import asdict
 
 import pytest
 
+from tests.trainer.memory.shapes import QWEN_7B
 from trainer.config import ConfigInvalid
 from webapp.core import cluster
 from webapp.experiments import memory
 from webapp.experiments.forms import RunForm
 
 GIB = 2**30
-SEVEN = {
-    "model_type": "qwen2",
-    "num_hidden_layers": 28,
-    "hidden_size": 3584,
-    "intermediate_size": 18944,
-    "num_attention_heads": 28,
-    "num_key_value_heads": 4,
-    "vocab_size": 152064,
-}
 H100 = cluster.Node(cpus=16, gpus=1, memory=128 * GIB, card_memory=80 * GIB, card="NVIDIA H100")
 FULL = {"model": {"lora": None}, "scaffold": None}
 
@@ -27,7 +19,7 @@ FULL = {"model": {"lora": None}, "scaffold": None}
 @pytest.fixture
 def seven(model, tmp_path):
     """A model of 7.6 billion parameters, of which only the description is here."""
-    (tmp_path / "config.json").write_text(json.dumps(SEVEN))
+    (tmp_path / "config.json").write_text(json.dumps(QWEN_7B))
     model.path = str(tmp_path)
     model.save()
     return model

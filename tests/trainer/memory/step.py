@@ -1,0 +1,43 @@
+"""A step of training in a process of its own: `python -m tests.trainer.memory.step CONFIG TOKENS`.
+
+CONFIG is that of an sft run as JSON. Prints by how many bytes the most that the process had in memory during a step lies above
+what it had before.
+"""
+
+import gc
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from tests.trainer.memory.shapes import MIDDLE
+from trainer.config import resolve
+from trainer.loops.learner import Learner, Marked
+
+
+def resident(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
+
+
+def a_step(config: Any, tokens: int) -> int:
+    """Bytes by which the most that this process had in memory during a step lies above what it had before."""
+    wanted = AutoConfig.for_model("llama", **{key: value for key, value in MIDDLE.items() if key != "model_type"})
+    gc.collect()
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the highest so far is forgotten
+    learner = Learner(AutoModelForCausalLM.from_config(wanted), config, reference=False)
+    row = Marked(tuple(i % 7999 for i in range(tokens + 1)), range(1, tokens + 1))
+    for _ in range(2):  # the first makes the optimiser's moments
+        learner.begin_update()
+        for _ in range(2):  # passes: the gradients of the first are there while the second keeps its activations
+            learner.measure([row])[0].logp_T.mean().neg().backward()
+        learner.clip(1.0)
+        learner.end_update()
+    return resident("VmHWM") - before
+
+
+if __name__ == "__main__":
+    print(a_step(resolve("sft", json.loads(sys.argv[1])), int(sys.argv[2])))
