@@ -71,8 +71,8 @@ class RayHead:
                 # how long is too long, the supervisor knows
                 "RAY_gcs_server_port_wait_time_s": "600",
                 "RAY_DASHBOARD_STARTUP_TIMEOUT_S": "600",
-                # a job that waits for a GPU waits as long as it takes; by default Ray fails it after 15 minutes
-                "RAY_JOB_START_TIMEOUT_SECONDS": "0",
+                # a job that waits for a GPU waits as long as it takes; by default Ray fails it after 15 minutes, and at 0 at once
+                "RAY_JOB_START_TIMEOUT_SECONDS": "inf",
                 "RAY_ROTATION_MAX_BYTES": "10000000",
                 "RAY_ROTATION_BACKUP_COUNT": "1",
             },
