@@ -49,8 +49,8 @@ class ModelShape:
         if why := unknown(kind):
             raise ShapeUnknown(why)
         hidden, heads = _number(config, "hidden_size"), _number(config, "num_attention_heads")
-        width = config.get("head_dim") or hidden // heads
-        key_heads = config.get("num_key_value_heads") or heads
+        width = _number(config, "head_dim") if config.get("head_dim") else hidden // heads
+        key_heads = _number(config, "num_key_value_heads") if config.get("num_key_value_heads") else heads
         inner = _number(config, "intermediate_size")
         queries, keys = heads * width, key_heads * width
         biased = kind == "qwen2" or bool(config.get("attention_bias"))
@@ -64,7 +64,7 @@ class ModelShape:
             head_width=width,
             vocabulary=_number(config, "vocab_size"),
             tied=bool(config.get("tie_word_embeddings")),
-            longest=config.get("max_position_embeddings"),
+            longest=_number(config, "max_position_embeddings") if config.get("max_position_embeddings") else None,
             attention_bias=(queries + 2 * keys + (0 if kind == "qwen2" else hidden)) if biased else 0,
             mlp_bias=2 * inner + hidden if kind == "llama" and config.get("mlp_bias") else 0,
             head_norms=kind == "qwen3",
@@ -121,7 +121,7 @@ def read_shape(folder: Path) -> ModelShape:
         config = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ShapeUnknown(f"its config.json cannot be read: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ShapeUnknown("its config.json is no JSON") from error
     if not isinstance(config, dict):
         raise ShapeUnknown("its config.json is no object")
@@ -131,5 +131,5 @@ def read_shape(folder: Path) -> ModelShape:
 def _number(config: Mapping[str, Any], key: str) -> int:
     value = config.get(key)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise ShapeUnknown(f"its config.json has no {key}")
+        raise ShapeUnknown(f"its config.json has no {key} that is a whole number above 0")
     return value

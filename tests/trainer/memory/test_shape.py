@@ -55,8 +55,18 @@ def test_a_config_that_does_not_say_how_large_it_is_is_told(missing: str) -> Non
         ModelShape.of({key: value for key, value in SMALL.items() if key != missing})
 
 
+@pytest.mark.parametrize("key", ["head_dim", "num_key_value_heads", "max_position_embeddings"])
+@pytest.mark.parametrize("value", ["16", [16], -1, True])
+def test_what_may_be_missing_is_a_number_where_it_is_there(key: str, value: Any) -> None:
+    with pytest.raises(ShapeUnknown, match=key):
+        ModelShape.of(SMALL | {key: value})
+    assert ModelShape.of(SMALL | {key: None})
+
+
 @pytest.mark.parametrize(
-    "text", ["", "[1]", "{", '{"model_type": "mamba"}', '{"model_type": "llama", "hidden_size": "4"}']
+    "text",
+    ["", "[1]", "{", "[" * 200_000, '{"model_type": "mamba"}', '{"model_type": "llama", "hidden_size": "4"}'],
+    ids=lambda text: text[:40],
 )
 def test_a_file_that_is_no_config_is_told(tmp_path: Path, text: str) -> None:
     with pytest.raises(ShapeUnknown):
