@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -135,6 +136,8 @@ def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, St
         def keep(self) -> None:
             pass
 
+        def let_go(self) -> None: ...
+
         def write(self, place: Place, step: int) -> list[File]:
             return [
                 write_share(place, step, "policy", {"w": Rows(tensor.clone(), start, rows)}, rank, len(parts))
@@ -145,3 +148,39 @@ def shared(root: Path, parts: list[tuple[torch.Tensor, int]]) -> Mapping[str, St
     newest = checkpoints.load_newest(root)
     assert newest is not None
     return newest.tensors
+
+
+@pytest.mark.parametrize("call", [1, 2])
+def test_a_kill_while_a_step_is_published_again_leaves_one_of_the_two(
+    call: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoints.save(tmp_path, checkpoint(1), keep=1)
+    replace, calls = os.replace, 0
+
+    def killed(*paths: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            raise KeyboardInterrupt
+        replace(*paths)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", killed)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoints.save(tmp_path, checkpoint(1), keep=1)
+    assert checkpoints.steps(tmp_path) == [1]
+    newest = checkpoints.load_newest(tmp_path)
+    assert newest is not None and torch.equal(newest.tensors["policy"]["w"], torch.ones(3))
+    checkpoints.save(tmp_path, checkpoint(1), keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000001"]
+    checkpoints.save(tmp_path, checkpoint(2), keep=1)
+    assert [path.name for path in tmp_path.iterdir()] == ["step-000002"]
+
+
+def test_a_step_that_lacks_an_owner_gives_way_to_the_one_before(tmp_path: Path) -> None:
+    checkpoints.save(tmp_path, checkpoint(1), keep=2)
+    checkpoints.save(tmp_path, Checkpoint(2, {}, {"policy": {"w": torch.zeros(3)}}), keep=2)
+    newest = checkpoints.load_newest(tmp_path, ("policy", "optimizer"))
+    assert newest is not None and newest.step == 1
+    with pytest.raises(CheckpointInvalid, match="no file of optimizer"):
+        checkpoints.load_step(checkpoints.Folder(tmp_path), 2, ("policy", "optimizer"))

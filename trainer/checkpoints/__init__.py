@@ -8,7 +8,19 @@ seen of a checkpoint that is not whole, whatever killed who wrote it. `place.py`
 
 from .place import Folder, OutOfReach, Place, name_of
 from .shares import File, Rows, Stored, write_share
-from .whole import Checkpoint, CheckpointInvalid, Elsewhere, Loaded, Saved, load, load_newest, load_step, save, steps
+from .whole import (
+    Checkpoint,
+    CheckpointInvalid,
+    Elsewhere,
+    Loaded,
+    Saved,
+    is_saved,
+    load,
+    load_newest,
+    load_step,
+    save,
+    steps,
+)
 
 __all__ = [
     "Checkpoint",
@@ -22,6 +34,7 @@ __all__ = [
     "Rows",
     "Saved",
     "Stored",
+    "is_saved",
     "load",
     "load_newest",
     "load_step",

@@ -14,6 +14,7 @@ INDEX = "state.json"
 
 
 _STEP = "step-"
+_ASIDE = ".before"
 
 
 def name_of(step: int) -> str:
@@ -71,13 +72,18 @@ class Place(Protocol):
 @dataclass(frozen=True)
 class Folder:
     """A folder with one folder for each step, which has its final name once it is whole: it is filled under another name,
-    flushed to disk and renamed."""
+    flushed to disk and renamed. One of its number that was there is renamed before and deleted after: whenever a kill comes,
+    one of the two is there."""
 
     root: Path
 
     def begin(self, step: int) -> None:
         shutil.rmtree(self._partial(step), ignore_errors=True)
         self._partial(step).mkdir(parents=True)
+        if self._whole(step).is_dir():
+            shutil.rmtree(self._aside(step), ignore_errors=True)
+        elif self._aside(step).is_dir():
+            os.replace(self._aside(step), self._whole(step))
 
     def put(self, step: int, name: str, write: Callable[[Path], None]) -> None:
         if not self._partial(step).is_dir():
@@ -89,15 +95,19 @@ class Folder:
         self.put(step, INDEX, lambda path: _write_text(path, index))
         flush(self._partial(step))
         # A resumed run reaches the same step again and writes the same content.
-        self.drop(step)
-        os.replace(self._partial(step), self.folder(step))
+        if self._whole(step).is_dir():
+            os.replace(self._whole(step), self._aside(step))
+        os.replace(self._partial(step), self._whole(step))
         flush(self.root)
+        shutil.rmtree(self._aside(step), ignore_errors=True)
 
     def abandon(self, step: int) -> None:
         shutil.rmtree(self._partial(step), ignore_errors=True)
 
     def steps(self) -> list[int]:
-        return sorted(step_of(path.name) for path in self.root.glob(f"{_STEP}*") if path.is_dir())
+        whole = {step_of(path.name) for path in self.root.glob(f"{_STEP}*") if path.is_dir()}
+        aside = {step_of(path.stem[1:]) for path in self.root.glob(f".{_STEP}*{_ASIDE}") if path.is_dir()}
+        return sorted(whole | aside)
 
     def index(self, step: int) -> str:
         return self.file(step, INDEX).read_text()
@@ -106,13 +116,22 @@ class Folder:
         return self.folder(step) / name
 
     def drop(self, step: int) -> None:
-        shutil.rmtree(self.folder(step), ignore_errors=True)
+        shutil.rmtree(self._aside(step), ignore_errors=True)
+        shutil.rmtree(self._whole(step), ignore_errors=True)
 
     def named(self, step: int) -> str:
         return str(self.folder(step))
 
     def folder(self, step: int) -> Path:
+        """Where the step lies; under the other name where a kill came between the two."""
+        lies_aside = self._aside(step).is_dir() and not self._whole(step).is_dir()
+        return self._aside(step) if lies_aside else self._whole(step)
+
+    def _whole(self, step: int) -> Path:
         return self.root / name_of(step)
+
+    def _aside(self, step: int) -> Path:
+        return self.root / f".{name_of(step)}{_ASIDE}"
 
     def _partial(self, step: int) -> Path:
         return self.root / f".{name_of(step)}.partial"

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -32,7 +32,12 @@ class Elsewhere(Protocol):
         ...
 
     def write(self, place: Place, step: int) -> list[File]:
-        """What was kept, or is there now. May be called from another thread, while training goes on. Raises OSError."""
+        """What was kept, or is there now; again after an error. May be called from another thread, while training goes on,
+        where it was kept. Raises OSError."""
+        ...
+
+    def let_go(self) -> None:
+        """Forget what was kept: it is published."""
         ...
 
 
@@ -93,6 +98,8 @@ def save(place: Place | Path, checkpoint: Checkpoint, keep: int) -> Saved:
         place.publish(step, index)
     finally:
         place.abandon(step)
+    for held in checkpoint.elsewhere:
+        held.let_go()
     for old in place.steps()[:-keep]:
         place.drop(old)
     encoded = index.encode()
@@ -105,15 +112,25 @@ def steps(place: Place | Path) -> list[int]:
     return _at(place).steps()
 
 
-def load_newest(place: Place | Path) -> Loaded | None:
-    """The newest checkpoint whose files are what was written; None when there is none at all.
+def is_saved(place: Place, checkpoint: Checkpoint) -> bool:
+    """Whether its step is there with the same state. Tensors are not compared."""
+    try:
+        record = json.loads(place.index(checkpoint.step))
+    except (OSError, ValueError):
+        return False
+    return bool(record["state"] == json.loads(json.dumps(checkpoint.state)))
+
+
+def load_newest(place: Place | Path, owners: Collection[str] = ()) -> Loaded | None:
+    """The newest checkpoint whose files are what was written, with tensors of all these `owners`; None when there is none
+    at all.
 
     Raises CheckpointInvalid when there are some and none of them is whole.
     """
     place, problems = _at(place), []
     for step in reversed(place.steps()):
         try:
-            return load_step(place, step)
+            return load_step(place, step, owners)
         except CheckpointInvalid as error:
             problems.append(str(error))
     if problems:
@@ -130,8 +147,8 @@ def load(path: Path) -> Loaded:
     return load_step(Folder(path.parent), step)
 
 
-def load_step(place: Place, step: int) -> Loaded:
-    """Raises CheckpointInvalid for a missing, damaged or foreign file."""
+def load_step(place: Place, step: int, owners: Collection[str] = ()) -> Loaded:
+    """Raises CheckpointInvalid for a missing, damaged or foreign file, and where one of `owners` has none."""
     try:
         record = json.loads(place.index(step))
     except (OSError, ValueError) as error:
@@ -146,6 +163,8 @@ def load_step(place: Place, step: int) -> Loaded:
         if not path.is_file() or digest_of(path) != file.digest:
             raise CheckpointInvalid(f"{place.named(step)}/{file.name}: missing or not what was written")
         found.setdefault(file.owner, []).append((path, file.rows))
+    if missing := [owner for owner in owners if owner not in found]:
+        raise CheckpointInvalid(f"{place.named(step)}: there is no file of {' and '.join(missing)}")
     tensors = {owner: Stored(files) for owner, files in found.items()}
     for owner, stored in tensors.items():
         if lacking := stored.lacks():

@@ -21,6 +21,8 @@ class Saver:
         self._place, self._keep, self._monitor = place, keep, monitor
         self._thread = ThreadPoolExecutor(1, "checkpoint")
         self._under_way: tuple[Checkpoint, Future[Saved]] | None = None
+        self.saved: int | None = None
+        """The step that was written or resumed from last, and that the server knows of."""
 
     def save(self, checkpoint: Checkpoint, wait: bool) -> None:
         """Returns when nothing that training changes is needed any more; `wait`: when all is on the disk. Raises OSError."""
@@ -31,9 +33,14 @@ class Saver:
         copy = checkpoint.kept()
         self._under_way = copy, self._thread.submit(self._write, copy)
 
+    def has(self, checkpoint: Checkpoint) -> bool:
+        """Whether just this one was the last to be written, so that nothing is won by writing it again."""
+        return self.saved == checkpoint.step and checkpoints.is_saved(self._place, checkpoint)
+
     def look(self) -> None:
-        """Raises what went wrong with a checkpoint, once it is known."""
-        if self._under_way is not None and self._under_way[1].done():
+        """Raises what went wrong with a checkpoint, once it is known. A run that is told to end hears of it after its last
+        checkpoint."""
+        if self._monitor.command == "continue" and self._under_way is not None and self._under_way[1].done():
             self.settle()
 
     def settle(self) -> None:
@@ -62,4 +69,5 @@ class Saver:
         path = f"{FOLDER}/{saved.name}"
         artifact = ArtifactData(role="checkpoint", path=path, bytes=saved.bytes, digest=saved.digest)
         self._monitor.artifact(artifact, checkpoint.step)
+        self.saved = checkpoint.step
         return saved

@@ -15,6 +15,8 @@ from .outgoing import write_model_output
 from .saving import FOLDER, Saver
 from .stage import Job, ModelOutput, Progress, Stage, State
 
+_OWNERS = ("policy", "optimizer")
+"""Whose tensors every checkpoint holds, whatever the recipe."""
 _OWN = ("summary", "evaluated_step", "fingerprint")
 """What a checkpoint's state holds of the session; the rest is the stage's."""
 
@@ -84,7 +86,7 @@ class Session:
 
         Raises CheckpointInvalid, or ValueError where the checkpoint is of another run, with what differs.
         """
-        checkpoint = checkpoints.load_newest(self._place)
+        checkpoint = checkpoints.load_newest(self._place, _OWNERS)
         if checkpoint is None:
             return False
         self._recognise(checkpoint)
@@ -93,6 +95,7 @@ class Session:
         self._evaluated_step = checkpoint.state["evaluated_step"]
         values = {key: value for key, value in checkpoint.state.items() if key not in _OWN}
         self.stage.restore(self.step, State(values, checkpoint.tensors))
+        self._saver.saved = self.step
         return True
 
     def run(self) -> dict[str, float]:
@@ -129,11 +132,21 @@ class Session:
             self.save(wait=number == self._config.steps)
 
     def save(self, wait: bool = False) -> None:
-        """A checkpoint of everything that the next step depends on; without `wait` it may be written while that step is made."""
+        """A checkpoint of everything that the next step depends on; without `wait` it may be written while that step is made.
+
+        Raises OSError, StoreAway and RunFailed; where an earlier checkpoint failed, after this one was written.
+        """
+        try:
+            self._saver.settle()  # before the state is asked for: what holds the earlier one is free then
+        finally:
+            checkpoint = self._checkpoint()
+            if not self._saver.has(checkpoint):
+                self._saver.save(checkpoint, wait)
+
+    def _checkpoint(self) -> checkpoints.Checkpoint:
         stage = self.stage.state()
-        own = {"summary": self.summary, "evaluated_step": self._evaluated_step, "fingerprint": self._fingerprint}
-        checkpoint = checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors, stage.elsewhere)
-        self._saver.save(checkpoint, wait)
+        own = {"summary": dict(self.summary), "evaluated_step": self._evaluated_step, "fingerprint": self._fingerprint}
+        return checkpoints.Checkpoint(self.step, stage.values | own, stage.tensors, stage.elsewhere)
 
     def eta_s(self) -> float | None:
         """Seconds left; None before the first step is through."""

@@ -81,7 +81,7 @@ def _carry_out(client: httpx.Client, url: str, token: str, assignment: RunAssign
     delivered = monitor.close()
     if store:
         store.close()
-        if delivered:  # all of it is with the server
+        if delivered and ended_well:  # all of it is with the server; of a run that failed the newest may be here alone
             places.clear(run_dir)
     if monitor.command == "abandon":
         print("abandoned: the server has given this run to another attempt", file=sys.stderr)

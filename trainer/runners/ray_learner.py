@@ -34,6 +34,7 @@ class LearnerActor:
 
     def __init__(self, config: PolicyConfig, rank: int, threads: int) -> None:
         self._config, self._rank, self._stop = config, rank, False
+        self._held: dict[str, dict[str, Rows]] | None = None
         torch.set_num_threads(threads)
 
     def host(self) -> str:
@@ -109,16 +110,19 @@ class LearnerActor:
                 found[key] = tensor.detach().cpu()
         return found if self._rank == 0 else None
 
-    def hold(self, copy: bool) -> int:
-        """What this process has of a checkpoint, as it is now; `copy`: as it stays, whatever is trained meanwhile. Its bytes."""
+    def share_bytes(self) -> int:
+        """Of what this process has of a checkpoint. What is held for an earlier one stays."""
+        return sum(rows.tensor.nbytes for each in self._learner.shares().values() for rows in each.values())
+
+    def hold(self, copy: bool) -> None:
+        """What this process has of a checkpoint, as it is now; `copy`: as it stays, whatever is trained meanwhile."""
         shares = self._learner.shares()
         if copy:
             shares = {
                 owner: {name: rows._replace(tensor=rows.tensor.to("cpu", copy=True)) for name, rows in each.items()}
                 for owner, each in shares.items()
             }
-        self._held: dict[str, dict[str, Rows]] = shares
-        return sum(rows.tensor.nbytes for each in shares.values() for rows in each.values())
+        self._held = shares
 
     def reads(self, paths: list[str]) -> bool:
         return all(os.path.isfile(path) for path in paths)
@@ -128,7 +132,7 @@ class LearnerActor:
         """Puts what is held there, beside whatever is trained; None where the place is out of this machine's reach."""
         ranks = self._config.optim.processes
         try:
-            return [write_share(place, step, owner, each, self._rank, ranks) for owner, each in self._held.items()]
+            return [write_share(place, step, owner, each, self._rank, ranks) for owner, each in self._holding().items()]
         except OutOfReach:
             return None
 
@@ -136,12 +140,17 @@ class LearnerActor:
     def held(self) -> dict[str, dict[str, Rows]]:
         return {
             owner: {name: rows._replace(tensor=rows.tensor.detach().cpu()) for name, rows in each.items()}
-            for owner, each in self._held.items()
+            for owner, each in self._holding().items()
         }
 
     @ray.method(concurrency_group="files")
     def let_go(self) -> None:
-        self._held = {}
+        self._held = None
+
+    def _holding(self) -> dict[str, dict[str, Rows]]:
+        if self._held is None:
+            raise RuntimeError(f"process {self._rank} holds nothing of a checkpoint")
+        return self._held
 
 
 class ShardedLearner:
@@ -298,25 +307,30 @@ class ShardedLearner:
 
 
 class _Processes:
-    """The share of a checkpoint that each process holds (`Elsewhere`)."""
+    """The share of a checkpoint that each process holds (`Elsewhere`). A process holds one at a time: `keep` and `write` are
+    called when the one before is published."""
 
     def __init__(self, actors: Sequence[Any], together: Callable[[list[Any]], list[Any]]) -> None:
-        self._actors, self._together = actors, together
-        self.bytes = self._hold(copy=False)
+        self._actors, self._together, self._kept = actors, together, False
+        self.bytes: int = max(together([actor.share_bytes.remote() for actor in actors]))
 
     def keep(self) -> None:
         self._hold(copy=True)
+        self._kept = True
 
     def write(self, place: Place, step: int) -> list[File]:
         """In a thread of each process. Raises OSError as one of them did, RunFailed where one is lost."""
+        if not self._kept:
+            self._hold(copy=False)
         found = self._got([actor.write.remote(place, step) for actor in self._actors])
         files = [file for each in found if each is not None for file in each]
         for rank, each in enumerate(found):
             if each is None:
                 files += self._sent(rank, place, step)
-        for actor in self._actors:
-            actor.let_go.remote()
         return files
+
+    def let_go(self) -> None:
+        self._got([actor.let_go.remote() for actor in self._actors])
 
     def _sent(self, rank: int, place: Place, step: int) -> list[File]:
         """A share of a machine that shares no disk with this one, written here."""
@@ -324,8 +338,8 @@ class _Processes:
         ranks = len(self._actors)
         return [write_share(place, step, owner, each, rank, ranks) for owner, each in held.items()]
 
-    def _hold(self, copy: bool) -> int:
-        return max(self._together([actor.hold.remote(copy) for actor in self._actors]))
+    def _hold(self, copy: bool) -> None:
+        self._together([actor.hold.remote(copy) for actor in self._actors])
 
     def _got(self, refs: list[Any]) -> list[Any]:
         try:

@@ -84,6 +84,8 @@ class Others:
     def keep(self) -> None:
         pass
 
+    def let_go(self) -> None: ...
+
     def write(self, place: Place, step: int) -> list[File]:
         return self._files
 

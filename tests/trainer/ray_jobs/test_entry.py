@@ -16,6 +16,7 @@ import pytest
 
 from tests.trainer.loops.conftest import SMALL
 from trainer.contracts import ArtifactData, EventBatch, Example, RunEvent
+from trainer.monitors import RunMonitor
 from trainer.outputs import listed
 from trainer.ray_jobs import entry, folder
 from trainer.ray_jobs.entry import job
@@ -149,6 +150,22 @@ def test_a_job_that_shares_no_disk_goes_on_elsewhere_from_what_it_has_stored(
     assert any("resumed after step 2" in event.model_dump_json() for event in server.events.values())
     (made,) = {each.path: each for each in server.artifacts() if each.role == "model"}.values()
     assert all(f"/objects/{file.digest}" in server.objects for file in made.files if file.bytes)
+
+
+def test_a_run_that_failed_keeps_what_may_be_stored_nowhere_else(
+    server: Ingest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.assignment |= {"run_dir": "", "store_url": f"{server.url}/api/v1/ingest/runs/7"}
+    monkeypatch.setenv("TOUCHSTONE_SCRATCH", str(tmp_path / "one"))
+
+    def failing(client: Any, token: str, assignment: Any, run_dir: Path, monitor: RunMonitor, store: Any) -> bool:
+        (run_dir / "checkpoints").mkdir()
+        monitor.state("failed", "the storage does not answer")
+        return False
+
+    monkeypatch.setattr("trainer.ray_jobs.entry._run", failing)
+    assert job([]) == 1
+    assert list((tmp_path / "one").glob("*/runs/*/checkpoints"))
 
 
 def test_a_run_that_ends_while_the_database_is_away_still_delivers_its_end(server: Ingest, tmp_path: Path) -> None:
