@@ -186,5 +186,5 @@ def test_each_operation_is_closed_below_its_role_and_to_other_workspaces(asked):
 
 def test_only_a_runs_own_token_opens_its_ingest(asked):
     found = {label: set(asked(each).values()) for label, each in OPERATIONS.items() if "/ingest/" in label}
-    assert len(found) == 9
+    assert len(found) == 13
     assert set(map(frozenset, found.values())) == {frozenset({401})}

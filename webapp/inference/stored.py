@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
-from django.db import close_old_connections
 
 from trainer.contracts import ModelFile, ModelSource
 from trainer.contracts.model_folder import FileName
@@ -143,10 +142,7 @@ def here(source: ModelSource) -> ModelSource:
     """
     if all(Path(path).is_dir() or not Path(path).is_absolute() for path in (source.path, *source.adapters)):
         return source
-    try:
-        path, *adapters = [_here(path) for path in (source.path, *source.adapters)]
-    finally:
-        close_old_connections()  # this may be a thread of its own
+    path, *adapters = [_here(path) for path in (source.path, *source.adapters)]
     return source.model_copy(update={"path": path, "adapters": tuple(adapters)})
 
 
