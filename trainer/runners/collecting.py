@@ -47,7 +47,7 @@ class AsyncCollector:
         self._check_quotas()
         journal = scorer.journal if isinstance(scorer.journal, Journal) else None
         self._conductor = Conductor(config, fleet, responses, parts.tasks, self._log, planner.domain_of, journal)
-        self._timings = Timings(parts.run_dir / TIMINGS)
+        self._timings = Timings(parts.run_dir / TIMINGS, lambda message: self._log(message, "warning"))
         self._history: dict[int, Mapping[str, Tensor]] = {}
         """Trained parameters of the versions that a response may still have to be sampled with."""
         self._step = 0

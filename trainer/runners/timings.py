@@ -1,9 +1,10 @@
 """The file in a run's folder with what its workers and its learner spent, for `python -m trainer simulate --from-run`."""
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from trainer.config import PolicyConfig
 
@@ -11,10 +12,13 @@ TIMINGS = "timings.jsonl"
 
 
 class Timings:
-    """One JSON object a line: what was asked for whenever the run begins or goes on, then the seconds of each step."""
+    """One JSON object a line: what was asked for whenever the run begins or goes on, then the seconds of each step.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    These are only timings: what cannot be written, as on a full disk, is left out, and `warn` hears of it once.
+    """
+
+    def __init__(self, path: Path, warn: Callable[[str], None]) -> None:
+        self._path, self._warn, self._warned = path, warn, False
 
     def begin(self, config: PolicyConfig) -> None:
         rollout, runner, sampler = config.rollout, config.runner, config.sampler
@@ -32,5 +36,18 @@ class Timings:
         self._write({"step": step, "lengths": list(lengths), **seconds})
 
     def _write(self, row: dict[str, Any]) -> None:
-        with self._path.open("a") as file:
-            file.write(f"{json.dumps(row)}\n")
+        try:
+            with self._path.open("ab+") as file:
+                file.write(f"{_unended(file)}{json.dumps(row)}\n".encode())
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                self._warn(f"{self._path.name} lacks steps, so that the run may not be simulated: {error.strerror}")
+
+
+def _unended(file: BinaryIO) -> str:
+    """The end of the last line where a write was cut off within it."""
+    if not file.seek(0, os.SEEK_END):
+        return ""
+    file.seek(-1, os.SEEK_END)
+    return "" if file.read(1) == b"\n" else "\n"

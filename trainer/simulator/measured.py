@@ -51,14 +51,17 @@ def measured(run: Path) -> Measured:
 
 
 def _read(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """What was asked for, and the steps that were measured whole; of one made again by a run that went on, the last."""
+    """What was asked for, and the steps that were measured whole; of one made again by a run that went on, the last.
+
+    A line that a kill or a full disk cut off is left out, with the step it was of.
+    """
     asked: dict[str, Any] = {}
     steps: dict[int, dict[str, Any]] = {}
-    for number, line in enumerate(path.read_text().splitlines(), 1):
+    for line in path.read_bytes().splitlines():
         try:
             row = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise NotMeasured(f"{path}, line {number}: {error.msg}") from error
+        except ValueError:
+            continue
         if "asked" in row:
             asked = row["asked"]
         elif all(part in row for part in _PARTS):

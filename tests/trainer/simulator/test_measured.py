@@ -26,10 +26,14 @@ def spent(step_s: float = 0.01, response_s: float = 0.002, start_s: float = 0.03
     return found
 
 
+def no_warning(message: str) -> None:
+    raise AssertionError(message)
+
+
 def run_of(folder: Path, steps: int = 14, **runner: Any) -> Path:
     """A folder with the timings of a run, made again from step 4 on; its first steps took long."""
     config = PolicyConfig.model_validate({"runner": {"kind": "async", **runner}})
-    timings = Timings(folder / TIMINGS)
+    timings = Timings(folder / TIMINGS, no_warning)
     timings.begin(config)
     for step in [1, 2, 3, 4, 5]:
         slow = {"wait_s": 60.0} if step == 1 else SECONDS | {"wait_s": 90.0}
@@ -67,6 +71,27 @@ def test_the_command_sets_the_run_beside_its_simulation(tmp_path: Path, capsys: 
     assert said.endswith(f"{error:+.1%}")
 
 
+def test_a_kill_in_the_middle_of_a_line_costs_that_line_alone(tmp_path: Path) -> None:
+    file = run_of(tmp_path) / TIMINGS
+    whole = measured(tmp_path)
+    timings = Timings(file, no_warning)
+    timings.step(15, [7, 9], SECONDS | {"scoring_s": [0.2, 0.2], **spent().written()})
+    file.write_bytes(file.read_bytes()[:-30])
+    assert measured(tmp_path) == whole
+    timings.begin(PolicyConfig.model_validate({"runner": {"kind": "async"}}))
+    timings.step(15, [7, 9], SECONDS | {"scoring_s": [0.2, 0.2], **spent().written()})
+    assert measured(tmp_path).steps == whole.steps + 1
+
+
+def test_a_full_disk_costs_the_timings_and_not_the_run() -> None:
+    warned: list[str] = []
+    timings = Timings(Path("/dev/full"), warned.append)
+    for step in range(3):
+        timings.step(step, [7], {})
+    (message,) = warned
+    assert message.endswith("No space left on device")
+
+
 @pytest.mark.parametrize(
     ("runner", "steps", "said"),
     [
@@ -83,7 +108,11 @@ def test_what_cannot_be_simulated_is_refused_with_the_reason(
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [(None, "No such file or directory: timings.jsonl"), ("{", "line 1:"), ("", "does not say what the run")],
+    [
+        (None, "No such file or directory: timings.jsonl"),
+        ("{", "does not say what the run"),
+        ("", "does not say what the run"),
+    ],
 )
 def test_a_folder_without_timings_is_refused(
     text: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
