@@ -186,7 +186,7 @@ class _Stream:
         self._uniforms: dict[Hashable, Any] = {}
         """By request, the uniforms of its tokens [max_new_tokens]; how many there are depends on itself alone."""
         self._last: dict[tuple[int, ...], Tensor] = {}
-        """By prompt, the hidden state [D] from which the first token is drawn."""
+        """By prompt that a row holds, the hidden state [D] from which the first token is drawn."""
         self._cache: SlotCache | None = None
         self._places_B = torch.empty(0, dtype=torch.long, device=self._device)
         self._drawn_B = self._places_B
@@ -249,6 +249,7 @@ class _Stream:
         self._rows += new
         lengths = torch.tensor([len(prompt) for prompt in prompts], device=self._device)
         self._places_B = torch.cat([self._places_B, lengths])
+        self._last = {prompt: self._last[prompt] for prompt in held}
         return torch.stack([self._last[prompt] for prompt in prompts])
 
     def _prefill(self, rows: dict[tuple[int, ...], int], used: int) -> None:
@@ -264,7 +265,7 @@ class _Stream:
             self._reserve(used, prefix)
             for i, path in zip(places, tree.paths, strict=True):
                 self._slots.copy_prefix(rows[prompts[i]], prefix, path)
-                self._last[prompts[i]] = hidden_ND[path[-1]]
+                self._last[prompts[i]] = hidden_ND[path[-1]].clone()  # a view would keep all N
 
     @property
     def _slots(self) -> SlotCache:

@@ -100,6 +100,20 @@ def to_the_end(running: Any) -> Iterator[Any]:
             yield from running.step()
 
 
+def test_a_worker_keeps_of_its_prompts_only_what_rows_still_need(tiny_dir: Path) -> None:
+    """It may sample for days: what it keeps must not grow with the prompts that it has seen."""
+    sampler = LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir), max_batch=2)
+    running, _ = sampler.open([], 0)
+    for n, request in enumerate(requests(12)):
+        running.join(n, request)
+    (stream,) = running._streams.values()
+    while stream.busy:
+        running.step()
+        assert len(stream._last) <= 2
+        assert all(kept.untyped_storage().nbytes() == kept.nbytes for kept in stream._last.values())
+    running.close()
+
+
 def test_greedy_and_drawn_responses_run_side_by_side(tiny_dir: Path) -> None:
     sampler = LocalSampler(load_model(tiny_dir), load_tokenizer(tiny_dir))
     greedy, drawn = requests(1, temperature=0.0)[0], requests(1)[0]
