@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 from uuid import uuid4
 
-from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve
+from trainer.config import RECIPES, ConfigInvalid, Recipe, resolve, stored
 from trainer.config.expression import ExpressionInvalid, parse
 from trainer.contracts.counted import counted
 from webapp.accounts.models import Membership
@@ -67,7 +67,7 @@ class RunForm:
     def of_run(cls, membership: Membership, run: Run, start_step: int = 0) -> "RunForm":
         """Prefilled to run `run` again, or to go on from one of its checkpoints: from the last, for as many steps again."""
         version = run.dataset_version
-        raw = run.config
+        raw = stored(run.recipe, run.config)
         if start_step >= raw["steps"]:
             raw = raw | {"steps": raw["steps"] + start_step}
         return cls(
@@ -108,7 +108,8 @@ class RunForm:
 
     @cached_property
     def group(self) -> Group:
-        base = self.forked_from.config if self.forked_from else None
+        parent = self.forked_from
+        base = stored(parent.recipe, parent.config) if parent else None
         drawn = pickers.fill(self.membership.workspace_id, self.tree.draw(self.raw, self.problems, base), self._recipe)
         opened = self._recipe.opened
         drawn.groups.sort(key=lambda group: opened.index(group.path) if group.path in opened else len(opened))

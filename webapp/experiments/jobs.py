@@ -15,7 +15,7 @@ from django.db.models import F, Q
 from django.utils import timezone
 
 from trainer import tracing
-from trainer.config import ConfigInvalid, resolve
+from trainer.config import ConfigInvalid, resolve, stored
 from webapp.core import artifact_store, cluster, hearing, locks, ray_client
 from webapp.core.addresses import internal_url
 from webapp.core.artifact_store import StoreAway
@@ -248,7 +248,7 @@ def _death(run: Run, job: Job) -> str:
 def _memory_knobs(run: Run) -> str:
     """What to lower; empty where it cannot be told. Whatever goes wrong here, the run must still end with its reason."""
     try:
-        return resolve(run.recipe, run.config).memory_knobs()
+        return resolve(run.recipe, stored(run.recipe, run.config)).memory_knobs()
     except ConfigInvalid:  # launched by an older version: its knobs may have other names now
         return ""
     except Exception:

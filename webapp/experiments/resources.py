@@ -6,7 +6,7 @@ ask for theirs when it starts them. So that no run starts with half of what it n
 
 from collections.abc import Iterable
 
-from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve
+from trainer.config import ConfigInvalid, FieldProblem, RecipeConfig, resolve, stored
 from trainer.contracts.counted import counted
 from webapp.core import cluster
 from webapp.core.ray_client import Wanted
@@ -29,7 +29,7 @@ def wanted() -> Wanted:
 def asked(run: Run) -> int:
     """GPUs of the whole run, where there are any. A config that this version cannot read asks for one."""
     try:
-        return resolve(run.recipe, run.config).holdings().gpus
+        return resolve(run.recipe, stored(run.recipe, run.config)).holdings().gpus
     except ConfigInvalid:
         return 1
 

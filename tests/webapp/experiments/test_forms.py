@@ -2,7 +2,7 @@
 
 import pytest
 
-from trainer.config import RECIPES, ConfigInvalid, resolve
+from trainer.config import RECIPES, ConfigInvalid, resolve, stored
 from trainer.config.policy_objective import CHOICES
 from webapp.core.formtree import Tree
 from webapp.core.problems import Conflict
@@ -192,6 +192,30 @@ def test_a_fork_is_filled_in_and_marks_what_changed(as_researcher, run, tree):
     assert "was 4" in as_researcher.post(f"/runs/{run.id}/fork", post).content.decode()
     answer = as_researcher.post(f"/runs/{run.id}/fork", post | {"action": "launch"})
     assert Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).forked_from_id == run.id
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("decoupled", [False, True])
+def test_a_copy_of_a_run_of_an_older_version_means_what_that_run_meant(as_researcher, cast, run, decoupled, as_json):
+    """As older versions stored it: the cap null, and without the knobs that came later."""
+    run.config["optim"]["weight_decay"] = 0.1
+    del run.config["data"]["unjudged"], run.config["optim"]["decay"], run.config["rollout"]["truncated"]
+    run.config["objective"] |= {"weight_cap": None, "decoupled": decoupled}
+    run.config["scaffold"] = None  # `decoupled` goes with few of its ratio modes
+    run.save()
+    shown = as_researcher.get(f"/runs/{run.id}/fork").content.decode()
+    assert "is-changed" not in shown and "unjudged" in shown
+    form = RunForm.of_run(cast.researcher, run)
+    post = posted(form.group) | {"recipe": "policy", "dataset": form.dataset, "action": "launch"}
+    if as_json:
+        form._press("json")
+        post = {name: post[name] for name in ("recipe", "dataset", "action")} | {"mode": "json", "json": form.json_text}
+    answer = as_researcher.post(f"/runs/{run.id}/fork", post)
+    assert answer.status_code == 302, answer.content.decode()
+    copy = resolve("policy", Run.objects.get(id=answer["Location"].rsplit("/", 1)[1]).config)
+    assert copy == resolve("policy", stored("policy", run.config))
+    assert (copy.optim.decay, copy.data.unjudged) == ("all", "drop_prompts")
+    assert copy.objective.weight_cap == (1e9 if decoupled else 2.0)
 
 
 def test_a_dataset_of_another_workspace_cannot_be_named(cast, version, model, tree):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid, resolve
 from webapp.core import cluster
-from webapp.experiments import jobs, waiting_line
+from webapp.experiments import jobs, resources, waiting_line
 from webapp.experiments.models import Run
 from webapp.localstack.places import write_facts
 
@@ -63,6 +63,13 @@ def test_a_run_asks_for_a_gpu_where_the_cluster_has_some(run, ray, gpus, count, 
 )
 def test_a_run_counts_its_process_its_workers_and_those_that_train_together(changes, gpus):
     assert resolve("policy", changes).holdings().gpus == gpus
+
+
+def test_a_run_of_an_older_version_counts_all_it_asks_for(launch, gpus):
+    gpus(2)
+    run = launch(config=ASYNC)
+    run.config["objective"]["weight_cap"] = None
+    assert resources.asked(run) == 2
 
 
 def test_more_than_there_is_is_refused_at_its_field(launch, gpus):
