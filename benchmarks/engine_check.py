@@ -28,10 +28,12 @@ from trainer.config import PolicyConfig, resolve
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
 from trainer.inference.local import LocalSampler, stop_token_ids
+from trainer.inference.low_rank import with_low_rank
 from trainer.inference.models import load_model, load_tokenizer, make_tiny
 from trainer.loops.engine_check import LOOKS, EngineCheck
 from trainer.loops.errors import RunFailed
 from trainer.loops.learner import Learner
+from trainer.loops.pushing import Pusher
 from trainer.loops.update import Updater
 from trainer.rollouts import PromptPlan, Reward, Trajectory, sample_plans
 from trainer.seeding import derive_seed
@@ -172,6 +174,7 @@ class Setting:
     length: int = 64
     top_p: float = 0.9
     device: str = "cpu"
+    push: str = "merged"
 
     def config(self, seed: int) -> PolicyConfig:
         responses = max(len(QUESTIONS), self.tokens // self.length)
@@ -180,6 +183,7 @@ class Setting:
             {
                 "seed": seed,
                 "model": {"dtype": self.dtype},
+                "sampler": {"push": self.push},
                 "scaffold": None,
                 "rollout": {
                     "prompts_per_step": len(QUESTIONS),
@@ -197,6 +201,8 @@ def outcome(setting: Setting, seed: int, fault: Fault | None = None, lr: float =
     model, trained = (load_model(setting.folder, setting.dtype).to(setting.device) for _ in range(2))
     stop_ids = stop_token_ids(model.generation_config, tokenizer)
     learner = Learner(trained, config)
+    if setting.push == "adapters":
+        model = with_low_rank(model, config.model.lora.rank)
     start = Start(config, LocalSampler(model, tokenizer), learner, stop_ids, config.rollout.temperature, lr)
     if fault:
         fault(start)
@@ -236,7 +242,7 @@ def _update(start: Start, trajectories: Sequence[Trajectory]) -> None:
     advantages_B = torch.tensor([1.0 if place % 2 else -1.0 for place in range(len(some))])
     Updater(start.learner, start.config).run(some, advantages_B)
     if start.pushes:
-        start.sampler.load_weights(start.learner.merged_weights(), 1)
+        Pusher(start.config, start.learner, start.sampler).push(1)
 
 
 def healthy(setting: Setting, starts: int) -> Counter[str]:

@@ -12,7 +12,8 @@ responses the larger the largest difference. So these decide, each with room for
   rounding has moved them, and the missing part is what the sampler cannot say: a lost end of text, top-k, a penalty;
 - where responses end: at a token that ends them, and nowhere else.
 
-After the first step it is also asked whether the sampler still answers as the model did before it was trained.
+After the first step it is also asked whether the sampler still answers as the model did before it was trained, where the learner
+has that model: with its adapters off, or as the frozen copy of a KL. Where all weights are trained without a KL nobody asks.
 """
 
 import math
@@ -129,7 +130,7 @@ class EngineCheck:
         if why := found.problem(self._config.model.dtype):
             raise _disagree(why)
         self._looks += 1
-        behind = step > 1 and self._behind(learner, chosen, torch.cat(logp_T))
+        behind = step > 1 and self._refers and self._behind(learner, chosen, torch.cat(logp_T))
         if behind and not self._rounds_away:
             raise _disagree(BEHIND)
         if behind:
@@ -140,11 +141,15 @@ class EngineCheck:
         ), False
 
     @property
+    def _refers(self) -> bool:
+        """Whether the learner, in this process or in several, has the untrained model to compare with."""
+        return self._config.model.lora is not None or self._config.holdings().frozen
+
+    @property
     def _rounds_away(self) -> bool:
         """Whether a push may lose what training has added: adapters merged into bfloat16 weights."""
         model, sampler = self._config.model, self._config.sampler
-        merged = sampler.kind == "local" or sampler.push == "merged"
-        return merged and model.lora is not None and model.dtype == "bfloat16"
+        return sampler.push == "merged" and model.lora is not None and model.dtype == "bfloat16"
 
     def _behind(self, learner: Learner, chosen: Sequence[Trajectory], logp_T: Tensor) -> bool:
         """Whether what was recorded fits the model before training better than the trained one, beyond chance."""

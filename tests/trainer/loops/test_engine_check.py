@@ -11,7 +11,18 @@ import pytest
 import torch
 
 from benchmarks.engine_check import FAULTS, LR, NEEDS_UPDATES, Setting, outcome
-from trainer.loops.engine_check import Agreement, allowed_outside, compared, fits_better, misplaced_ends, spread
+from trainer.config import resolve
+from trainer.loops import engine_check
+from trainer.loops.engine_check import (
+    BEHIND,
+    Agreement,
+    EngineCheck,
+    allowed_outside,
+    compared,
+    fits_better,
+    misplaced_ends,
+    spread,
+)
 from trainer.rollouts import PromptPlan, Span, Trajectory
 
 
@@ -32,6 +43,32 @@ def test_each_fault_is_caught_within_two_steps(fault: str, tiny_dir: Path) -> No
     lr, dtype = (LR, "float32") if fault in NEEDS_UPDATES else (0.0, "bfloat16")
     how, said = outcome(Setting(tiny_dir, dtype, 1024, 32), 1, FAULTS[fault], lr)
     assert how in ("caught at 1", "caught at 2"), said
+
+
+def test_a_lost_push_of_unmerged_adapters_ends_the_run_in_bfloat16_too(tiny_dir: Path) -> None:
+    """Where adapters are merged it may be rounding, and is a warning."""
+    setting = Setting(tiny_dir, "bfloat16", 1024, 32, push="adapters")
+    how, said = outcome(setting, 1, FAULTS["a push that does not arrive"], lr=1e-3)
+    assert how == "caught at 2" and BEHIND in said, said
+    assert outcome(setting, 1, lr=1e-3)[0] == "passed"
+    merged = replace(setting, push="merged")
+    assert outcome(merged, 1, FAULTS["a push that does not arrive"], lr=1e-3)[0] == "warned at 2"
+
+
+def test_without_an_untrained_model_nothing_is_compared_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All weights without a KL: `untrained` would be the trained model itself, and agree with it whatever arrived."""
+    asked: list[bool] = []
+
+    def logprobs(*_: object, untrained: bool = False) -> list[torch.Tensor]:
+        asked.append(untrained)
+        return [torch.full((40,), -1.0)]
+
+    monkeypatch.setattr(engine_check, "_logprobs", logprobs)
+    for lora, kl_beta, expected in (({}, 0.0, True), (None, 0.1, True), (None, 0.0, False)):
+        asked.clear()
+        config = resolve("policy", {"model": {"lora": lora}, "scaffold": None, "objective": {"kl_beta": kl_beta}})
+        EngineCheck(config, frozenset()).look(2, None, [trajectory((3,) * 40)])  # type: ignore[arg-type]
+        assert (True in asked) is expected
 
 
 def test_the_allowance_grows_slower_than_the_responses() -> None:
