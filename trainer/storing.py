@@ -13,22 +13,24 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import BinaryIO, TypeVar
 from urllib.parse import urlsplit
 
 import httpx
 from pydantic import ValidationError
 
 from trainer.contracts import ModelFile, ModelSource
-from trainer.contracts.storing import FolderAsked, LinkedFile, Links, Upload, pieces
+from trainer.contracts.storing import FolderAsked, Links, Upload, pieces
 from trainer.outputs import folder_digest, listed
 
 SCRATCH = "TOUCHSTONE_SCRATCH"
 PATIENCE_S = 120.0
-"""How long a server or storage that is away is asked again before that is told; who is told may ask once more."""
+"""How long a server or storage that is away is asked again before that is told; who is told may ask once more. It counts for each
+piece of a file, from the moment at which that piece fails."""
 _TIMEOUT = httpx.Timeout(120.0, connect=10.0)
 _BLOCK = 1 << 20
 _AT_ONCE = 4
@@ -51,6 +53,22 @@ class _Again(Exception):
     """Worth another try; the message says why."""
 
 
+class _Addresses:
+    """The signed addresses of a folder's files. They are good for about an hour, and to fetch them may take longer."""
+
+    def __init__(self, links: Links, ask: Callable[[], Links]) -> None:
+        self.links, self.are_old, self._ask = links, False, ask
+
+    def of(self, file: ModelFile, number: int) -> str:
+        """Raises _Again and StoreRefused."""
+        if self.are_old:
+            self.links, self.are_old = self._ask(), False
+        for each in self.links.files:
+            if (each.path, each.digest) == (file.path, file.digest) and number < len(each.urls):
+                return each.urls[number]
+        raise StoreRefused(f"{file.path} in the artifact store has changed while it was fetched")
+
+
 class ObjectStore:
     """`url`: the server's address for this run or job; `token` its key. `folder` is this node's, for models that several runs load."""
 
@@ -67,17 +85,7 @@ class ObjectStore:
         files = listed(place)
         by_path = {file.path: place / file.path if place.is_dir() else place for file in files}
         for file in files:  # one by one: an address is good for about an hour
-
-            def send(file: ModelFile = file) -> None:
-                links = self._links("uploads", Upload(path=path, files=(file,)))
-                with ThreadPoolExecutor(_AT_ONCE) as threads:
-                    for sent in [
-                        threads.submit(self._put, by_path[file.path], piece, url, links.headers)
-                        for piece, url in zip(pieces(file.bytes), links.files[0].urls, strict=True)
-                    ]:
-                        sent.result()
-
-            self._patiently(send)
+            self._send(by_path[file.path], file, path)
         return files
 
     def model(self, path: str) -> Path:
@@ -96,13 +104,13 @@ class ObjectStore:
     def fetch(self, name: str, target: Path) -> Path:
         """The folder `name` as `target`, whole or not at all. Raises StoreAway, StoreRefused and OSError."""
         target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        partial = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
+        arriving = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=".partial", dir=target.parent))
         try:
-            self._patiently(lambda: self._fill(name, partial))
+            self._fill(name, arriving)
             with suppress(OSError):  # another process has just fetched the same
-                os.rename(partial, target)
+                os.rename(arriving, target)
         finally:
-            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(arriving, ignore_errors=True)
         if not target.is_dir():
             raise OSError(f"{target} cannot be made")
         return target
@@ -111,27 +119,58 @@ class ObjectStore:
         self._server.close()
         self._storage.close()
 
-    def _fill(self, name: str, partial: Path) -> None:
-        """What is there already and right stays: a try after a broken one goes on behind it."""
-        for file in self._links("folders", FolderAsked(name=name)).files:
-            path = partial / file.path
-            if not path.is_file() or path.stat().st_size != file.bytes:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._get(name, file, path)
+    def _fill(self, name: str, folder: Path) -> None:
+        ask = partial(self._links, "folders", FolderAsked(name=name))
+        addresses = _Addresses(self._patiently(ask), ask)
+        for file in addresses.links.files:
+            path, digest = folder / file.path, hashlib.sha256()
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("wb") as out:
+                for number in range(len(pieces(file.bytes))):
+                    digest = self._patiently(partial(self._get, addresses, file, number, out, digest))
+            if digest.hexdigest() != file.digest:
+                raise StoreRefused(f"{file.path} of {name} in the artifact store is not what was written")
 
-    def _get(self, name: str, file: LinkedFile, path: Path) -> None:
-        arriving, digest = path.with_name(f".{path.name}.arriving"), hashlib.sha256()
-        with arriving.open("wb") as out:
-            for (start, end), url in zip(pieces(file.bytes), file.urls, strict=True):
-                with self._asked("GET", url) as response:
-                    for block in response.iter_bytes(_BLOCK):
-                        digest.update(block)
-                        out.write(block)
-                if out.tell() != end:
-                    raise _Again(f"{file.path} broke off after {out.tell() - start:,} bytes of a piece")
-        if digest.hexdigest() != file.digest:
-            raise StoreRefused(f"{file.path} of {name} in the artifact store is not what was written")
-        os.replace(arriving, path)
+    def _get(
+        self, addresses: _Addresses, file: ModelFile, number: int, out: BinaryIO, before: "hashlib._Hash"
+    ) -> "hashlib._Hash":
+        """Writes a piece behind those that are there, over what an earlier try has left of it. Returns the digest so far."""
+        (start, end), digest = pieces(file.bytes)[number], before.copy()
+        out.seek(start)
+        out.truncate()
+        try:
+            with self._asked("GET", addresses.of(file, number)) as response:
+                for block in response.iter_bytes(_BLOCK):
+                    digest.update(block)
+                    out.write(block)
+        except _Again:
+            addresses.are_old = True
+            raise
+        if out.tell() != end:
+            raise _Again(f"{file.path} broke off after {out.tell() - start:,} bytes of a piece")
+        return digest
+
+    def _send(self, place: Path, file: ModelFile, path: str) -> None:
+        """Those pieces that are there are not sent again when others fail; each try has new addresses."""
+        missing = dict(enumerate(pieces(file.bytes)))
+
+        def send() -> None:
+            links = self._links("uploads", Upload(path=path, files=(file,)))
+            urls = links.files[0].urls
+            with ThreadPoolExecutor(_AT_ONCE) as threads:
+                sent = {
+                    threads.submit(self._put, place, piece, urls[number], links.headers): number
+                    for number, piece in missing.items()
+                }
+                wait(sent, return_when=FIRST_EXCEPTION)
+                threads.shutdown(cancel_futures=True)  # the rest would fail one after the other
+            for each in [each for each in sent if not each.cancelled() and each.exception() is None]:
+                del missing[sent[each]]
+            for each in sent:
+                if not each.cancelled():
+                    each.result()
+
+        self._patiently(send, left=lambda: len(missing))
 
     def _put(self, path: Path, piece: tuple[int, int], url: str, headers: dict[str, str]) -> None:
         start, end = piece
@@ -169,14 +208,22 @@ class ObjectStore:
         try:
             return Links.model_validate_json(answer.content)
         except ValidationError as error:
-            raise StoreRefused(f"the server's answer cannot be read: {error}") from error
+            # never the values: among them are addresses that are signed
+            wrong = [f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors(include_input=False)]
+            raise StoreRefused(f"the server's answer cannot be read: {'; '.join(wrong[:5])}") from None
 
-    def _patiently(self, work: Callable[[], T]) -> T:
-        pause, deadline = 0.5, time.monotonic() + self._patience_s
+    def _patiently(self, work: Callable[[], T], left: Callable[[], int] = lambda: 1) -> T:
+        """Raises StoreAway where `work` goes on failing for as long as one waits, while no less is `left` to do.
+
+        How long it had worked before it failed is no matter.
+        """
+        pause, deadline, before = 0.5, None, left()
         while True:
             try:
                 return work()
             except _Again as error:
+                if deadline is None or left() < before:
+                    pause, deadline, before = 0.5, time.monotonic() + self._patience_s, left()
                 if time.monotonic() + pause > deadline:
                     raise StoreAway(str(error)) from None
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  spreads nodes that wait for the same storage

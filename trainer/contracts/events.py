@@ -9,7 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AliasChoices, AwareDatetime, Field, JsonValue, StringConstraints, model_validator
 
 from .base import Record
-from .model_folder import FileName, ModelFacts, ModelFile, ModelSource
+from .model_folder import FileName, ModelFacts, ModelSource
+from .storing import StoredFiles
 from .verdict import Verdict
 
 MAX_EVENTS_PER_POST = 200
@@ -172,7 +173,7 @@ class ArtifactData(Record):
     bytes: int = Field(ge=0, lt=2**63)
     digest: str = Field(max_length=64)
     model: ModelFacts | None = None
-    files: tuple[ModelFile, ...] = Field(default=(), max_length=2000)
+    files: StoredFiles = ()
 
     @model_validator(mode="after")
     def _models_say_what_they_are(self) -> Self:

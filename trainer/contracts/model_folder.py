@@ -11,13 +11,19 @@ FolderFormat = Literal["hf", "peft"]
 Head = Literal["lm", "scalar"]
 Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")]
 _PART = r"[A-Za-z0-9_][A-Za-z0-9_.-]*"
-FileName = Annotated[str, StringConstraints(pattern=rf"^{_PART}(/{_PART})*$", max_length=200)]
+FILE_NAME = rf"^{_PART}(/{_PART})*$"
+MAX_NAME = 200
+FileName = Annotated[str, StringConstraints(pattern=FILE_NAME, max_length=MAX_NAME)]
 """A path below the folder, with `/`: no part of it begins with a dot, so it cannot leave the folder."""
+
+
+MAX_FILE_BYTES = 4 << 40
+"""4 TiB: what lists a file in pieces must not be asked for billions of them."""
 
 
 class ModelFile(Record):
     path: FileName
-    bytes: int = Field(ge=0, lt=2**63)
+    bytes: int = Field(ge=0, le=MAX_FILE_BYTES)
     digest: Digest
 
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from functools import lru_cache
@@ -31,6 +32,7 @@ from .problems import Problem
 NAME = "ARTIFACT_STORE"
 SIGNED_FOR = timedelta(hours=1)
 BLOCK = 1 << 20  # bytes read at a time
+BEAT_S = 10.0  # how often a copy that takes long says that it goes on
 BATCH = 1_000  # names that one request removes; more S3 does not take
 
 
@@ -102,7 +104,8 @@ def fetch(place: str, files: Iterable[ModelFile], target: Path) -> None:
 
 
 def keep(place: str, folder: Path, files: Iterable[ModelFile], beat: Callable[[], None] = lambda: None) -> None:
-    """Files of a folder of this server, piece by piece; what is there already is not sent again. `beat` is called before each.
+    """Files of a folder of this server, piece by piece; what is there already is not sent again. `beat` is called before each,
+    and every BEAT_S while one is sent.
 
     Raises StoreAway, and OSError where a file cannot be read or is shorter than it was.
     """
@@ -116,8 +119,15 @@ def keep(place: str, folder: Path, files: Iterable[ModelFile], beat: Callable[[]
                 content = stream.read(end - start)
                 if len(content) != end - start:
                     raise OSError(f"{folder / file.path} has become shorter while it was copied")
-                with _words():
-                    obstore.put(_client(), name, content)
+                _put(name, content, beat)
+
+
+def _put(name: str, content: bytes, beat: Callable[[], None]) -> None:
+    with _words(), ThreadPoolExecutor(1) as thread:  # `beat` stays in the caller's thread, with its connection
+        sent = thread.submit(obstore.put, _client(), name, content)
+        while not wait([sent], BEAT_S).done:
+            beat()
+        sent.result()
 
 
 def copy(place: str, files: Iterable[ModelFile], other: str) -> None:

@@ -7,6 +7,7 @@ to `models/ID`, and again when its folder has changed since.
 import hashlib
 import json
 import re
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,7 @@ from pathlib import Path
 from django.conf import settings
 
 from trainer.contracts import ModelFile, ModelSource
-from trainer.contracts.model_folder import FileName
+from trainer.contracts.model_folder import FILE_NAME, MAX_FILE_BYTES, MAX_NAME
 from trainer.contracts.storing import Links
 from webapp.core import artifact_store
 from webapp.core.problems import Problem
@@ -22,7 +23,7 @@ from webapp.core.problems import Problem
 from .models import RegisteredModel
 
 FETCHED = "fetched"
-_NAME = re.compile(FileName.__metadata__[0].pattern)  # type: ignore[attr-defined]
+_NAME = re.compile(FILE_NAME)
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,8 @@ def placed_at(place: str, files: list[dict[str, object]]) -> Placed:
 def copied(workspace_id: int, sources: Iterable[ModelSource], beat: Callable[[], None] = lambda: None) -> None:
     """Sees to it that every folder of `sources` lies in the store. Does nothing where it does.
 
-    `beat` is called before each piece. Raises StoreAway, OSError, and Problem where a folder is gone or changes meanwhile.
+    `beat` is called before each file and piece, and by time while one takes long. Raises StoreAway, OSError, and Problem where a
+    folder is gone, changes meanwhile, or holds a file that the store cannot keep.
     """
     for path in _folders(sources):
         row = _row(workspace_id, path)
@@ -105,7 +107,7 @@ def _copy(row: RegisteredModel, beat: Callable[[], None]) -> None:
 
 
 def listed(folder: Path, beat: Callable[[], None] = lambda: None) -> list[ModelFile]:
-    """The files of a folder of this server with their digests. Raises OSError."""
+    """The files of a folder of this server with their digests. Raises OSError, and Problem where the store cannot keep one."""
     return [_file(folder, path, beat) for path in _files(folder)]
 
 
@@ -116,9 +118,20 @@ def digest(files: Iterable[ModelFile]) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    """Whatever a model's folder may hold; hidden files, and names that no storage takes, are none of it."""
+    """Whatever a model's folder may hold; hidden files are none of it. Raises Problem at a name that the store does not take."""
     found = sorted(path for path in folder.rglob("*") if path.is_file())
-    return [path for path in found if _NAME.fullmatch(path.relative_to(folder).as_posix())]
+    shown = [path for path in found if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    for path in shown:
+        name = path.relative_to(folder).as_posix()
+        if len(name) > MAX_NAME or not _NAME.fullmatch(name):
+            takes = f"names of letters, digits, `_`, `-` and `.`, with their folders at most {MAX_NAME} characters long"
+            raise _unfit(folder, name, f"it takes {takes}")
+    return shown
+
+
+def _unfit(folder: Path, name: str, why: str) -> Problem:
+    told = f"{folder}/{name}".encode(errors="replace").decode()  # a name need not be UTF-8
+    return Problem(f"The artifact store cannot keep the file {told}: {why}.", code="unfit_file", status=409)
 
 
 def _mark(folder: Path) -> str:
@@ -129,10 +142,18 @@ def _mark(folder: Path) -> str:
 
 
 def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
-    beat()
+    digest, size, due = hashlib.sha256(), 0, 0.0
     with path.open("rb") as stream:
-        digest = hashlib.file_digest(stream, "sha256").hexdigest()
-    return ModelFile(path=path.relative_to(folder).as_posix(), bytes=path.stat().st_size, digest=digest)
+        while block := stream.read(artifact_store.BLOCK):
+            if time.monotonic() >= due:
+                beat()
+                due = time.monotonic() + artifact_store.BEAT_S
+            digest.update(block)
+            size += len(block)
+    name = path.relative_to(folder).as_posix()
+    if size > MAX_FILE_BYTES:
+        raise _unfit(folder, name, f"it has {size:,} bytes, and {MAX_FILE_BYTES:,} is the most")
+    return ModelFile(path=name, bytes=size, digest=digest.hexdigest())
 
 
 def here(source: ModelSource) -> ModelSource:

@@ -5,8 +5,13 @@ import io
 import logging
 import os
 import tarfile
+import threading
+import time
+import traceback
+from collections import Counter
 from ipaddress import IPv4Network
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -20,7 +25,7 @@ from trainer.ray_jobs import places
 from trainer.storing import ObjectStore, StoreAway, StoreRefused
 from webapp.core import artifact_store, buckets
 from webapp.core.artifact_store import StoreAway as ServerStoreAway
-from webapp.experiments import jobs, outputs, services, starting_points, storing, tokens
+from webapp.experiments import jobs, outputs, starting_points, storing, tokens
 from webapp.experiments.models import Artifact, Run
 from webapp.inference import stored
 from webapp.inference.models import RegisteredModel
@@ -121,13 +126,26 @@ def test_what_is_not_what_was_written_is_passed_over_for_the_one_before(run, tra
 
 
 def test_no_credential_leaves_the_server_and_no_address_is_logged(run, trainer, node, bucket, tmp_path, caplog):
-    caplog.set_level(logging.DEBUG, "webapp")
+    caplog.set_level(logging.DEBUG)  # of every library too
     asked = Upload(path="outputs/policy", files=stored.listed(folder(tmp_path / "m", a=b"1")))
     links = storing.upload(run.id, asked)
     assert SECRET not in links.model_dump_json() + caplog.text
     assert "X-Amz-Signature" in links.files[0].urls[0] and "X-Amz-Signature" not in caplog.text
     assert f"/backups/runs%20of%20us/runs/{run.id}/outputs/policy/" in links.files[0].urls[0]
     assert SECRET not in repr(buckets.access("ARTIFACT_STORE"))
+    keep(trainer, node, folder(tmp_path / "1", policy=b"weights"), 10)
+    node.fetch("checkpoints/step-000010", tmp_path / "got")
+    assert {method for method, _ in bucket.asked} >= {"PUT", "GET"}
+    assert "X-Amz-" not in caplog.text and SECRET not in caplog.text
+
+
+def test_an_answer_that_cannot_be_read_is_told_without_its_addresses(node, tmp_path):
+    signed = "https://storage.example/a?X-Amz-Signature=1"
+    links = {"files": [{"path": "a", "bytes": "many", "digest": "a" * 64, "urls": [signed]}], "headers": [signed]}
+    node._server = httpx.Client(transport=httpx.MockTransport(lambda request: httpx.Response(200, json=links)))
+    with pytest.raises(StoreRefused, match=r"files\.0\.bytes: .*; headers: ") as told:
+        node.fetch("x", tmp_path / "got")
+    assert "Signature" not in "".join(traceback.format_exception(told.value))
 
 
 def test_a_token_reaches_its_own_run_and_nothing_else(launch, run, trainer, node, bucket, tmp_path):
@@ -159,6 +177,69 @@ def test_storage_that_is_away_is_told_and_tried_again_and_nothing_is_half_there(
     node._patience_s = 30.0
     keep(trainer, node, place, 10)
     assert storing.checkpoints(run) == ("checkpoints/step-000010",)
+
+
+class TestLongTransfers:
+    """Each request takes longer than one waits for storage that is away: only what fails again and again is given up."""
+
+    @pytest.fixture
+    def slow(self, node, bucket, monkeypatch):
+        """Sets what the first request for each piece is answered with."""
+        now, seen = [0.0], Counter()
+        clock = SimpleNamespace(monotonic=lambda: now[0], sleep=lambda s: now.__setitem__(0, now[0] + s))
+        monkeypatch.setattr("trainer.storing.time", clock)
+        node._patience_s = 120.0
+
+        def fail_first(wanted: str, status: int) -> Counter:
+            def failing(method: str, path: str) -> int | None:
+                if method != wanted:
+                    return None
+                now[0] += 150.0
+                seen[path] += 1
+                return status if seen[path] == 1 else None
+
+            bucket.failing = failing
+            return seen
+
+        return fail_first
+
+    @pytest.mark.parametrize("status", [503, 403])
+    def test_a_piece_that_fails_is_sent_again_and_no_other(self, run, trainer, node, slow, tmp_path, status, asked):
+        tries = slow("PUT", status)
+        keep(trainer, node, folder(tmp_path / "1", policy=os.urandom(9 * PIECE), state=b"{}"), 10)
+        assert len(tries) == 10 and set(tries.values()) == {2}
+        assert storing.checkpoints(run) == ("checkpoints/step-000010",)
+        assert asked["uploads"] > 2, "new addresses for the tries behind a failure"
+
+    @pytest.mark.parametrize("status", [503, 403])
+    def test_a_piece_that_fails_is_fetched_again_and_no_other(self, trainer, node, slow, tmp_path, status, asked):
+        weights = os.urandom(9 * PIECE)
+        keep(trainer, node, folder(tmp_path / "1", policy=weights, state=b"{}"), 10)
+        tries = slow("GET", status)
+        node.fetch("checkpoints/step-000010", tmp_path / "got")
+        assert (tmp_path / "got/policy").read_bytes() == weights
+        assert len(tries) == 10 and set(tries.values()) == {2}
+        assert asked["folders"] == 11, "new addresses behind each failure, and for nothing else"
+
+    @pytest.fixture
+    def asked(self, node, monkeypatch):
+        """How often the server was asked for addresses, by what for."""
+        count, links = Counter(), node._links
+        monkeypatch.setattr(node, "_links", lambda what, asked: (count.update([what]), links(what, asked))[1])
+        return count
+
+
+@pytest.mark.parametrize("sizes", [[2**62], [4 << 40, 4 << 40], [PIECE * 65_536, 1]])
+def test_files_of_more_pieces_than_can_be_signed_are_refused_at_their_field(run, trainer, bucket, sizes):
+    files = [{"path": f"f{number}", "bytes": size, "digest": "a" * 64} for number, size in enumerate(sizes)]
+    asked = trainer.client.post(
+        trainer.url("/store/uploads"), {"path": "outputs/a", "files": files}, content_type="application/json"
+    )
+    assert asked.status_code == 422 and any("files" in field for field in asked.json()["error"]["fields"])
+    told = {"role": "checkpoint", "path": "checkpoints/step-000001", "bytes": 1, "digest": "c" * 64, "files": files}
+    answer = trainer.post(trainer.event("artifact", 1, **told))
+    assert answer.status_code == 422 and any("files" in field for field in answer.json()["error"]["fields"])
+    assert not Artifact.objects.filter(run=run).exists()
 
 
 def test_older_checkpoints_leave_the_store_and_a_deleted_run_all_of_it(
@@ -225,6 +306,41 @@ class TestModels:
         jobs.launch(run.id)
         assert fresh(run).state == "failed" and "there is no folder /models/smollm2" in fresh(run).state_reason
 
+    @pytest.mark.parametrize("name", ["training args.bin", f"{'x' * 201}.json", f"{'sub/' * 50}config.json"])
+    def test_a_file_that_the_store_cannot_keep_fails_the_launch_by_name(self, run, ray, bucket, local, name):  # noqa: F811
+        (Path(local.path) / name).parent.mkdir(parents=True, exist_ok=True)
+        (Path(local.path) / name).write_bytes(b"{}")
+        assert jobs.launch(run.id) is None
+        told = fresh(run)
+        assert told.state == "failed" and f"cannot keep the file {local.path}/{name}: it takes names of" in (
+            told.state_reason
+        )
+        assert bucket.names() == [] and ray.jobs == {}
+
+    def test_the_claim_is_kept_while_a_large_file_is_read_and_while_a_piece_is_sent(
+        self,
+        run,
+        bucket,
+        local,
+        monkeypatch,
+    ):
+        monkeypatch.setattr(artifact_store, "BEAT_S", 0.05)
+        monkeypatch.setattr(artifact_store, "BLOCK", 500)
+        beats, put = [], artifact_store.obstore.put
+        monkeypatch.setattr(stored, "time", SimpleNamespace(monotonic=lambda: len(beats) + 100.0))
+        stored.listed(Path(local.path), lambda: beats.append("read"))
+        assert len(beats) == 1 + 5, "one for each block, as each takes so long"
+
+        def slowly(*told):
+            time.sleep(0.3)
+            return put(*told)
+
+        beats.clear()
+        monkeypatch.setattr(artifact_store.obstore, "put", slowly)
+        (file,) = (each for each in stored.listed(Path(local.path)) if each.path == "config.json")
+        artifact_store.keep("models/1", Path(local.path), [file], lambda: beats.append(threading.get_ident()))
+        assert len(beats) > 2 and set(beats) == {threading.get_ident()}, "in the thread that holds the connection"
+
     def test_what_a_run_trained_is_read_where_it_lies(self, run, trainer, node, bucket, api, settings, tmp_path):
         place = folder(
             tmp_path / "policy", **{"README.md": b"---\na: b\n---\n# Trained here", "adapter.safetensors": bytes(3000)}
@@ -265,4 +381,4 @@ def test_a_run_that_began_on_this_disk_goes_on_in_the_store(launch, run, trainer
 def test_without_a_store_nothing_changes(run, trainer):
     answer = trainer.client.get(trainer.url()).json()
     assert answer["run_dir"] == str(outputs.folder(run.id)) and answer["store_url"] == ""
-    assert services and storing.remove(run.id) is None
+    storing.remove(run.id)  # asks no storage, and does not fail for want of one
