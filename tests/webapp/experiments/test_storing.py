@@ -136,7 +136,8 @@ def test_no_credential_leaves_the_server_and_no_address_is_logged(run, trainer, 
     keep(trainer, node, folder(tmp_path / "1", policy=b"weights"), 10)
     node.fetch("checkpoints/step-000010", tmp_path / "got")
     assert {method for method, _ in bucket.asked} >= {"PUT", "GET"}
-    assert "X-Amz-" not in caplog.text and SECRET not in caplog.text
+    said = "".join(each.getMessage() for each in caplog.records if each.name != "werkzeug")  # that is the bucket's own
+    assert said and "X-Amz-" not in said and SECRET not in said
 
 
 def test_an_answer_that_cannot_be_read_is_told_without_its_addresses(node, tmp_path):
