@@ -214,10 +214,19 @@ class PolicyConfig(RecipeConfig):
             sampling=replace(self._sampling(prompt, new, held_out), sleeps=self.runner.kind != "async"),
         )
 
+    @property
+    def one_memory(self) -> bool:
+        """Whether sampler and learner may be one model in memory: all weights are trained here, and sampled with by nobody but
+        this process, between updates, with the newest ones."""
+        runner = self.runner
+        newest = runner.kind == "sync" and runner.push_every == 1 and not runner.one_step_off
+        return newest and self.sampler.kind == "local" and self.model.lora is None and self.optim.processes == 1
+
     def _sampling(self, prompt: int, new: int, held_out: int) -> Sampling:
         runner = self.runner
         workers = runner.workers if runner.kind == "async" else 0
-        return self.sampler.sampling(prompt, new, max(self.batch_size, held_out), workers, runner.gpus_per_worker)
+        found = self.sampler.sampling(prompt, new, max(self.batch_size, held_out), workers, runner.gpus_per_worker)
+        return replace(found, by="learner") if self.one_memory else found
 
     def memory_knobs(self) -> str:
         return f"for the update, {', '.join(self._update_knobs())}; for sampling, {self._sampling_knobs()}"

@@ -31,7 +31,7 @@ def make(job: Job) -> PolicyStage:
         job.monitor.log("no example is held out, so there is no evaluation", level="warning")
     learner, updater, teacher = _learner(config, model_dir, _teacher_dir(job, tokenizer))
     sampler: Any = build_sampler(config, model_dir, tokenizer)
-    if one_memory(config):
+    if one_memory(config, learner):
         sampler.follow(learner.plain)
     rewards = RewardSetup(config, job.access, reward_folders(config.rewards, job.models))
     parts = Parts(config, prompts, tokenizer, sampler, learner, job.run_dir, model_dir, teacher, updater)
@@ -58,12 +58,11 @@ def collector_for(job: Job, rewards: RewardSetup) -> MakeCollector:
     return make
 
 
-def one_memory(config: PolicyConfig) -> bool:
-    """Whether sampler and learner may be one model in memory: all weights are trained here, and sampled with by nobody but
-    this process, between updates, with the newest ones."""
-    runner = config.runner
-    newest = runner.kind == "sync" and runner.push_every == 1 and not runner.one_step_off
-    return newest and config.sampler.kind == "local" and config.model.lora is None and config.optim.processes == 1
+def one_memory(config: PolicyConfig, learner: Any) -> bool:
+    """Whether the sampler follows the learner. Some models keep parameters in float32 whatever they are loaded in: these would
+    be pushed in another precision, so nothing is shared."""
+    dtype = f"torch.{config.model.dtype}"
+    return config.one_memory and all(str(each.dtype) == dtype for each in learner.plain.parameters())
 
 
 def _learner(config: PolicyConfig, model_dir: Path, teacher_dir: Path | None) -> tuple[Any, Any, Any]:

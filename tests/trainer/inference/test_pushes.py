@@ -96,9 +96,9 @@ def test_a_run_in_one_memory_is_that_of_two_models(
     examples_file: Path, tiny_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = small_config(**BRIEF | {"model": FULL})
-    assert policy.one_memory(config)
+    assert config.one_memory
     assert run(config, examples_file, tiny_dir, tmp_path / "one")
-    monkeypatch.setattr(policy, "one_memory", lambda config: False)
+    monkeypatch.setattr(policy, "one_memory", lambda config, learner: False)
     assert run(config, examples_file, tiny_dir, tmp_path / "two")
     assert metrics_of(tmp_path / "one") == metrics_of(tmp_path / "two")
 
@@ -113,7 +113,15 @@ def test_a_run_in_one_memory_is_that_of_two_models(
     ],
 )
 def test_a_sampler_that_may_lag_or_has_other_weights_has_its_own(changes: dict[str, Any]) -> None:
-    assert not policy.one_memory(small_config(**changes))
+    assert not small_config(**changes).one_memory
+
+
+def test_a_model_that_keeps_some_parameters_in_float32_is_not_shared(tiny_dir: Path) -> None:
+    learner, _, _ = pair(tiny_dir, lora=None, dtype="bfloat16")
+    config = small_config(model=FULL | {"dtype": "bfloat16"})
+    assert policy.one_memory(config, learner)
+    next(iter(learner.plain.parameters())).data = torch.zeros(1)
+    assert not policy.one_memory(config, learner)
 
 
 @pytest.mark.parametrize(("dtype", "near"), [("float32", 1e-4), ("bfloat16", 0.1)])

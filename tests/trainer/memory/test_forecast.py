@@ -67,6 +67,18 @@ def test_the_local_sampler_has_a_copy_of_the_model_and_the_keys_of_all_responses
     assert sizes(process)["Sampler's cache"] == 6 * 128 * 2 * 2 * 32 * 2
 
 
+def test_a_sampler_in_one_memory_with_the_learner_has_no_copy_of_the_weights() -> None:
+    def copies(**changes: Any) -> list[bool]:
+        return [
+            "Sampler's weights" in sizes(process)
+            for process in of(None, shape(), model__lora=None, **changes).processes
+        ]
+
+    assert copies() == [False]
+    assert copies(runner__push_every=2) == copies(runner__one_step_off=True) == [True]
+    assert copies(runner__kind="async") == [True, True]
+
+
 def test_an_engine_holds_what_it_is_given() -> None:
     (process,) = of(sampler__kind="vllm", sampler__kv_cache_gb=3.0, model__dtype="bfloat16").processes
     assert sizes(process)["Sampler's cache"] == 3 * GIB
