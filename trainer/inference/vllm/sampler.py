@@ -54,7 +54,8 @@ class Engine(Protocol):
     ) -> list[Generated]: ...
 
     def add(self, number: int, request: SampleRequest, stop_ids: Sequence[int]) -> None:
-        """Sample this one beside the others. Raises SamplerInvalid where it does not fit."""
+        """Sample this one beside the others. Raises SamplerInvalid where it does not fit. Like `step` and `abort` for workers,
+        which have an engine of their own: a server offers `generate` alone."""
         ...
 
     def step(self) -> list[tuple[int, Generated]]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, as_completed, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from http import HTTPStatus
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -215,8 +215,6 @@ class ServerEngine:
     def __init__(self, url: str, dtype: str, rank: int | None, max_batch: int) -> None:
         self._client = httpx.Client(base_url=url, timeout=_TIMEOUT, trust_env=False)
         self._threads, self._rank, self._adapter = max_batch, rank, ""
-        self._pool = ThreadPoolExecutor(max_batch)
-        self._asked: dict[Future[Generated], int] = {}
         facts = self._facts()
         self._longest: int = facts["max_model_len"]
         for name, wanted in (("logprobs_mode", "processed_logprobs"), ("dtype", dtype), ("workers", 1)):
@@ -255,20 +253,6 @@ class ServerEngine:
             pool.shutdown(cancel_futures=True)
         return [found[place] for place in range(len(requests))]
 
-    def add(self, number: int, request: SampleRequest, stop_ids: Sequence[int]) -> None:
-        check_lengths([request], self._longest)
-        self._asked[self._pool.submit(self._one, request, stop_ids)] = number
-
-    def step(self) -> list[tuple[int, Generated]]:
-        done, _ = wait(self._asked, _LOOK_S, FIRST_COMPLETED)
-        return [(self._asked.pop(each), each.result()) for each in done]
-
-    def abort(self, numbers: Sequence[int]) -> None:
-        """The server ends what it has begun; nobody hears of it."""
-        for each in [each for each, number in self._asked.items() if number in numbers]:
-            each.cancel()
-            del self._asked[each]
-
     def _one(self, request: SampleRequest, stop_ids: Sequence[int]) -> Generated:
         body = {"token_ids": list(request.prompt_tokens), "sampling_params": drawing(request, stop_ids)}
         choice = self._post("/inference/v1/generate", body | ({"model": self._adapter} if self._adapter else {}))[
@@ -299,7 +283,6 @@ class ServerEngine:
         return str(self._rpc("touchstone_checksum", [json.dumps(list(names))]))
 
     def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
         self._client.close()
 
     def _facts(self) -> dict[str, Any]:
