@@ -54,7 +54,8 @@ def test_on_a_clock_that_went_back_a_lease_begins_anew_instead_of_lasting_longer
     project = make_project(cast.researcher, 2, people=[cast.annotator, cast.reviewer])
     (ahead,), (usual,) = queue.claim(cast.annotator, project), queue.claim(cast.reviewer, project)
     now, half = timezone.now(), timedelta(minutes=kinds.Settings().lease_minutes)
-    Assignment.objects.filter(id=ahead.pk).update(lease_until=now + half + timedelta(hours=2))
+    written = now + timedelta(hours=2)
+    Assignment.objects.filter(id=ahead.pk).update(claimed_at=written, lease_until=written + half)
     before = Assignment.objects.get(id=usual.pk).lease_until
     assert queue.expire_leases() == 0
     assert now + half <= Assignment.objects.get(id=ahead.pk).lease_until <= timezone.now() + half
@@ -63,6 +64,15 @@ def test_on_a_clock_that_went_back_a_lease_begins_anew_instead_of_lasting_longer
     sent_back = queue.send_back(answer.assignment, "Look again.").lease_until
     queue.expire_leases()
     assert Assignment.objects.get(id=ahead.pk).lease_until == sent_back
+
+
+def test_a_lease_stays_as_it_was_given_where_the_project_gives_shorter_ones_now(cast):
+    project = make_project(cast.researcher, 1, people=[cast.annotator])
+    (seat,) = queue.claim(cast.annotator, project)
+    until = timezone.now() + timedelta(hours=4)
+    Assignment.objects.filter(id=seat.pk).update(lease_until=until)
+    queue.expire_leases()
+    assert Assignment.objects.get(id=seat.pk).lease_until == until
 
 
 def test_a_seat_whose_lease_ran_out_goes_to_the_next_person(cast):

@@ -49,6 +49,7 @@ SHORTENED = """
         FROM annotation_assignment a JOIN annotation_project p ON p.id = a.project_id
         WHERE a.state = 'claimed' AND a.sent_back = '' AND a.lease_until > %(now)s + make_interval(secs => %(ahead)s)
             + make_interval(mins => coalesce((p.settings ->> 'lease_minutes')::int, %(minutes)s))
+            AND greatest(a.claimed_at, a.draft_at) > %(now)s + make_interval(secs => %(ahead)s)
         ORDER BY a.id FOR NO KEY UPDATE OF a SKIP LOCKED
     )
     UPDATE annotation_assignment a SET lease_until = %(now)s + longer.lease FROM longer WHERE a.id = longer.id
@@ -274,7 +275,8 @@ def expire_leases() -> int:
 
 
 def _shorten_leases() -> None:
-    """On a clock that went back, leases are longer than any: they begin anew. Those of answers that were sent back are a month, to
+    """On a clock that went back, leases of seats that were taken or worked on ahead of now are longer than any: they begin anew. Others
+    may be longer because the project's lease was, and stay as they were given. Those of answers that were sent back are a month, to
     which some hours more make no difference."""
     with connection.cursor() as cursor:
         cursor.execute(
