@@ -1,18 +1,27 @@
 """What the cluster that runs go to has: its GPUs, its processors, its memory.
 
-Pages never wait for Ray: upkeep asks it, and what it said last is kept in the cache.
+Pages never wait for Ray: upkeep asks it, and what it said last is kept in the cache. That there were GPUs is kept in a file
+besides: a machine that starts anew, or an emptied cache, does not make a cluster one without.
 """
 
+import logging
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from django.conf import settings
 from django.core.cache import cache
+
+from webapp.localstack.places import facts, write_facts
 
 from . import ray_client
 from .ray_client import RayAway, RayRefused
 
+logger = logging.getLogger(__name__)
+
 KEY, ASKED = "cluster:nodes", "cluster:asked"
+GPUS = "gpus"
+REMEMBERED = f"run/{GPUS}.json"  # of the installation's folder; whoever removes it says that they are gone for good
 EVERY_S = 30
 KEPT_S = 86_400  # what was there yesterday is no longer believed
 _MIB = 2**20
@@ -55,21 +64,37 @@ class Cluster:
 
 
 def look() -> None:
-    """Asks Ray, every EVERY_S at most. Where it does not answer, what it said last stays."""
+    """Asks Ray, every EVERY_S at most once it has answered. Where it does not answer, what it said last stays."""
     if not cache.add(ASKED, 1, EVERY_S):
         return
     try:
         nodes = read(ray_client.client().nodes())
     except (RayAway, RayRefused):
+        nodes = []
+    if not nodes:  # one that has just started has not looked at its machines yet
+        cache.delete(ASKED)
         return
-    if nodes:  # one that has just started has not looked at its machines yet
-        cache.set(KEY, [asdict(node) for node in nodes], KEPT_S)
+    cache.set(KEY, [asdict(node) for node in nodes], KEPT_S)
+    _remember(Cluster(tuple(nodes)).gpus)
 
 
 def known() -> Cluster | None:
     """What Ray said last; None where it has said nothing yet."""
     found = cache.get(KEY)
     return Cluster(tuple(Node(**each) for each in found)) if found else None
+
+
+def had() -> int:
+    """GPUs that there were when Ray last spoke of any."""
+    return int(facts(settings.VAR, GPUS).get("count", 0))
+
+
+def _remember(gpus: int) -> None:
+    if gpus and gpus != had():
+        try:
+            write_facts(settings.VAR, GPUS, count=str(gpus))
+        except OSError as error:
+            logger.warning("the number of GPUs cannot be written down: %s", error)
 
 
 def read(summaries: list[Any]) -> list[Node]:

@@ -49,9 +49,11 @@ def job_id(run_id: int, attempt: int) -> str:
 def launch(run_id: int) -> float | None:
     """Submits the run to Ray if it still waits for that. Returns the seconds after which to try again, or None."""
     run = Run.objects.with_names().filter(id=run_id).first()
-    if run is None or not _claim(run):
+    if run is None:
         return None
-    cluster.look()
+    cluster.look()  # first: whoever has a place is told by how many GPUs there are
+    if not _claim(run):
+        return None
     try:
         if artifact_store.used():
             storing.make_ready(run, lambda: _hold(run))
@@ -201,8 +203,8 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
         job = client.job(run.ray_job_id)
     except (RayAway, RayRefused) as error:  # refused: another cluster, another token; the run must still end
         logger.warning("cannot ask for job %s: %s", run.ray_job_id, error)
-    if job and job.status == "PENDING" and not overdue and (waits := resources.waits()):
-        _say(run, waits)
+    if job and job.status == "PENDING" and not overdue and (waits := resources.waits(run)):
+        _say(run, waits, now)
     elif job and job.has_ended:
         _lost(run, _death(run, job), client, may_go_on=not job.was_killed or run.step > run.start_step)
     elif overdue:
@@ -213,8 +215,9 @@ def _inspect(run: Run, now: datetime, since: datetime) -> None:
         _lost(run, f"No sign of life for {quiet.total_seconds():.0f} s", client)
 
 
-def _say(run: Run, reason: str) -> None:
-    """Why a run that Ray has does not start yet."""
+def _say(run: Run, reason: str, now: datetime) -> None:
+    """Why a run that Ray has does not start yet. What it waits for may come now: from here on it has the usual time to start."""
+    Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).update(heartbeat_at=now)
     changed = Run.objects.filter(id=run.id, attempt=run.attempt, state=State.STARTING).exclude(state_reason=reason)
     with transaction.atomic():
         if changed.update(state_reason=reason):

@@ -5,6 +5,9 @@ that has to wait has no time for another try (`next_try_at`): the end of another
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from enum import Enum
+from itertools import islice
 
 from django.conf import settings
 from django.db import transaction
@@ -18,7 +21,7 @@ from webapp.core.tasks import enqueue
 from . import broadcasts, resources
 from .models import Run, RunQuerySet
 
-RUNNING = (Run.State.STARTING, Run.State.RUNNING, Run.State.PAUSED, Run.State.STOPPING)
+RUNNING = resources.RUNNING
 NAMED = 3  # runs that a reason names
 TOLD = 100  # waiting runs whose reason is kept up to date
 
@@ -54,31 +57,52 @@ def let_in() -> None:
 
 def _next() -> list[int]:
     """The queued runs that have a place now, the first of the line first."""
-    known, most, gpus = quotas.own(), settings.MAX_RUNNING_RUNS, Gpus()
-    running = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
     found: list[int] = []
-    for run in _queued().select_related("experiment"):
-        if most is not None and running.total() >= most:
-            break
-        workspace_id = run.experiment.workspace_id
-        limit = quotas.of(workspace_id, known).running_runs
-        if (limit is not None and running[workspace_id] >= limit) or gpus.never(run):
-            continue
-        if not gpus.take(run):
+    for run, why in _walk(Gpus()):
+        if why in (Why.FULL, Why.GPUS):
             break  # nobody overtakes: a run that needs many would never get them
-        running[workspace_id] += 1
-        found.append(run.id)
+        if why is None:
+            found.append(run.id)
     return found
 
 
+class Why(Enum):
+    """What keeps a run from starting. Whoever comes behind one that waits for LIMIT or MORE passes it."""
+
+    LIMIT = "its workspace has as many running as it may"
+    MORE = "it asks for more GPUs than there are, which the cluster had when it was launched"
+    FULL = "no place is free, or somebody before it has none"
+    GPUS = "too few are free, or for somebody before it"
+
+
+def _walk(gpus: "Gpus") -> Iterator[tuple[Run, Why | None]]:
+    """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs."""
+    known, most, shut = quotas.own(), settings.MAX_RUNNING_RUNS, None
+    running = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
+    for run in _queued().select_related("experiment").defer("config"):
+        workspace_id = run.experiment.workspace_id
+        limit = quotas.of(workspace_id, known).running_runs
+        if limit is not None and running[workspace_id] >= limit:
+            yield run, Why.LIMIT
+            continue
+        if gpus.never(run):
+            yield run, Why.MORE
+            continue
+        if shut is None and most is not None and running.total() >= most:
+            shut = Why.FULL
+        if shut is None and not gpus.take(run):
+            shut = Why.GPUS
+        running[workspace_id] += shut is None
+        yield run, shut
+
+
 class Gpus:
-    """Those of the cluster that running runs have left. Where it has none, or is not known, nobody waits for any."""
+    """Those of the cluster that nobody holds. Where it never had any, nobody waits for them; where it had some and has none now,
+    everybody does."""
 
     def __init__(self) -> None:
-        self.there = resources.has()
-        self.free = self.there
-        if self.there:
-            self.free -= resources.taken(Run.objects.filter(state__in=RUNNING))
+        self.there, self.lost = resources.has(), resources.lost()
+        self.free = max(0, self.there - resources.taken()) if self.there else 0
 
     def never(self, run: Run) -> bool:
         """Whether it asks for more than there is, which the cluster had when it was launched."""
@@ -87,7 +111,7 @@ class Gpus:
     def take(self, run: Run) -> bool:
         """False where too few are free."""
         if not self.there:
-            return True
+            return not self.lost
         needed = resources.asked(run)
         if needed > self.free:
             return False
@@ -98,27 +122,28 @@ class Gpus:
 def tell() -> None:
     """Brings the reasons of the waiting runs up to date."""
     running = list(Run.objects.with_names().filter(state__in=RUNNING).order_by("id")[: NAMED + 1])
-    known, gpus, behind = quotas.own(), Gpus(), False
-    counts = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
-    for before, run in enumerate(_queued().with_names()[:TOLD]):
-        if run.next_try_at is not None:
+    known, gpus = quotas.own(), Gpus()
+    for before, (run, why) in enumerate(islice(_walk(gpus), TOLD)):
+        if why is None or run.next_try_at is not None:
             continue
-        workspace_id = run.experiment.workspace_id
-        limit = quotas.of(workspace_id, known).running_runs
-        behind = behind or not gpus.take(run)
-        if limit is not None and counts[workspace_id] >= limit:
-            reason = f"Waits: {_may_run(limit)}"
+        if why == Why.LIMIT:
+            reason = f"Waits: {_may_run(quotas.of(run.experiment.workspace_id, known).running_runs)}"
+        elif why == Why.FULL:
+            reason = _reason(run, running, before)
         else:
-            reason = _for_gpus(run, gpus, before) if behind else _reason(run, running, before)
+            reason = _for_gpus(run, gpus, why, before)
         if reason != run.state_reason and _queued().filter(id=run.id).update(state_reason=reason):
-            run.state_reason = reason
-            broadcasts.run_changed(run)
+            broadcasts.run_changed(Run.objects.with_names().get(id=run.id))
 
 
-def _for_gpus(run: Run, gpus: Gpus, before: int) -> str:
+def _for_gpus(run: Run, gpus: Gpus, why: Why, before: int) -> str:
     line = f", and {before} more {'is' if before == 1 else 'are'} before it in the line" if before else ""
-    asks = counted(resources.asked(run), "GPUs")
-    return f"Waits for GPUs: it asks for {asks}, the cluster has {gpus.there}, and {max(0, gpus.free)} are free{line}"
+    if gpus.lost:
+        return f"Waits for GPUs{line}: {resources.missing(gpus.lost)}"
+    asks = f"it asks for {counted(resources.asked(run), 'GPUs')}, the cluster has {gpus.there}"
+    if why == Why.MORE:
+        return f"Waits for GPUs: {asks}. It starts once there are as many; others pass it"
+    return f"Waits for GPUs: {asks}, and {gpus.free} are free{line}"
 
 
 def _reason(run: Run, running: list[Run], before: int) -> str:

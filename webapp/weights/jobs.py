@@ -73,6 +73,11 @@ def wanted(job: WeightsJob) -> Wanted:
     return Wanted(asked.get("cpus", 0), asked.get("gpus", 0), round(asked.get("memory_gb", 0) * 1e9))
 
 
+def gpus_taken() -> float:
+    """By the jobs that Ray has or is about to get."""
+    return sum(wanted(job).gpus for job in WeightsJob.objects.filter(state__in=ALIVE).only("params"))
+
+
 def _command(job: WeightsJob) -> str:
     """The entry of runs does jobs too: a cluster that starts runs in its own way needs no second way."""
     own = job.params.get("sampler", {}).get("kind") == "vllm"

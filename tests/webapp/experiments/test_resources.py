@@ -8,10 +8,12 @@ from django.utils import timezone
 
 from tests.webapp.core.fake_ray import FakeRay
 from trainer.config import ConfigInvalid, resolve
+from webapp.accounts import quotas
 from webapp.core import cluster
 from webapp.experiments import jobs, resources, waiting_line
 from webapp.experiments.models import Run
 from webapp.localstack.places import write_facts
+from webapp.weights.models import WeightsJob
 
 ASYNC = {"runner": {"kind": "async", "workers": 1}, "scaffold": None}
 
@@ -107,12 +109,112 @@ def test_a_run_that_asks_for_more_than_is_left_of_the_cluster_keeps_nobody_waiti
     assert list(ray.jobs) == [f"run-{small.id}-1"]
 
 
-def test_a_run_that_ray_keeps_waiting_is_not_lost_and_says_why(run, ray, gpus):
-    gpus(1)
+def pending(ray, run):
     jobs.launch(run.id)
     ray.jobs[f"run-{run.id}-1"]["status"] = "PENDING"
     Run.objects.filter(id=run.id).update(state_at=timezone.now() - timedelta(hours=2))
     jobs.watch()
-    found = Run.objects.get(id=run.id)
+    return Run.objects.get(id=run.id)
+
+
+def held(cast, gpus):
+    WeightsJob.objects.create(
+        workspace=cast.workspace,
+        kind="generate",
+        key=f"{gpus}",
+        state="running",
+        params={"resources": {"gpus": gpus}},
+        heartbeat_at=timezone.now(),
+    )
+
+
+def test_a_run_that_ray_keeps_waiting_is_not_lost_and_says_why(run, ray, gpus, cast):
+    gpus(1)
+    jobs.launch(run.id)
+    held(cast, 1)
+    found = pending(ray, run)
     assert (found.state, found.attempt) == ("starting", 1)
     assert found.state_reason == "Waits in Ray's queue for a free GPU: it asks for 1, and the cluster has 1"
+    WeightsJob.objects.update(state="finished")
+    Run.objects.filter(id=run.id).update(heartbeat_at=found.heartbeat_at - timedelta(minutes=1))
+    jobs.watch()
+    assert Run.objects.get(id=run.id).attempt == 1, "the card is free since a moment"
+
+
+def test_a_run_that_ray_does_not_start_though_a_gpu_is_free_is_given_up(run, ray, gpus):
+    gpus(1)
+    assert pending(ray, run).attempt == 2
+
+
+def test_gpus_of_jobs_are_not_given_to_runs(launch, ray, gpus, cast):
+    gpus(2)
+    held(cast, 0.5)
+    run = launch(config=ASYNC)
+    jobs.launch(run.id)
+    assert reason(run) == "Waits for GPUs: it asks for 2 GPUs, the cluster has 2, and 1 are free"
+
+
+HEAD = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0}}}
+CARDS = {"raylet": {"state": "ALIVE", "resourcesTotal": {"CPU": 8.0, "GPU": 4.0}}}
+
+
+def looked(ray, *nodes):
+    ray.nodes = list(nodes)
+    cluster.cache.delete(cluster.ASKED)
+    cluster.look()
+
+
+@pytest.mark.parametrize("emptied", [False, True], ids=["the machine is away", "the cache is empty and Ray silent"])
+def test_whoever_asks_for_a_gpu_waits_for_a_machine_that_starts_anew(launch, ray, gpus, emptied, settings):
+    looked(ray, HEAD, CARDS)
+    looked(ray, HEAD)
+    if emptied:
+        cluster.cache.clear()
+        ray.nodes = []
+    run = launch()
+    jobs.launch(run.id)
+    waiting_line.let_in()
+    assert not ray.jobs and "the cluster had 4 GPUs, and now Ray tells of none" in reason(run)
+    assert resources.wanted().gpus == 1, "one on its way already does not land on a processor"
+    assert cluster.REMEMBERED in reason(run)
+    (settings.VAR / cluster.REMEMBERED).unlink()  # the way out
+    jobs.launch(run.id)
+    assert "entrypoint_num_gpus" not in body(ray, run)
+
+
+def test_the_line_goes_on_once_the_gpus_are_back(run, ray, gpus):
+    looked(ray, HEAD, CARDS)
+    looked(ray, HEAD)
+    jobs.launch(run.id)
+    looked(ray, HEAD, CARDS)
+    jobs.launch(run.id)
+    assert body(ray, run)["entrypoint_num_gpus"] == 1
+
+
+def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, cast):
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=2))
+    gpus(4)
+    large = launch(config={"optim": {"processes": 3}})
+    gpus(2)
+    first, second, third = launch(), launch(), launch()
+    for run in (large, first, second, third):
+        jobs.launch(run.id)
+    assert len(ray.jobs) == 2
+    waiting_line.tell()
+    assert reason(third).startswith("Waits: 2 runs of this workspace may run at once")
+    quotas.change(cast.owner.user, cast.workspace, quotas.Limits(running_runs=3))
+    waiting_line.tell()
+    assert reason(large) == (
+        "Waits for GPUs: it asks for 4 GPUs, the cluster has 2. It starts once there are as many; others pass it"
+    )
+    assert reason(third).endswith(
+        "it asks for 1 GPU, the cluster has 2, and 0 are free, and 1 more is before it in the line"
+    )
+
+
+def test_what_a_run_asks_for_is_worked_out_once(launch, gpus, monkeypatch):
+    gpus(1)
+    launch(), launch()
+    waiting_line.tell()
+    monkeypatch.setattr(resources, "resolve", lambda *_: pytest.fail("resolved again"))
+    waiting_line.tell()
