@@ -77,7 +77,8 @@ class Why(Enum):
 
 def _walk(gpus: "Gpus") -> Iterator[tuple[Run, Why | None]]:
     """The line in its order, each with what it waits for; None: it has a place, and takes it and its GPUs."""
-    known, most, shut = quotas.own(), settings.MAX_RUNNING_RUNS, None
+    known, most = quotas.own(), settings.MAX_RUNNING_RUNS
+    shut: Why | None = None
     running = Counter(Run.objects.filter(state__in=RUNNING).values_list("experiment__workspace_id", flat=True))
     for run in _queued().select_related("experiment").defer("config"):
         workspace_id = run.experiment.workspace_id
