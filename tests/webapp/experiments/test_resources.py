@@ -112,7 +112,9 @@ def test_a_run_that_asks_for_more_than_is_left_of_the_cluster_keeps_nobody_waiti
 def pending(ray, run):
     jobs.launch(run.id)
     ray.jobs[f"run-{run.id}-1"]["status"] = "PENDING"
-    Run.objects.filter(id=run.id).update(state_at=timezone.now() - timedelta(hours=2))
+    now = timezone.now()
+    cluster.cache.set(jobs.HEARING_KEY, ((now - timedelta(hours=2)).isoformat(), now.isoformat()), None)
+    Run.objects.filter(id=run.id).update(state_at=now - timedelta(hours=2))
     jobs.watch()
     return Run.objects.get(id=run.id)
 
