@@ -64,3 +64,11 @@ def test_it_is_asked_no_more_often_than_needed(db, ray):
 def test_a_machine_that_says_little_counts_as_little(db):
     assert cluster.read([{"raylet": {"state": "ALIVE"}}, {}]) == [cluster.Node()]
     assert cluster.Cluster((cluster.Node(),)).best_machine is None
+
+
+def test_it_is_asked_again_at_once_where_it_has_not_answered(db, ray):
+    ray.broken = True
+    cluster.look()
+    ray.broken, ray.nodes = False, [WITH_CARDS]
+    cluster.look()
+    assert cluster.known().gpus == cluster.had() == 2
