@@ -217,6 +217,7 @@ def test_reasons_are_those_for_which_the_line_keeps_runs(launch, ray, gpus, cast
 def test_what_a_run_asks_for_is_worked_out_once(launch, gpus, monkeypatch):
     gpus(1)
     launch(), launch()
+    Run.objects.update(next_try_at=None)
     waiting_line.tell()
     monkeypatch.setattr(resources, "resolve", lambda *_: pytest.fail("resolved again"))
     waiting_line.tell()
