@@ -252,6 +252,7 @@ CELERY_BEAT_SCHEDULE = {
         "options": {"expires": 30.0},
     },
     "take up lost trials": {"task": "workers.judging.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
+    "take up lost models": {"task": "workers.endpoints.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "take up lost scores": {"task": "workers.playground.requeue_lost", "schedule": 60.0, "options": {"expires": 60.0}},
     "forget old questions": {
         "task": "workers.questions.forget_old",

@@ -85,6 +85,7 @@ def test_beat_starts_every_round_of_upkeep_and_only_tasks_that_exist(eager, sett
         "audit.seal",
         "backups.round",
         "curation.requeue_lost",
+        "endpoints.requeue_lost",
         "evaluation.requeue_lost",
         "imports.requeue_lost",
         "judging.requeue_lost",

@@ -8,21 +8,27 @@ Three things are measured on the model itself, in float32:
 - the sampler's record of a few responses against the trainer's log-probabilities of them, by the engine check.
 
 `{"path": "grouped" | "generic", "state": "fits", "tokens", "largest", "mean", "adapters", "sampler"}` where it can be trained,
-`{"path", "state": "refused" | "not_tried", "reason"}` where not, or where there was no room to find out.
+`{"path", "state": "refused", "reason"}` where not, and `{"path", "state": "not_tried", "reason"}` where something of the moment kept
+it from finding out: too little memory, a file that cannot be read, a package that is missing. Another time may tell.
 """
 
 import argparse
 import json
-from collections.abc import Sequence
+import resource
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from trainer.config import PolicyConfig, resolve
 from trainer.config.architectures import path_of
+from trainer.config.memory import is_shortage
 from trainer.serving.memory import free_bytes, needed_bytes
 
 _COPIES = 2
 """The trainer's model and the sampler's."""
+_ALLOWED = 2
+"""Of what it should need, so many times the memory may be taken: a forecast that is wrong costs others nothing."""
 _RESPONSES = 4
 _LENGTH = 8
 _PUSH = 0.02
@@ -48,12 +54,61 @@ def tried(folder: Path) -> dict[str, Any]:
         if free is not None and needed > free:
             reason = f"it takes about {needed / 1e9:.1f} GB of memory here, and {free / 1e9:.1f} GB are free"
             return told | {"state": "not_tried", "reason": reason}
-        return told | {"state": "fits", **_measured(folder)}
-    except ModelInvalid as error:
-        return told | {"state": "refused", "reason": str(error).removeprefix(f"{folder}: ")}
-    except (ValueError, RuntimeError, TypeError, AttributeError, KeyError, IndexError, OSError, ImportError) as error:
+        with _within(min(_ALLOWED * needed, free or _ALLOWED * needed)):
+            return told | {"state": "fits", **_measured(folder)}
+    except (
+        ValueError,
+        RuntimeError,
+        TypeError,
+        AttributeError,
+        LookupError,
+        OSError,
+        ImportError,
+        MemoryError,
+    ) as error:
         # Whatever stands in the code of an architecture that nobody here has seen.
-        return told | {"state": "refused", "reason": f"{type(error).__name__}: {error}"[:500]}
+        words = str(error).removeprefix(f"{folder}: ") if isinstance(error, ModelInvalid) else _named(error)
+        return told | {"state": "not_tried" if _of_the_moment(error) else "refused", "reason": words[:500]}
+
+
+def _named(error: BaseException) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _of_the_moment(error: BaseException | None) -> bool:
+    """Whether the error, or one that it follows from, says nothing of the model: memory, disk or a package was wanting."""
+    if error is None:
+        return False
+    wanting = isinstance(error, OSError | ImportError) or is_shortage(_named(error))
+    return wanting or _of_the_moment(error.__cause__)
+
+
+@contextmanager
+def _within(more: int) -> Iterator[None]:
+    """This process takes at most `more` bytes beyond what it has; whoever asks for more gets a MemoryError, or torch's words for it.
+
+    It counts what is written to (RLIMIT_DATA), and not the address space, of which libraries reserve more than they use.
+    """
+    taken = _taken_bytes()
+    if taken is None:
+        yield
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = taken + more
+    resource.setrlimit(resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _taken_bytes() -> int | None:
+    """None where the system does not say."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmData:"))
+    except (OSError, StopIteration, ValueError):
+        return None
 
 
 def _measured(folder: Path) -> dict[str, Any]:

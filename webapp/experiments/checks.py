@@ -16,7 +16,7 @@ from webapp.datasets import training
 from webapp.datasets.models import DatasetVersion
 from webapp.inference.models import Endpoint, RegisteredModel
 from webapp.inference.tokenizers import unloadable
-from webapp.inference.training import untrainable
+from webapp.inference.training import unscorable, untrainable
 from webapp.judging import queries as judging
 from webapp.judging.models import JudgeVersion
 
@@ -130,7 +130,7 @@ def _model(membership: Membership, slot: ResolvedSlot, problems: list[FieldProbl
     found = RegisteredModel.objects.filter(workspace=membership.workspace, name=name).first()
     if found is None:
         problems.append(FieldProblem(field, f"no model called {name!r} is registered"))
-    elif why := untrainable(found):
+    elif why := untrainable(found) or unscorable(found, slot.heads):
         problems.append(FieldProblem(field, why))
     elif found.head not in slot.heads:
         reason = (

@@ -195,6 +195,15 @@ def restore_model(request: HttpRequest, model_id: Id) -> dict[str, Any]:
     return shapes.model(row)
 
 
+@router.post("/models/{int:model_id}/trial", response=ModelOut, summary="Try once more whether a model can be trained")
+def try_model(request: HttpRequest, model_id: Id) -> dict[str, Any]:
+    """Where `facts.trial.state` is refused or not_tried: it is taken away, and is there again once a worker has tried the model."""
+    membership = require(request)
+    row = access.model_write(membership, model_id)
+    services.try_again(membership, row)
+    return shapes.model(row)
+
+
 @router.get("/models/{int:model_id}/files", response=ModelFiles, summary="The files of a model that a run has trained")
 def model_files(request: HttpRequest, model_id: Id) -> dict[str, Any]:
     return {"items": files.listed(access.model_read(require(request), model_id))}

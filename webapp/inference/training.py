@@ -1,5 +1,6 @@
 """By which path a model is trained, and what its trial has measured: read from its facts, for pages and checks."""
 
+from collections.abc import Collection
 from typing import Any
 
 from trainer.config.architectures import KNOWN, path_of, unknown
@@ -10,6 +11,8 @@ from .models import RegisteredModel
 TRIAL = "trial"
 """The key of the facts under which the trial's outcome stands: see `trainer.weights.trial`."""
 STATES = ("fits", "refused", "not_tried")
+BEGUN = {"state": "not_tried", "reason": "its trial has begun and has not ended"}
+"""Written before a trial begins: one that takes its worker along is not begun again by itself, time after time."""
 
 
 def to_try(model: RegisteredModel) -> bool:
@@ -17,6 +20,18 @@ def to_try(model: RegisteredModel) -> bool:
     whole = model.source == RegisteredModel.Source.LOCAL and model.format == RegisteredModel.Format.HF
     kind = model.facts.get("model_type")
     return whole and model.head == RegisteredModel.Head.LM and kind is not None and path_of(kind) == "generic"
+
+
+def may_try_again(model: RegisteredModel) -> bool:
+    """Whether its trial is over and has left a question open, or may come out otherwise where the server has changed."""
+    state = model.facts.get(TRIAL, {}).get("state")
+    return state in ("refused", "not_tried") and model.archived_at is None and to_try(model)
+
+
+def unscorable(model: RegisteredModel, heads: Collection[str]) -> str:
+    """Why it cannot be loaded with a head that scores; empty where it can, and where a place for these heads asks for none."""
+    kind = model.facts.get("model_type")
+    return unknown(kind) if kind is not None and RegisteredModel.Head.SCALAR in heads else ""
 
 
 def untrainable(model: RegisteredModel) -> str:

@@ -8,6 +8,7 @@ from django.urls import reverse
 from trainer.config import RECIPES
 from trainer.config.recipe import Slot
 
+from . import training
 from .models import RegisteredModel
 
 Head = RegisteredModel.Head
@@ -28,7 +29,7 @@ def of(model: RegisteredModel) -> list[Use]:
         _in_run(model, recipe.name, recipe.title, slot)
         for recipe in RECIPES.values()
         for slot in recipe.slots
-        if slot.kind == "model" and (model.head == Head.LM or slot.role == SCORES)
+        if slot.kind == "model" and _suits(model, slot)
     ]
     found += _in_evaluations(model)
     if model.head == Head.LM:
@@ -36,6 +37,13 @@ def of(model: RegisteredModel) -> list[Use]:
         found.append(Use("Judge", "an endpoint that a judge asks", "scale", local))
         found.append(Use("Rubric writer", "an endpoint that a judge of rubrics asks", "pencil", local))
     return found
+
+
+def _suits(model: RegisteredModel, slot: Slot) -> bool:
+    """Where a head that scores may be put on the model, its architecture must take one."""
+    if model.head == Head.LM:
+        return not training.unscorable(model, slot.heads)
+    return slot.role == SCORES
 
 
 def _in_evaluations(model: RegisteredModel) -> list[Use]:

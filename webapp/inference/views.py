@@ -69,6 +69,7 @@ def model(request: HttpRequest, model_id: int) -> HttpResponseBase:
         "uses": uses.of(row),
         "lineage": queries.lineage(row),
         "training": training.words(row),
+        "may_try_again": training.may_try_again(row),
         "may_write": membership.may(Role.RESEARCHER),
     }
     return render(request, "models/model.html", context)
@@ -109,13 +110,17 @@ def model_edit(request: HttpRequest, model_id: int) -> HttpResponseBase:
 @member(Role.RESEARCHER)
 @require_POST
 def model_act(request: HttpRequest, model_id: int) -> HttpResponseBase:
-    """Archive or restore."""
+    """Archive, restore, or try once more whether it can be trained."""
     membership = require(request)
     row = access.model_write(membership, model_id)
-    act = {"archive": services.archive_model, "restore": services.restore_model}.get(request.POST.get("action", ""))
+    acts = {"archive": services.archive_model, "restore": services.restore_model, "try": services.try_again}
+    act = acts.get(request.POST.get("action", ""))
     if act is None:
         raise Http404("no such action")
-    act(membership, row)
+    try:
+        act(membership, row)
+    except Conflict as problem:
+        messages.error(request, problem.message)
     return redirect("model", model_id)
 
 

@@ -110,6 +110,38 @@ def test_what_does_not_fit_in_memory_is_not_tried_and_says_so(made: Any, monkeyp
     assert told["state"] == "not_tried" and "GB are free" in told["reason"]
 
 
+@pytest.mark.parametrize(
+    ("error", "state"),
+    [
+        (RuntimeError("[enforce fail at alloc_cpu.cpp] DefaultCPUAllocator: can't allocate memory"), "not_tried"),
+        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB"), "not_tried"),
+        (MemoryError(), "not_tried"),
+        (OSError(116, "Stale file handle"), "not_tried"),
+        (ImportError("tiktoken is not there"), "not_tried"),
+        (RuntimeError("The size of tensor a (3) must match"), "refused"),
+        (IndexError("index out of range"), "refused"),
+    ],
+)
+def test_trouble_of_the_moment_refuses_nothing(error: Exception, state: str, made: Any, monkeypatch: Any) -> None:
+    def fails(folder: Path) -> dict[str, Any]:
+        raise error
+
+    def wraps(folder: Path) -> dict[str, Any]:
+        raise ModelInvalid(f"{folder}: it cannot be loaded") from error
+
+    for measured in (fails, wraps):
+        monkeypatch.setattr(trial, "_measured", measured)
+        told = trial.tried(made("gemma", {}))
+        assert told["state"] == state and told["reason"], told
+
+
+def test_a_trial_takes_no_more_memory_than_it_may(made: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "_measured", lambda folder: {"taken": torch.empty(6_000_000_000, dtype=torch.uint8)})
+    told = trial.tried(made("gemma", {}))
+    assert told["state"] == "not_tried" and "allocate memory" in told["reason"], told
+    assert torch.empty(6_000_000_000, dtype=torch.uint8).numel(), "the limit goes with the trial"
+
+
 def test_the_command_prints_one_object(made: Any, capsys: pytest.CaptureFixture[str]) -> None:
     assert trial.try_model([str(made("phi", {}))]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "refused"

@@ -16,6 +16,7 @@ from .endpoints import (
 from .recorded import add_recorded
 from .registry import add_output, archive_model, change_model, delete, register, renew_output, restore_model
 from .sharing import EndpointShare
+from .trials import again as try_again
 
 __all__ = [
     "EndpointShare",
@@ -38,4 +39,5 @@ __all__ = [
     "restore_model",
     "reward_target",
     "start_check",
+    "try_again",
 ]

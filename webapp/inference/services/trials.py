@@ -1,4 +1,7 @@
-"""Models of architectures that are not known are tried by a process of its own: can they be trained? A worker starts it."""
+"""Models of architectures that are not known are tried by a process of its own: can they be trained? A worker starts it.
+
+One is tried at a time, for each trial looks at the memory that is free before it begins.
+"""
 
 import json
 import subprocess
@@ -8,30 +11,83 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
+from trainer.config.architectures import KNOWN
+from webapp.accounts.models import Membership
+from webapp.core import audit, locks
 from webapp.core.children import environment
-from webapp.core.tasks import enqueue
+from webapp.core.problems import Conflict
+from webapp.core.tasks import UNTAKEN, enqueue, silent
 from webapp.inference import training
 from webapp.inference.models import RegisteredModel
 
+TASK = "workers.endpoints.try_model"
 PATIENCE_S = 1_800
+AGAIN_S = 30
+"""After so long a worker looks once more whether the trial before has ended."""
 
 
 def start(model: RegisteredModel) -> None:
-    """Queued where there is something to find out. A trial that is lost loses nothing: each run tries the model, too."""
+    """Queued where there is something to find out. While it waits, each run tries the model itself."""
     if training.to_try(model):
-        enqueue("workers.endpoints.try_model", model.pk)
+        enqueue(TASK, model.pk)
 
 
-def carry_out(model_id: int) -> None:
-    """Called by a worker. Tried twice, a model has what was found last."""
-    model = RegisteredModel.objects.filter(pk=model_id).first()
-    if model is None or not training.to_try(model):
-        return
-    found = _tried(Path(model.path))
-    with transaction.atomic():
-        row = RegisteredModel.objects.select_for_update(no_key=True).filter(pk=model_id).first()
-        if row is not None:
-            RegisteredModel.objects.filter(pk=model_id).update(facts={**row.facts, training.TRIAL: found})
+@transaction.atomic
+def again(membership: Membership, model: RegisteredModel) -> None:
+    """Forgets what came of the trial and queues another. Raises Conflict where there is none that could come out otherwise."""
+    row = RegisteredModel.objects.select_for_update(no_key=True).get(pk=model.pk)
+    if not training.may_try_again(row):
+        raise Conflict("No trial of this model was refused or could not be made.", code="nothing_to_try")
+    before = row.facts.pop(training.TRIAL)
+    row.save(update_fields=["facts"])
+    model.facts = row.facts
+    audit.record(membership, membership.user, "model.tried_again", model, name=model.name, before=before["state"])
+    start(model)
+
+
+def carry_out(model_id: int) -> bool:
+    """Called by a worker. False: another model is being tried. One whose trial has begun or is over is not tried once more."""
+    with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
+        if not ours:
+            return False
+        folder = _begun(model_id)
+        if folder is not None:
+            _write(model_id, _tried(folder))
+    return True
+
+
+def requeue_lost() -> int:
+    """Queues the oldest model that nobody has tried, where no trial is under way: its task was lost, or the broker was away."""
+    with locks.alone(locks.Work.MODEL_TRIAL, 0) as ours:
+        if not ours:
+            return 0
+        whole = {"source": RegisteredModel.Source.LOCAL, "format": RegisteredModel.Format.HF}
+        rows = RegisteredModel.objects.filter(
+            silent("created_at", UNTAKEN), **whole, head=RegisteredModel.Head.LM, archived_at=None
+        )
+        unknown = rows.filter(facts__has_key="model_type").exclude(facts__model_type__in=KNOWN)
+        model = unknown.exclude(facts__has_key=training.TRIAL).order_by("id").first()
+    if model is None:
+        return 0
+    start(model)
+    return 1
+
+
+@transaction.atomic
+def _begun(model_id: int) -> Path | None:
+    """The folder of a model that is now being tried; None where there is nothing to find out."""
+    model = RegisteredModel.objects.select_for_update(no_key=True).filter(pk=model_id).first()
+    if model is None or not training.to_try(model) or training.TRIAL in model.facts:
+        return None
+    _write(model_id, training.BEGUN)
+    return Path(model.path)
+
+
+@transaction.atomic
+def _write(model_id: int, found: dict[str, Any]) -> None:
+    row = RegisteredModel.objects.select_for_update(no_key=True).filter(pk=model_id).first()
+    if row is not None:
+        RegisteredModel.objects.filter(pk=model_id).update(facts={**row.facts, training.TRIAL: found})
 
 
 def _tried(folder: Path) -> dict[str, Any]:
