@@ -10,7 +10,7 @@ from celery.exceptions import Retry
 from django.db import connection
 from django.utils import timezone
 
-from tests.cast import ApiClient
+from tests.cast import ApiClient, browser
 from tests.webapp.experiments.conftest import launch, model, version  # noqa: F401 - fixtures
 from tests.webapp.inference.test_registering import folder, registered  # noqa: F401
 from trainer.config import ConfigInvalid
@@ -140,9 +140,9 @@ def test_a_registration_that_is_refused_asks_for_none(api, folder, asked):  # no
 
 
 @pytest.mark.parametrize("state", ["refused", "not_tried"])
-def test_a_trial_can_be_asked_for_again(state, gemma, cast, asked, settings, as_researcher, as_reviewer):
+def test_a_trial_can_be_asked_for_again(state, gemma, cast, asked, settings, as_researcher):
     row = gemma(cast.workspace, facts={"model_type": "gemma", "trial": REFUSED | {"state": state}})
-    page, act = f"/models/{row.pk}", {"action": "try"}
+    page, act, as_reviewer = f"/models/{row.pk}", {"action": "try"}, browser(cast.reviewer)
     assert b"Try again" in as_researcher.get(page).content and b"Try again" not in as_reviewer.get(page).content
     assert as_reviewer.post(f"{page}/act", act).status_code == 403 and asked == []
     for _ in range(2):  # two clicks are one trial
