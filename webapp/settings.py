@@ -259,6 +259,7 @@ CELERY_BEAT_SCHEDULE = {
         "schedule": 3600.0,
         "options": {"expires": 3600.0},
     },
+    "forget fetched": {"task": "workers.upkeep.forget_fetched", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "clear sessions": {"task": "workers.upkeep.clear_sessions", "schedule": 3600.0, "options": {"expires": 3600.0}},
     "take up webhooks": {"task": "workers.webhooks.take_up", "schedule": 10.0, "options": {"expires": 10.0}},
     "seal the audit log": {"task": "workers.audit.seal", "schedule": 60.0, "options": {"expires": 60.0}},

@@ -5,6 +5,7 @@ from celery import shared_task
 from webapp.accounts import sessions
 from webapp.core import cluster
 from webapp.experiments import jobs, people
+from webapp.inference import stored
 
 
 @shared_task(name="workers.upkeep.watch_runs")
@@ -12,6 +13,11 @@ def watch_runs() -> None:
     cluster.look()
     jobs.watch()
     people.ask_waiting()
+
+
+@shared_task(name="workers.upkeep.forget_fetched")
+def forget_fetched() -> None:
+    stored.forget_fetched()
 
 
 @shared_task(name="workers.upkeep.clear_sessions")

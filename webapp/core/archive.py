@@ -8,6 +8,7 @@ import re
 import tarfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
@@ -68,9 +69,22 @@ class Download:
     content_type: str = "application/x-tar"
 
     def read(self, first: int, last: int) -> Iterator[bytes]:
-        for stretch in self.stretches:
-            if stretch.start < last and stretch.start + stretch.length > first:
-                yield from stretch.read(first, last)
+        for stretch in self._within(first, last):
+            yield from stretch.read(first, last)
+
+    def begun(self, first: int, last: int) -> Iterator[bytes]:
+        """As `read`, with the first block of a file read before anything is sent: what cannot be read at all is told in the
+        answer's status. Raises what reading it raises."""
+        ahead, left = list[bytes](), iter(self._within(first, last))
+        for stretch in left:
+            blocks = stretch.read(first, last)
+            ahead.append(next(blocks))
+            if stretch.path is not None or stretch.source is not None:
+                return chain(ahead, blocks, (block for later in left for block in later.read(first, last)))
+        return iter(ahead)
+
+    def _within(self, first: int, last: int) -> list[Stretch]:
+        return [each for each in self.stretches if each.start < last and each.start + each.length > first]
 
 
 def of_path(path: Path, name: str) -> Download:
@@ -138,7 +152,10 @@ def _linked(path: Path, folder: Path) -> bool:
 
 
 def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
-    """The whole, or the one range that is asked for (RFC 9110, section 14); several ranges get the whole."""
+    """The whole, or the one range that is asked for (RFC 9110, section 14); several ranges get the whole.
+
+    Raises what reading the first of it raises: Gone, or what the storage says that it lies in.
+    """
     tag = f'"{download.tag}"'
     first, last = 0, download.length
     asked = RANGE.fullmatch(request.headers.get("Range", "").strip())
@@ -148,10 +165,10 @@ def respond(request: HttpRequest, download: Download) -> HttpResponseBase:
             refused = HttpResponse(status=416)
             refused["Content-Range"] = f"bytes */{download.length}"
             return refused
-        response = StreamingHttpResponse(download.read(first, last), status=206, content_type=download.content_type)
+        response = StreamingHttpResponse(download.begun(first, last), status=206, content_type=download.content_type)
         response["Content-Range"] = f"bytes {first}-{last - 1}/{download.length}"
     else:
-        response = StreamingHttpResponse(download.read(first, last), content_type=download.content_type)
+        response = StreamingHttpResponse(download.begun(first, last), content_type=download.content_type)
     response["Content-Length"] = str(last - first)
     response["Accept-Ranges"] = "bytes"
     response["ETag"] = tag

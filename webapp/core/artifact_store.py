@@ -69,14 +69,18 @@ def links(method: Literal["GET", "PUT"], place: str, files: Sequence[ModelFile])
     return Links(files=linked, headers=azure if method == "PUT" else {})
 
 
-def read(place: str, file: ModelFile, first: int = 0, last: int | None = None) -> Iterator[bytes]:
-    """The bytes `first <= i < last` of a file, in blocks. Raises StoreAway and StoreLost."""
+def read(
+    place: str, file: ModelFile, first: int = 0, last: int | None = None, within_s: float | None = None
+) -> Iterator[bytes]:
+    """The bytes `first <= i < last` of a file, in blocks. Raises StoreAway and StoreLost, with `within_s` after so long a wait."""
     end = file.bytes if last is None else last
     for name, (start, stop) in zip(_names(place, file), pieces(file.bytes), strict=True):
         at, until = max(first, start), min(end, stop)
         while at < until:
             with _words(name):
-                block = bytes(obstore.get_range(_client(), name, start=at - start, end=min(at + BLOCK, until) - start))
+                block = bytes(
+                    obstore.get_range(_client(within_s), name, start=at - start, end=min(at + BLOCK, until) - start)
+                )
             if not block:
                 raise StoreLost(f"{_address()} holds too little of {file.path}.")
             at += len(block)
@@ -130,10 +134,17 @@ def _put(name: str, content: bytes, beat: Callable[[], None]) -> None:
         sent.result()
 
 
-def copy(place: str, files: Iterable[ModelFile], other: str) -> None:
-    """Within the storage. Raises StoreAway and StoreLost."""
+def copy(place: str, files: Iterable[ModelFile], other: str, beat: Callable[[], None] = lambda: None) -> None:
+    """Within the storage, piece by piece; what is there already is not copied again. `beat` is called before each.
+
+    Raises StoreAway and StoreLost.
+    """
     for file in files:
-        for name, copied in zip(_names(place, file), _names(other, file), strict=True):
+        pairs = zip(_names(place, file), _names(other, file), pieces(file.bytes), strict=True)
+        for name, copied, (start, end) in pairs:
+            beat()
+            if _size(copied) == end - start:
+                continue
             with _words(name):
                 obstore.copy(_client(), name, copied)
 
@@ -144,6 +155,13 @@ def remove(place: str) -> None:
         store = _client()
         for listed in obstore.list(store, f"{place}/", chunk_size=BATCH):
             obstore.delete(store, [each["path"] for each in listed])
+
+
+def below(place: str) -> list[str]:
+    """The names of the folders directly below. Raises StoreAway."""
+    with _words():
+        found = obstore.list_with_delimiter(_client(), f"{place}/")["common_prefixes"]
+    return [name.rstrip("/").rpartition("/")[2] for name in found]
 
 
 def _names(place: str, file: ModelFile) -> list[str]:
@@ -162,15 +180,15 @@ def _address() -> str:
     return str(settings.ENV.artifact_store)
 
 
-def _client() -> Store:
+def _client(within_s: float | None = None) -> Store:
     if not used():
         raise Unusable("The files lie in object storage, and ARTIFACT_STORE names none any more.")
-    return _opened(_address(), buckets.access(NAME), buckets.RETRY_S)
+    return _opened(_address(), buckets.access(NAME), buckets.RETRY_S, within_s)
 
 
 @lru_cache(maxsize=4)
-def _opened(address: str, by: Access, _retry_s: float) -> Store:
-    return buckets.open_bucket(address, by)
+def _opened(address: str, by: Access, _retry_s: float, within_s: float | None) -> Store:
+    return buckets.open_bucket(address, by, within_s)
 
 
 @contextmanager

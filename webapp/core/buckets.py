@@ -55,8 +55,8 @@ def access(name: str) -> Access:
     return Access(name, *(getattr(settings.ENV, f"{name.lower()}_{each}") for each in names))
 
 
-def open_bucket(address: str, by: Access) -> Store:
-    """By scheme. Credentials are the settings' or, where there are none, what the library finds: its own variables, a
+def open_bucket(address: str, by: Access, within_s: float | None = None) -> Store:
+    """By scheme. `within_s`: a request is given up after so long and not tried again. Credentials are the settings' or, where there are none, what the library finds: its own variables, a
     machine's role. Raises Unusable, and Refused where its network is closed."""
     parts = urlsplit(address)
     if parts.username or parts.password or parts.query:
@@ -67,9 +67,14 @@ def open_bucket(address: str, by: Access) -> Store:
     if make is None or not parts.netloc:
         raise Unusable(f"{address} is no bucket: name {FORMS}.")
     endpoint = by.endpoint or _of_the_library(parts.scheme)
+    hurried = within_s is not None
     common: dict[str, Any] = {
-        "retry_config": {"max_retries": 6, "retry_timeout": timedelta(seconds=RETRY_S)},
-        "client_options": {"timeout": "300s", "connect_timeout": "10s", "allow_http": _may_be_reached(endpoint, by)},
+        "retry_config": {"max_retries": 0 if hurried else 6, "retry_timeout": timedelta(seconds=within_s or RETRY_S)},
+        "client_options": {
+            "timeout": timedelta(seconds=within_s or 300.0),
+            "connect_timeout": timedelta(seconds=within_s or 10.0),
+            "allow_http": _may_be_reached(endpoint, by),
+        },
     }
     try:
         return make(parts.netloc, parts.path.strip("/"), endpoint, by, common)

@@ -81,9 +81,11 @@ def placed(artifact: Artifact) -> Placed:
 
 
 def here(artifact: Artifact) -> Path:
-    """The artifact's folder on this server; what lies in the store alone is fetched once. Raises StoreAway, StoreLost, OSError."""
-    own = folder(artifact.run_id) / artifact.path
-    return own if own.exists() or not artifact.files else fetched(placed(artifact))
+    """The artifact's folder on this server; what lies in the store is fetched once, whatever the run's folder holds from before.
+
+    Raises StoreAway, StoreLost and OSError.
+    """
+    return fetched(placed(artifact)) if artifact.files else folder(artifact.run_id) / artifact.path
 
 
 def download(artifact: Artifact) -> Download:
@@ -96,7 +98,7 @@ def download(artifact: Artifact) -> Download:
     if not path.resolve().is_relative_to(root):
         raise Gone("This artifact does not lie in the folder of its run.")
     name = ascii_name(f"{artifact.run.experiment.name}-run-{artifact.run.number}-{_short(artifact, path)}")
-    if not artifact.files or path.exists():
+    if not artifact.files:
         return of_path(path, name)
     found = placed(artifact)
     if [file.path for file in found.files] == [path.name]:

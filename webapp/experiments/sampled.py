@@ -92,7 +92,7 @@ def _folders(run: Run, step: int) -> tuple[str, Path]:
     if not is_there(row):
         raise NotMeasured(f"run {run.pk} keeps no checkpoint of step {step}; checkpoint.keep says how many stay")
     try:
-        return stored.here(ModelSource(path=run.model.path)).path, here(row)
+        return stored.here(ModelSource(path=run.model.path), run.experiment.workspace_id).path, here(row)
     except (Problem, OSError) as error:
         raise NotMeasured(str(error)) from error
 

@@ -62,6 +62,8 @@ def launch(
     title = checks.name(experiment or plan.recipe.title, "experiment")
     try:
         with transaction.atomic():
+            if start:
+                starting_points.hold(start)
             run = _create(membership, plan, title, name, forked_from, asked, start_step)
             if start:
                 starting_points.adopt(start, run)
@@ -262,12 +264,14 @@ def rename(membership: Membership, run: Run, name: str) -> Run:
 def delete(membership: Membership, run: Run) -> None:
     """Erases a run that is over, with all it recorded, its folder and the models in it.
 
-    Raises Conflict while it may still write, or while something else rests on one of its models.
+    Raises Conflict while it may still write, or while something else rests on one of its models or checkpoints.
     """
     with transaction.atomic():
         row = Run.objects.select_for_update().filter(id=run.id, state__in=OVER).first()
         if row is None:
             raise Conflict("Stop the run first: only runs that are over can be deleted.", code="still_running")
+        if starting_points.awaiting(row).exists():
+            raise Conflict("A run that goes on from its checkpoint has not taken it over yet.", code="in_use")
         for model in RegisteredModel.objects.filter(artifact__run=row):
             _delete_output(membership, model)
         audit.record(membership, membership.user, "run.delete", run, name=str(run), number=run.number)

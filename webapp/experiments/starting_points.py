@@ -1,13 +1,16 @@
-"""Checkpoints that a new run can go on from: the files of one run, linked into the folder of another."""
+"""Checkpoints that a new run can go on from: the files of one run, linked into the folder of another or copied in the store."""
 
 import os
 import shutil
+
+from django.db.models import Exists, OuterRef, QuerySet
 
 from webapp.core import artifact_store
 from webapp.core.problems import Conflict
 
 from . import outputs
 from .models import Artifact, Run
+from .states import OVER
 
 CHECKPOINT = "checkpoint"
 
@@ -29,19 +32,34 @@ def checkpoint(run: Run, step: int) -> Artifact:
     return found
 
 
+def hold(source: Artifact) -> None:
+    """What lies in the artifact store is neither pruned nor deleted until the transaction ends, and afterwards not while a fork
+    awaits it. Raises Conflict where it just was, or where there is no such store any more."""
+    if not source.files:
+        return
+    if not artifact_store.used():
+        raise Conflict("The checkpoint lies in object storage, and ARTIFACT_STORE names none.", code="no_checkpoint")
+    Run.objects.select_for_update(no_key=True).filter(id=source.run_id).first()
+    if not Artifact.objects.filter(id=source.id).exclude(files=[]).exists():
+        raise Conflict(f"The checkpoint of step {source.step} has just given way to a newer one.", code="no_checkpoint")
+
+
+def awaiting(run: Run) -> QuerySet[Run]:
+    """Forks that go on from a checkpoint of `run` in the artifact store and have no copy of it yet: their launch makes one."""
+    rows = Artifact.objects.filter(role=CHECKPOINT)
+    there = rows.filter(run=run, step=OuterRef("start_step")).exclude(files=[])
+    theirs = rows.filter(run=OuterRef("id"))
+    forks = Run.objects.filter(forked_from=run, start_step__gt=0).exclude(state__in=OVER)
+    return forks.filter(Exists(there)).exclude(Exists(theirs))
+
+
 def adopt(source: Artifact, run: Run) -> None:
     """The checkpoint becomes one of `run` as well: what the other run prunes does not concern it.
 
-    Files are linked, not copied, for nobody writes into a checkpoint that is complete; in the artifact store they are copied
-    there. Raises Conflict where they are gone, StoreAway where the storage does not answer.
+    Files are linked, not copied, for nobody writes into a checkpoint that is complete. What lies in the artifact store is copied
+    there when the run is launched. Raises Conflict where the files are gone.
     """
     if source.files:
-        own = Artifact(
-            run=run, step=source.step, role=CHECKPOINT, path=source.path, bytes=source.bytes, digest=source.digest
-        )
-        artifact_store.copy(outputs.place(source), outputs.placed(source).files, outputs.place(own))
-        own.files = source.files
-        own.save()
         return
     folder = outputs.folder(source.run_id) / source.path
     target = outputs.folder(run.id) / source.path

@@ -1,6 +1,7 @@
 """What a run finds in the artifact store and leaves there, where the installation has one."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 from django.db import transaction
 from django.db.models import QuerySet
@@ -9,10 +10,11 @@ from trainer.contracts import ModelSource
 from trainer.contracts.storing import Links, Upload
 from webapp.core import artifact_store
 from webapp.core.problems import Problem
+from webapp.core.tasks import enqueue
 from webapp.inference import stored
 from webapp.inference.queries import source
 
-from . import grants, outputs, queries
+from . import grants, outputs, queries, starting_points
 from .models import Artifact, Run
 from .starting_points import CHECKPOINT
 
@@ -34,16 +36,16 @@ def make_ready(run: Run, beat: Callable[[], None]) -> None:
     Raises StoreAway, OSError, and Problem where a folder is gone.
     """
     stored.copied(run.experiment.workspace_id, sources(run), beat)
-    if not _kept(run).exists():
-        _copy_checkpoint(run, beat)
-
-
-def _copy_checkpoint(run: Run, beat: Callable[[], None]) -> None:
-    """The newest in the run's folder here: it was forked from a run without a store, or began before there was one."""
-    found = sorted((outputs.folder(run.id) / "checkpoints").glob("step-*"))
-    if not found:
+    if _kept(run).exists():
         return
-    folder = found[-1]
+    if found := sorted((outputs.folder(run.id) / "checkpoints").glob("step-*")):
+        _copy_checkpoint(run, found[-1], beat)
+    elif run.start_step:
+        _take_over(run, beat)
+
+
+def _copy_checkpoint(run: Run, folder: Path, beat: Callable[[], None]) -> None:
+    """The newest in the run's folder here: it was forked from a run without a store, or began before there was one."""
     files = stored.listed(folder, beat)
     row = Artifact(
         run=run, path=f"checkpoints/{folder.name}", role=CHECKPOINT, step=int(folder.name.removeprefix("step-"))
@@ -61,6 +63,28 @@ def _copy_checkpoint(run: Run, beat: Callable[[], None]) -> None:
             "files": [file.model_dump() for file in files],
         },
     )
+
+
+def _take_over(run: Run, beat: Callable[[], None]) -> None:
+    """The checkpoint of another run that it goes on from, copied within the store. A run that was deleted meanwhile leaves none.
+
+    Raises Problem where it is gone, and StoreAway; then what is there already is not copied again.
+    """
+    rows = Artifact.objects.filter(run=run.forked_from_id, role=CHECKPOINT, step=run.start_step)
+    source = rows.exclude(files=[]).first()
+    if source is None:
+        raise Problem(f"The checkpoint of step {run.start_step} that it goes on from is gone.", code="gone", status=410)
+    own = Artifact(run=run, path=source.path)
+    artifact_store.copy(outputs.place(source), outputs.placed(source).files, outputs.place(own), beat)
+    facts = {name: getattr(source, name) for name in ("step", "role", "bytes", "digest", "files")}
+    with transaction.atomic():
+        there = Run.objects.select_for_update(no_key=True).filter(id=run.id).exists()
+        if there:
+            Artifact.objects.update_or_create(run=run, path=source.path, defaults=facts)
+    if not there:
+        remove(run.id)
+        raise Problem("The run was deleted.", code="gone", status=410)
+    enqueue("workers.runs.prune", source.run_id)  # which kept it for this run
 
 
 def _kept(run: Run) -> QuerySet[Artifact]:
@@ -98,9 +122,12 @@ def prune(run_id: int) -> None:
         return
     with transaction.atomic():
         Run.objects.select_for_update(no_key=True).get(id=run_id)
-        old = [row.pk for row in list(_kept(run))[int(run.config["checkpoint"]["keep"]) :]]
+        awaited = set(starting_points.awaiting(run).values_list("start_step", flat=True))
+        older = list(_kept(run))[int(run.config["checkpoint"]["keep"]) :]
+        old = [row.pk for row in older if row.step not in awaited]
         Artifact.objects.filter(pk__in=old).update(files=[])
-    for row in Artifact.objects.filter(run=run, role=CHECKPOINT, files=[]):
+    there = [f"checkpoints/{name}" for name in artifact_store.below(f"runs/{run_id}/checkpoints")]
+    for row in Artifact.objects.filter(run=run, role=CHECKPOINT, files=[], path__in=there):
         artifact_store.remove(outputs.place(row))
 
 

@@ -5,6 +5,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from django.core.cache import cache
+
+from trainer.contracts import ModelFile
 from webapp.core import artifact_store
 from webapp.core.archive import Download, Entry, Gone, ascii_name, of_entries, of_folder
 from webapp.core.problems import Conflict, Problem
@@ -16,6 +19,9 @@ logger = logging.getLogger(__name__)
 
 CARD = "README.md"
 MAX_CARD_BYTES = 200_000
+CARD_WITHIN_S = 3.0  # a page waits no longer for it
+CARD_KEPT_S = 86_400.0  # under the digest of its content
+AWAY_S = 60.0
 
 
 def is_there(model: RegisteredModel) -> bool | None:
@@ -36,7 +42,7 @@ def download(model: RegisteredModel) -> Download:
     """The folder as a tar. Raises Conflict for a model that no run has made, Gone where the folder is not there."""
     if model.source != RegisteredModel.Source.RUN:
         raise Conflict("This model was not trained here: take it from where it was registered.", code="not_here")
-    if (found := stored.placed(model)) and not Path(model.path).is_dir():
+    if found := stored.to_read(model):
         return sent(found, ascii_name(model.name))
     if not Path(model.path).is_dir():
         raise Gone(f"The files of {model.name} are gone: there is no folder {model.path}.")
@@ -55,7 +61,8 @@ def card(model: RegisteredModel) -> str:
     """Its README.md without the header for hubs; empty where there is none, and where its storage is away."""
     if model.source == RegisteredModel.Source.HUB:
         return ""
-    text = _on_disk(Path(model.path) / CARD) or _in_store(model)
+    found = stored.to_read(model)
+    text = _in_store(found) if found else _on_disk(Path(model.path) / CARD)
     if text.startswith("---\n"):
         text = text.partition("\n---\n")[2]
     return text.strip()
@@ -70,13 +77,23 @@ def _on_disk(path: Path) -> str:
         return ""
 
 
-def _in_store(model: RegisteredModel) -> str:
-    found = stored.placed(model)
-    file = found and found.named(CARD)
-    if not found or not file or file.bytes > MAX_CARD_BYTES:
+def _in_store(found: stored.Placed) -> str:
+    file = found.named(CARD)
+    if not file or file.bytes > MAX_CARD_BYTES:
         return ""
+    key = f"card:{file.digest}"
+    text = cache.get(key)
+    if text is None:
+        text, kept_s = _asked(found, file)
+        cache.set(key, text, kept_s)
+    return str(text)
+
+
+def _asked(found: stored.Placed, file: ModelFile) -> tuple[str, float]:
+    """The text, and how long it holds: storage that is away is asked again after AWAY_S."""
     try:
-        return b"".join(artifact_store.read(found.place, file)).decode(errors="replace")
+        blocks = artifact_store.read(found.place, file, within_s=CARD_WITHIN_S)
+        return b"".join(blocks).decode(errors="replace"), CARD_KEPT_S
     except Problem as problem:
-        logger.warning("no card of model %s: %s", model.pk, problem)
-        return ""
+        logger.warning("no card of %s: %s", found.place, problem)
+        return "", AWAY_S

@@ -9,7 +9,6 @@ from uuid import uuid4
 from django.core.cache import cache
 from django.http import StreamingHttpResponse
 
-from trainer.contracts import ModelSource
 from webapp.core.limits import seconds_to_wait
 from webapp.core.problems import Conflict, Problem
 
@@ -37,10 +36,7 @@ def stream(model: RegisteredModel, user_id: int, request: dict[str, Any]) -> Str
     if wait := seconds_to_wait(f"generate:{user_id}", PER_MINUTE):
         raise TooMuch(f"You have asked {PER_MINUTE} times within a minute. Wait {wait} s.")
     free = _slot(user_id)
-    source, digest = queries.source(model), model.digest
-    response = StreamingHttpResponse(
-        _Events(source, digest, request, free), content_type="text/event-stream; charset=utf-8"
-    )
+    response = StreamingHttpResponse(_Events(model, request, free), content_type="text/event-stream; charset=utf-8")
     response["Cache-Control"] = "no-store"
     response["X-Accel-Buffering"] = "no"  # a proxy in front would collect the tokens
     return response
@@ -49,11 +45,12 @@ def stream(model: RegisteredModel, user_id: int, request: dict[str, Any]) -> Str
 class _Events:
     """Closed by the server with the response, whether or not anything was read of it."""
 
-    def __init__(self, source: ModelSource, digest: str, request: dict[str, Any], free: Callable[[], None]) -> None:
-        self._source, self._digest, self._request, self.close = source, digest, request, free
+    def __init__(self, model: RegisteredModel, request: dict[str, Any], free: Callable[[], None]) -> None:
+        self._asked = queries.source(model), model.digest, request, model.workspace_id
+        self.close = free
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        async with aclosing(trying.answers(self._source, self._digest, self._request)) as events:
+        async with aclosing(trying.answers(*self._asked)) as events:
             async for event in events:
                 name = event.pop("event")
                 yield f"event: {name}\ndata: {json.dumps(event, ensure_ascii=False)}\n\n".encode()

@@ -4,12 +4,17 @@ What a run has trained lies below the run (`artifact.files`). Any other model is
 to `models/ID`, and again when its folder has changed since.
 """
 
+import fcntl
 import hashlib
 import json
+import os
 import re
+import shutil
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -23,6 +28,7 @@ from webapp.core.problems import Problem
 from .models import RegisteredModel
 
 FETCHED = "fetched"
+KEPT_FETCHED = timedelta(days=30)
 _NAME = re.compile(FILE_NAME)
 
 
@@ -49,6 +55,17 @@ def placed(model: RegisteredModel) -> Placed | None:
     if artifact_store.used() and model.stored.get("files"):
         return placed_at(f"models/{model.pk}", model.stored["files"])
     return None
+
+
+def to_read(model: RegisteredModel) -> Placed | None:
+    """Where its files are read in the store; None where the folder of this server is the one to read.
+
+    What a run has sent there is newer than what its folder may hold from before there was a store. A folder that somebody
+    registered is what was copied.
+    """
+    artifact = getattr(model, "artifact", None)
+    sent = artifact is not None and artifact.files
+    return placed(model) if sent or not Path(model.path).is_dir() else None
 
 
 def placed_at(place: str, files: list[dict[str, object]]) -> Placed:
@@ -156,22 +173,21 @@ def _file(folder: Path, path: Path, beat: Callable[[], None]) -> ModelFile:
     return ModelFile(path=name, bytes=size, digest=digest.hexdigest())
 
 
-def here(source: ModelSource) -> ModelSource:
-    """The same with folders of this server: what lies in the store alone is fetched once, into var/fetched.
+def here(source: ModelSource, workspace_id: int) -> ModelSource:
+    """The same with folders of this server: what is to be read in the store is fetched once, into var/fetched.
 
     Called where a process of this server is to load a model. Raises StoreAway, StoreLost and OSError.
     """
-    if all(Path(path).is_dir() or not Path(path).is_absolute() for path in (source.path, *source.adapters)):
+    folders = _folders([source])
+    if not folders or not artifact_store.used() and all(Path(path).is_dir() for path in folders):
         return source
-    path, *adapters = [_here(path) for path in (source.path, *source.adapters)]
+    path, *adapters = [_here(workspace_id, path) for path in (source.path, *source.adapters)]
     return source.model_copy(update={"path": path, "adapters": tuple(adapters)})
 
 
-def _here(path: str) -> str:
-    if not Path(path).is_absolute() or Path(path).is_dir():
-        return path
-    rows = RegisteredModel.objects.select_related("artifact").filter(path=path)
-    found = next((kept for row in rows if (kept := placed(row))), None)
+def _here(workspace_id: int, path: str) -> str:
+    row = _row(workspace_id, path) if Path(path).is_absolute() else None
+    found = to_read(row) if row else None
     return str(fetched(found)) if found else path
 
 
@@ -179,5 +195,19 @@ def fetched(found: Placed) -> Path:
     """A copy on this server that others who ask for the same share. Raises StoreAway, StoreLost and OSError."""
     target = Path(settings.VAR) / FETCHED / found.mark
     if not target.is_dir():
-        artifact_store.fetch(found.place, found.files, target)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.with_suffix(".lock").open("w") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)  # one of us fetches, the others wait for that
+            if not target.is_dir():
+                artifact_store.fetch(found.place, found.files, target)
+    os.utime(target)
     return target
+
+
+def forget_fetched() -> None:
+    """Removes what nobody has asked for in KEPT_FETCHED, and what a process that died left of a fetch."""
+    before = time.time() - KEPT_FETCHED.total_seconds()
+    for path in (Path(settings.VAR) / FETCHED).glob("*"):
+        with suppress(OSError):  # another process has just removed it
+            if path.stat().st_mtime < before:
+                shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -45,7 +45,9 @@ class CannotAnswer(Problem):
         super().__init__(message, code=code, status=503)
 
 
-async def answers(source: ModelSource, digest: str, request: dict[str, Any]) -> AsyncGenerator[Event, None]:
+async def answers(
+    source: ModelSource, digest: str, request: dict[str, Any], workspace_id: int
+) -> AsyncGenerator[Event, None]:
     """The events of `trainer.serving`: `loading`, `start`, `token` ..., and `done` or `error` in the end.
 
     An idle model that leaves makes room for one more try. Never raises for what the model or its process does.
@@ -54,7 +56,7 @@ async def answers(source: ModelSource, digest: str, request: dict[str, Any]) -> 
     for again in (True, False):
         begun = False
         try:
-            async with aclosing(_asked(place, source, request)) as events:
+            async with aclosing(_asked(place, source, request, workspace_id)) as events:
                 async for event in events:
                     short = again and event.get("code") == "memory"
                     if short and await asyncio.to_thread(_make_room, place, MOST_MODELS):
@@ -72,8 +74,10 @@ async def answers(source: ModelSource, digest: str, request: dict[str, Any]) -> 
                 return
 
 
-async def _asked(place: Path, source: ModelSource, request: dict[str, Any]) -> AsyncGenerator[Event, None]:
-    reader, writer = await _connected(place, source)
+async def _asked(
+    place: Path, source: ModelSource, request: dict[str, Any], workspace_id: int
+) -> AsyncGenerator[Event, None]:
+    reader, writer = await _connected(place, source, workspace_id)
     try:
         writer.write(json.dumps(request).encode() + b"\n")
         await writer.drain()
@@ -89,18 +93,24 @@ async def _asked(place: Path, source: ModelSource, request: dict[str, Any]) -> A
             await writer.wait_closed()
 
 
-async def _connected(place: Path, source: ModelSource) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+async def _connected(
+    place: Path, source: ModelSource, workspace_id: int
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     for start in (True, False):
         try:
             return await asyncio.open_unix_connection(str(place), limit=LONGEST_LINE)
         except (FileNotFoundError, ConnectionRefusedError):
             if start:
-                await asyncio.to_thread(_start, place, source)
+                await asyncio.to_thread(_start, place, source, workspace_id)
     raise CannotAnswer("ended", ENDED)
 
 
-def _start(place: Path, source: ModelSource) -> None:
+def _start(place: Path, source: ModelSource, workspace_id: int) -> None:
     """Starts the process unless another of us has just done so. Raises CannotAnswer."""
+    try:
+        source = here(source, workspace_id)  # may take minutes: other models start meanwhile
+    except (Problem, OSError) as error:
+        raise CannotAnswer("failed", str(error)) from error
     place.parent.mkdir(parents=True, exist_ok=True)
     with _alone(place.parent):
         if _is_up(place):
@@ -109,10 +119,6 @@ def _start(place: Path, source: ModelSource) -> None:
             raise CannotAnswer(
                 "busy", f"{MOST_MODELS} other models are being tried at this moment. Try again in a moment."
             )
-        try:
-            source = here(source)
-        except (Problem, OSError) as error:
-            raise CannotAnswer("failed", str(error)) from error
         adapters = [part for folder in source.adapters for part in ("--adapter", folder)]
         command = [
             *settings.MODEL_COMMAND,

@@ -110,7 +110,9 @@ def _by_model(row: TriedScore) -> Score:
 
 
 async def _last(model: RegisteredModel, request: dict[str, Any]) -> dict[str, Any]:
-    events = [event async for event in trying.answers(registry.source(model), model.digest, request)]
+    events = [
+        event async for event in trying.answers(registry.source(model), model.digest, request, model.workspace_id)
+    ]
     return events[-1] if events else {}
 
 

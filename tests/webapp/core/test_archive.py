@@ -119,3 +119,13 @@ def test_a_download_that_changed_meanwhile_begins_anew(folder):
     assert asked(archive.of_folder(folder, "m"), Range="bytes=5-", **{"If-Range": tag})[0].status_code == 206
     (folder / "even").write_bytes(b"y" * 512)
     assert asked(archive.of_folder(folder, "m"), Range="bytes=5-", **{"If-Range": tag})[0].status_code == 200
+
+
+def test_what_cannot_be_read_at_all_is_told_before_anything_is_sent():
+    def away(first, last):
+        raise archive.Gone("the storage is away")
+        yield b""
+
+    entries = [archive.Entry("empty", 0), archive.Entry("weights", 3, source=away)]
+    with pytest.raises(archive.Gone, match="is away"):
+        archive.respond(RequestFactory().get("/"), archive.of_entries(entries, "m", "x"))

@@ -5,6 +5,7 @@ import io
 import itertools
 import logging
 import os
+import socket
 import tarfile
 import threading
 import time
@@ -16,6 +17,7 @@ from types import SimpleNamespace
 
 import httpx
 import pytest
+from django.core.cache import cache
 from django.test import Client
 
 from tests.webapp.backups.bucket_server import BucketServer
@@ -26,8 +28,10 @@ from trainer.ray_jobs import places
 from trainer.storing import ObjectStore, StoreAway, StoreRefused
 from webapp.core import artifact_store, buckets
 from webapp.core.artifact_store import StoreAway as ServerStoreAway
-from webapp.experiments import jobs, outputs, starting_points, storing, tokens
+from webapp.core.problems import Conflict, Problem
+from webapp.experiments import jobs, outputs, services, starting_points, storing, tokens
 from webapp.experiments.models import Artifact, Run
+from webapp.inference import files as model_files
 from webapp.inference import stored
 from webapp.inference.models import RegisteredModel
 
@@ -259,14 +263,52 @@ def test_older_checkpoints_leave_the_store_and_a_deleted_run_all_of_it(
     assert bucket.names() == []
 
 
-def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trainer, node, bucket, tmp_path):
+def test_a_forked_run_owns_the_checkpoint_that_it_goes_on_from(launch, run, trainer, node, bucket, tmp_path, cast):
     keep(trainer, node, folder(tmp_path / "1", policy=b"weights"), 2)
     other = launch()
-    starting_points.adopt(Artifact.objects.get(run=run), other)
+    Run.objects.filter(id=other.id).update(forked_from=run, start_step=2, state="starting")
+    other, source = fresh(other), Artifact.objects.get(run=run)
+    starting_points.hold(source)
+    sent = len(bucket.asked)
+    starting_points.adopt(source, other)
+    assert len(bucket.asked) == sent, "no request of a person waits for a copy"
+    Run.objects.filter(id=run.id).update(state="finished")
+    with pytest.raises(Conflict, match="has not taken it over yet"):
+        services.delete(cast.researcher, run)
+    for step in range(3, 4 + PolicyConfig().checkpoint.keep):
+        keep(trainer, node, folder(tmp_path / f"later-{step}", policy=bytes([step])), step)
+    storing.prune(run.id)
+    assert "checkpoints/step-000002" in storing.checkpoints(run), "kept for the fork"
+    storing._take_over(other, lambda: None)
+    storing.prune(run.id)
+    assert "checkpoints/step-000002" not in storing.checkpoints(run)
+    with pytest.raises(Conflict, match="given way"):
+        starting_points.hold(source)
     storing.remove(run.id)
     node_of(other, tmp_path / "n").fetch("checkpoints/step-000002", tmp_path / "got")
     assert (tmp_path / "got/policy").read_bytes() == b"weights"
     assert storing.checkpoints(other) == ("checkpoints/step-000002",)
+
+
+def test_a_run_deleted_while_its_checkpoint_is_copied_leaves_nothing(launch, run, trainer, node, bucket, tmp_path):
+    keep(trainer, node, folder(tmp_path / "1", policy=b"weights"), 2)
+    other = launch()
+    Run.objects.filter(id=other.id).update(forked_from=run, start_step=2)
+    other = fresh(other)
+    with pytest.raises(Problem, match="was deleted"):
+        storing._take_over(other, lambda: Run.objects.filter(id=other.id).delete() and None)
+    assert len(bucket.names()) == 1
+
+
+def test_pruning_asks_only_for_what_is_there(run, trainer, node, bucket, tmp_path):
+    most = PolicyConfig().checkpoint.keep
+    for step in range(1, most + 6):
+        keep(trainer, node, folder(tmp_path / str(step), policy=bytes([step])), step)
+    storing.prune(run.id)
+    assert len(bucket.names()) == most
+    sent = len(bucket.asked)
+    storing.prune(run.id)
+    assert len(bucket.asked) - sent == 1, "not one request for each that was ever pruned"
 
 
 class TestModels:
@@ -359,17 +401,67 @@ class TestModels:
             assert {Path(each.name).name: each.size for each in tar} == {"README.md": 27, "adapter.safetensors": 3000}
         part = api.client.get(f"/api/v1/models/{row.id}/download", headers={"range": "bytes=512-520"})
         assert b"".join(part) == b"---\na: b\n"
-        from webapp.inference import files as model_files
-
         assert model_files.card(row) == "# Trained here"
-        here = stored.here(ModelSource(path=row.path))
+        stranger = stored.here(ModelSource(path=row.path), run.experiment.workspace_id + 1)
+        assert stranger.path == row.path, "another workspace's is not looked up"
+        here = stored.here(ModelSource(path=row.path), run.experiment.workspace_id)
         assert Path(here.path).is_relative_to(settings.VAR / "fetched")
         assert (Path(here.path) / "adapter.safetensors").read_bytes() == bytes(3000)
+        sent = len(bucket.asked)
+        assert model_files.card(row) == "# Trained here" and len(bucket.asked) == sent, "asked for once"
         bucket.failing = lambda method, path: 503
+        assert api.get(f"/models/{row.id}/download").status_code == 503
+        cache.clear()
         assert model_files.card(row) == ""
+        sent = len(bucket.asked)
+        assert model_files.card(row) == "" and len(bucket.asked) == sent, "not asked again at once"
         with pytest.raises(ServerStoreAway, match="answers 503"):
             artifact_store.fetch("runs/x", stored.placed(row).files, tmp_path / "half")
         assert not list(tmp_path.glob("half*")) + list(tmp_path.glob(".half*"))
+
+    def test_what_went_to_the_store_wins_over_what_an_earlier_attempt_left_here(
+        self, run, trainer, node, bucket, api, tmp_path
+    ):
+        folder(outputs.folder(run.id) / "outputs/policy", **{"README.md": b"old", "adapter.safetensors": b"old"})
+        files = [
+            file.model_dump()
+            for file in node.keep(
+                folder(tmp_path / "new", **{"README.md": b"new", "adapter.safetensors": b"new"}), "outputs/policy"
+            )
+        ]
+        event = output(trainer)
+        event["data"]["files"] = event["data"]["model"]["files"] = files
+        trainer.post(event)
+        (row,) = RegisteredModel.objects.filter(source="run")
+        artifact = Artifact.objects.get(run=run)
+        assert model_files.card(row) == "new"
+        here = stored.here(ModelSource(path=row.path), run.experiment.workspace_id).path
+        assert (Path(here) / "adapter.safetensors").read_bytes() == b"new"
+        assert (outputs.here(artifact) / "adapter.safetensors").read_bytes() == b"new"
+        for url in (f"/models/{row.id}/download", f"/runs/{run.id}/artifacts/{artifact.id}/download"):
+            sent = b"".join(api.get(url))
+            assert b"new" in sent and b"old" not in sent, url
+
+    def test_a_card_keeps_no_page_waiting_for_storage_that_says_nothing(self, settings, bucket, monkeypatch):
+        silent = socket.create_server(("127.0.0.1", 0))
+        env = settings.ENV.model_copy()
+        env.artifact_store_endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        settings.ENV = env
+        monkeypatch.setattr(model_files, "CARD_WITHIN_S", 0.3)
+        file = {"path": "README.md", "bytes": 3, "digest": "a" * 64}
+        began = time.monotonic()
+        assert model_files._in_store(stored.placed_at("runs/1/outputs/policy", [file])) == ""
+        assert time.monotonic() - began < 8
+        silent.close()
+
+    def test_copies_that_nobody_asks_for_are_forgotten(self, settings):
+        there = settings.VAR / stored.FETCHED
+        for name, days in (("old", 31), ("used", 29)):
+            folder(there / name, a=b"1")
+            then = time.time() - days * 86_400
+            os.utime(there / name, (then, then))
+        stored.forget_fetched()
+        assert [path.name for path in there.iterdir()] == ["used"]
 
 
 def test_a_run_that_began_on_this_disk_goes_on_in_the_store(launch, run, trainer, bucket, model, tmp_path):

@@ -98,8 +98,9 @@ def test_a_worker_that_died_is_followed_by_another(cast, api, judge, monkeypatch
 def test_a_reward_model_scores_in_a_process_of_its_own(cast, scored, monkeypatch):
     model = RegisteredModel.objects.create(workspace=cast.workspace, name="r", source="hub", path="o/r", head="scalar")
 
-    async def answers(source, digest, request):
+    async def answers(source, digest, request, workspace_id):
         assert (source.head, request["op"], request["answers"]) == ("scalar", "score", ["red"])
+        assert workspace_id == cast.workspace.pk
         yield {"event": "loading"}
         yield said
 

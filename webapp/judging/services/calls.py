@@ -181,7 +181,7 @@ def call(
     budget: Budget | None,
 ) -> EngineCounts:
     """Calls everything that a judge is asked; see `ask`. Local weights that lie in the artifact store alone are fetched first."""
-    target = _here(target)
+    target = _here(endpoint, target)
 
     def parsed(each: Call, reply: ChatReply) -> Reading:
         return read(spec, each.subject, reply.text, complete=reply.finish_reason != "length")
@@ -189,12 +189,12 @@ def call(
     return ask(endpoint, target, calls, parsed, keep, stop, budget, spec.retries)
 
 
-def _here(target: Asked) -> Asked:
+def _here(endpoint: Endpoint, target: Asked) -> Asked:
     """Raises EndpointProblem."""
     if not isinstance(target, LocalTarget):
         return target
     try:
-        found = here(ModelSource(path=target.model, adapters=tuple(target.adapters)))
+        found = here(ModelSource(path=target.model, adapters=tuple(target.adapters)), endpoint.workspace_id)
     except (Problem, OSError) as error:
         raise EndpointProblem("down", str(error)) from error
     return replace(target, model=found.path, adapters=found.adapters)
