@@ -18,6 +18,7 @@ from tempfile import TemporaryFile
 from typing import IO, Any
 
 from django.conf import settings
+from django.db import close_old_connections
 
 from trainer.contracts import ModelSource
 from webapp.core.children import environment
@@ -111,6 +112,8 @@ def _start(place: Path, source: ModelSource, workspace_id: int) -> None:
         source = here(source, workspace_id)  # may take minutes: other models start meanwhile
     except (Problem, OSError) as error:
         raise CannotAnswer("failed", str(error)) from error
+    finally:
+        close_old_connections()  # this is a thread of its own
     place.parent.mkdir(parents=True, exist_ok=True)
     with _alone(place.parent):
         if _is_up(place):
