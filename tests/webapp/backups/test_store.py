@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from webapp.backups import places, store
+from webapp.backups import store
 from webapp.backups.problems import BackupProblem, Damaged, WrongKey
 
 
@@ -58,7 +58,7 @@ def test_a_full_disk_is_told_and_leaves_nothing_half(kept, monkeypatch):
     def full(handle):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(places.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     for write in (lambda: kept.add(iter([b"content"])), lambda: kept.write_manifest("one", b"what it holds")):
         with pytest.raises(BackupProblem, match=r"is full\. Free some space"):
             write()
