@@ -28,7 +28,7 @@ INSTALL := -m pip install -qq --disable-pip-version-check --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom bundle bundle-check clean
+.PHONY: help setup run test test-fast $(TESTS) gpu gpu-fits gpu-check vllm test-vllm lint format bench bench-results bench-judges bench-trainer bench-recipes chaos soak screenshot pictures sbom audit-packages bundle bundle-check clean
 
 help:  ## Show this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 20
@@ -136,7 +136,7 @@ bench-judges: setup  ## Measure judging through an endpoint, beside a bare loop 
 	$(PY) -m benchmarks judges
 
 bench-trainer: setup  ## Measure a training step beside TRL's: time, tokens/s and peak memory, float32 and bfloat16
-	$(PY) -m benchmarks trainer tree_attention
+	$(PY) -m benchmarks trainer tree_attention products
 
 bench-recipes: setup  ## Measure updates of sft, reward_model and dpo beside TRL's trainers, and rewards through a judge
 	$(PY) -m benchmarks recipes judged_runs
@@ -156,6 +156,9 @@ pictures: setup  ## Take the pictures of docs/from-opinions.md on an installatio
 
 sbom: setup  ## Write what this product is made of, as CycloneDX JSON
 	@$(PY) -m scripts.sbom
+
+audit-packages: setup  ## Compare every pin with the known faults that osv.dev lists (asks the network; 1: some are known, 2: not asked)
+	@$(PY) -m scripts.faults
 
 bundle: setup  ## Make one file that installs without network, for this Python and machine (KEY=FILE: signs it)
 	@$(PY) -m scripts.bundle $(if $(KEY),--key $(KEY))

@@ -1,0 +1,140 @@
+"""Compares every pin with the list of known faults at osv.dev: `make audit-packages`, or `python -m scripts.faults`.
+
+It sends the names and versions of the locks, which are public, and nothing else. It ends with 0 where no fault is known, with 1
+and a list where some are, and with 2 where the list could not be asked: then it compared nothing, and says so.
+"""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from http.client import HTTPException
+from typing import Any, NamedTuple
+from urllib.parse import quote
+from urllib.request import Request, urlopen
+
+from packaging.utils import canonicalize_name
+
+from scripts import pins
+
+SERVICE = "https://api.osv.dev"
+AT_ONCE = 1000  # packages in one question: as many as the service takes
+TIMEOUT_S = 30
+LOCKS = (pins.LOCK, pins.BROUGHT, pins.ROOT / "requirements-vllm.lock", pins.GPU_HASHED)
+NPM = pins.ROOT / "package-lock.json"
+
+
+class Package(NamedTuple):
+    ecosystem: str
+    name: str
+    version: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version} ({self.ecosystem})"
+
+
+class NotAsked(Exception):
+    """The service is away, or answers what nobody can read; the message says which."""
+
+
+def main(service: str = SERVICE) -> int:
+    packages = pinned()
+    try:
+        by_id = known(service, packages)
+        lines = sorted({line for number, found in by_id.items() for line in told(service, number, found)})
+    except NotAsked as error:
+        print(f"Nothing was compared: {error}", file=sys.stderr)
+        return 2
+    for line in lines:
+        print(line)
+    print(f"{len(packages)} pins compared with {service}: {len(lines) or 'no'} known fault{'s' * (len(lines) != 1)}")
+    return 1 if lines else 0
+
+
+def pinned() -> list[Package]:
+    """Every package of every lock, each version once. A build's own suffix (`+cpu`) is no part of the version."""
+    found = {
+        Package("PyPI", pin.name, pin.version.partition("+")[0])
+        for lock in LOCKS
+        for pin in pins.pins(_without_digests(lock.read_text()))
+    }
+    npm = json.loads(NPM.read_text())["packages"]
+    found |= {Package("npm", at.rpartition("node_modules/")[2], each["version"]) for at, each in npm.items() if at}
+    return sorted(found)
+
+
+def _without_digests(lock: str) -> str:
+    """A lock as pip reads it (`pins.hashed`) without its options and digests."""
+    lines = (line.partition(" --hash=")[0] for line in lock.splitlines())
+    return "\n".join(line for line in lines if not line.startswith("--"))
+
+
+def known(service: str, packages: Iterable[Package]) -> Mapping[str, set[Package]]:
+    """The ids of faults, with the packages that have them. Raises NotAsked."""
+    found: dict[str, set[Package]] = defaultdict(set)
+    waiting = [(each, "") for each in packages]
+    while waiting:
+        now, waiting = waiting[:AT_ONCE], waiting[AT_ONCE:]
+        answers = _asked(f"{service}/v1/querybatch", {"queries": [_query(*each) for each in now]}).get("results")
+        if not isinstance(answers, list) or len(answers) != len(now):
+            raise NotAsked(f"{service} answered {len(now)} questions by something else than as many answers")
+        for (package, _), answer in zip(now, answers, strict=True):
+            for fault in answer.get("vulns") or ():
+                found[fault["id"]].add(package)
+            if token := answer.get("next_page_token"):
+                waiting.append((package, token))
+    return found
+
+
+def told(service: str, number: str, packages: Iterable[Package]) -> Iterator[str]:
+    """A line for each package with this fault: since when it is known, what mends it, what it is about. What was withdrawn is none.
+
+    One fault may stand in the list by several numbers: the line has the one that most people know. Raises NotAsked.
+    """
+    fault = _asked(f"{service}/v1/vulns/{quote(number, safe='')}")
+    if fault.get("withdrawn"):
+        return
+    names = [number, *fault.get("aliases", ())]
+    name = next((each for each in names if each.startswith("CVE-")), number)
+    about = " ".join(str(fault.get("summary") or fault.get("details") or "").split())[:120]
+    for package in packages:
+        mended = ", ".join(_mended(fault, package)) or "no version yet"
+        yield f"{package}: {name}, known since {str(fault.get('published', '?'))[:10]}, mended in {mended}: {about}"
+
+
+def _query(package: Package, page: str) -> dict[str, Any]:
+    asked = {"package": {"ecosystem": package.ecosystem, "name": package.name}, "version": package.version}
+    return asked | ({"page_token": page} if page else {})
+
+
+def _mended(fault: dict[str, Any], package: Package) -> list[str]:
+    """The versions in which the fault ends, of the package's own lines of releases."""
+    return sorted(
+        {
+            event["fixed"]
+            for each in fault.get("affected", ())
+            if canonicalize_name(each.get("package", {}).get("name", "")) == canonicalize_name(package.name)
+            for span in each.get("ranges", ())
+            if span.get("type") != "GIT"
+            for event in span.get("events", ())
+            if "fixed" in event
+        }
+    )
+
+
+def _asked(address: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    """What the service says. Raises NotAsked."""
+    data = None if body is None else json.dumps(body).encode()
+    question = Request(address, data, {"Content-Type": "application/json"})  # noqa: S310 - SERVICE, or a test's own
+    try:
+        with urlopen(question, timeout=TIMEOUT_S) as answer:  # noqa: S310
+            found = json.load(answer)
+    except (OSError, HTTPException, ValueError) as error:
+        raise NotAsked(f"{address} did not answer as it should ({error})") from error
+    if not isinstance(found, dict):
+        raise NotAsked(f"{address} answered something else than an object")
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())
