@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from trainer.config import PolicyConfig
+from trainer.config import OnPolicyConfig
 
 from .sampling import JoinableSampler, SamplerInvalid
 
@@ -14,7 +14,7 @@ HOSTS = "TOUCHSTONE_SAMPLER_HOSTS"
 """Environment: hosts of vLLM servers other than this machine, separated by commas. A config alone reaches none."""
 
 
-def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> JoinableSampler:
+def build_sampler(config: OnPolicyConfig, model_dir: Path, tokenizer: Any) -> JoinableSampler:
     """Raises SamplerInvalid or ModelInvalid with what to do."""
     from .local import LocalSampler, stop_token_ids
     from .low_rank import with_low_rank
@@ -32,7 +32,7 @@ def build_sampler(config: PolicyConfig, model_dir: Path, tokenizer: Any) -> Join
     return VllmSampler(engine, tokenizer, stop_ids, wanted.folder, sleep_level(config, best_device()))
 
 
-def sleep_level(config: PolicyConfig, device: str) -> Literal[1, 2] | None:
+def sleep_level(config: OnPolicyConfig, device: str) -> Literal[1, 2] | None:
     """How deep an engine sleeps while the learner on its card works; None where it has a card of its own, or none.
 
     It may forget its weights only where every step pushes all of them before it samples again.
@@ -44,7 +44,7 @@ def sleep_level(config: PolicyConfig, device: str) -> Literal[1, 2] | None:
     return 2 if pushes_all and not runner.one_step_off else 1
 
 
-def offline(config: PolicyConfig, model_dir: Path, rank: int | None) -> Any:
+def offline(config: OnPolicyConfig, model_dir: Path, rank: int | None) -> Any:
     from .models import best_device
     from .vllm import installed_version, module_for
     from .vllm.memory import this_card
@@ -63,7 +63,7 @@ def offline(config: PolicyConfig, model_dir: Path, rank: int | None) -> Any:
     return module.OfflineEngine(**arguments)
 
 
-def server(config: PolicyConfig, rank: int | None) -> Any:
+def server(config: OnPolicyConfig, rank: int | None) -> Any:
     import httpx
 
     from .vllm import module_for

@@ -3,6 +3,7 @@
 import copy
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -11,16 +12,19 @@ from transformers import DynamicCache, GenerationConfig, PreTrainedModel, PreTra
 
 from .cache import SlotCache
 from .chat import response_text
-from .checksum import Checksum, digest_of
+from .checksum import Checksum, Weights, digest_of
 from .decoders import body, make_ready, masks, tree_inputs
 from .draw import draw_tokens, uniforms
 from .prefix import PrefixTree, pack
+from .products import laid_out
 from .sampling import FinishReason, SampleFinished, SampleRequest, SampleResult, SamplingProgress
 
 _PREFIX_NODES = 2048
 """Tokens of one pass over prompts. Scaffolds of one prompt share it where they are in one pass."""
 _WIDTH = 64
 _ROWS_PER_THREAD = 4
+FEWEST_ROWS, FEWEST_PASSES = 8, 16
+"""Of what is sampled at once, for which weights are laid out as they are multiplied by."""
 
 
 class LocalSampler:
@@ -35,6 +39,7 @@ class LocalSampler:
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, max_batch: int = 64) -> None:
         make_ready(model)
         self._model = model.eval().requires_grad_(False)
+        self._parameters: Weights = dict(model.named_parameters())
         self._tokenizer = tokenizer
         self._max_batch = max_batch
         self._stop_ids = stop_token_ids(model.generation_config, tokenizer)
@@ -48,7 +53,7 @@ class LocalSampler:
         """From here on sample with the very memory of `trained`, which has the same parameters: whatever changes there is
         changed here, so nobody may sample while it is being changed. Raises ValueError where a parameter differs."""
         theirs = dict(trained.named_parameters())
-        for name, mine in self._model.named_parameters():
+        for name, mine in self._parameters.items():
             own, other = mine.data, theirs[name].data
             if (own.shape, own.dtype, own.device) != (other.shape, other.dtype, other.device):
                 raise ValueError(f"{name} is not of one shape, precision and device in both models")
@@ -58,7 +63,7 @@ class LocalSampler:
     def load_weights(self, weights: Iterable[tuple[str, Tensor]], version: int) -> str:
         """Copy the named parameters in. Raises KeyError for a name this model does not have."""
         self.version = version
-        return _followed(self._model, weights) if self.follows else _load(self._model, weights)
+        return _followed(self._parameters, weights) if self.follows else _load(self._parameters, weights)
 
     def rest(self) -> None:
         """Nothing to do: its keys and values are gone with the last response."""
@@ -70,7 +75,7 @@ class LocalSampler:
         """Versions that are open together share the parameters that are not in `weights`."""
         given = dict(weights)
         model = self._spare.pop() if self._spare else _beside(self._model, given)
-        return LocalRunning(self, model, version), _load(model, given.items())
+        return LocalRunning(self, model, version), _load(dict(model.named_parameters()), given.items())
 
     def sample(
         self,
@@ -80,16 +85,18 @@ class LocalSampler:
     ) -> list[SampleResult]:
         results: dict[int, SampleResult] = {}
         for places in _alike(requests):
-            stream = _Stream(self, self._model, self.version, min(self._max_batch, len(places)))
+            rows = min(self._max_batch, len(places))
+            stream = _Stream(self, self._model, self.version, rows)
             for place in places:
                 stream.join(place, requests[place])
-            while stream.busy:
-                for place, result in stream.step():
-                    results[place] = result
-                    if finished:
-                        finished(place, result)
-                if progress:
-                    progress(len(results), len(requests))
+            with laid_out(self._model, rows) if _pays([requests[place] for place in places], rows) else nullcontext():
+                while stream.busy:
+                    for place, result in stream.step():
+                        results[place] = result
+                        if finished:
+                            finished(place, result)
+                    if progress:
+                        progress(len(results), len(requests))
         return [results[place] for place in range(len(requests))]
 
     def stream(self, request: SampleRequest) -> Iterator[tuple[tuple[int, ...], SampleResult | None]]:
@@ -102,8 +109,12 @@ class LocalSampler:
             yield (ended[0][1].tokens, ended[0][1]) if ended else (tuple(stream.tokens_of(0)), None)
 
 
-def _load(model: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> str:
-    mine = dict(model.named_parameters())
+def _pays(requests: Sequence[SampleRequest], rows: int) -> bool:
+    """Whether so many passes of so many rows are to come that it pays to lay the weights out for them."""
+    return rows >= FEWEST_ROWS and max(request.max_new_tokens for request in requests) >= FEWEST_PASSES
+
+
+def _load(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:
     held = Checksum()
     with torch.no_grad():
         for name, tensor in weights:
@@ -112,9 +123,8 @@ def _load(model: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> str:
     return held.hexdigest()
 
 
-def _followed(model: PreTrainedModel, weights: Iterable[tuple[str, Tensor]]) -> str:
+def _followed(mine: Weights, weights: Iterable[tuple[str, Tensor]]) -> str:
     """Of what the model holds; raises ValueError for a tensor that is not its own memory."""
-    mine = dict(model.named_parameters())
     for name, tensor in weights:
         if not mine[name].is_set_to(tensor):
             raise ValueError(f"{name} is not the parameter that the sampler follows")

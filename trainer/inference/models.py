@@ -13,6 +13,7 @@ from typing import Any
 
 from trainer.config.architectures import KNOWN, unknown
 from trainer.devices import CHOICE
+from trainer.files import digest_of
 
 SMOLLM2 = "smollm2-135m-instruct"
 SCORE = "score.weight"
@@ -164,8 +165,7 @@ def weights_digest(directory: Path) -> str:
     files = [directory / name for name in names if (directory / name).is_file()]
     whole = hashlib.sha256()
     for file in [*files, *sorted(directory.glob("*.safetensors"))]:
-        with file.open("rb") as stream:
-            whole.update(f"{file.name} {hashlib.file_digest(stream, 'sha256').hexdigest()}\n".encode())
+        whole.update(f"{file.name} {digest_of(file)}\n".encode())
     return whole.hexdigest()
 
 

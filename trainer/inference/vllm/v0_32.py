@@ -21,6 +21,7 @@ from typing import Any, Literal, NoReturn
 
 import httpx
 
+from trainer.inference.checksum import FORMAT
 from trainer.inference.sampling import EngineLost, SampleRequest, SamplerInvalid, SamplingProgress
 
 from .memory import GIB, Card, longest_context, share_of_card
@@ -217,6 +218,11 @@ class ServerEngine:
         self._threads, self._rank, self._adapter = max_batch, rank, ""
         facts = self._facts()
         self._longest: int = facts["max_model_len"]
+        if facts.get("checksum_format") != FORMAT:
+            raise SamplerInvalid(
+                f"the vLLM server at {url} was started by another version of this program, which checks weights "
+                "differently; restart the server"
+            )
         for name, wanted in (("logprobs_mode", "processed_logprobs"), ("dtype", dtype), ("workers", 1)):
             if facts[name] != wanted:
                 raise SamplerInvalid(f"the vLLM server at {url} has {name} {facts[name]!r}, this run needs {wanted!r}")

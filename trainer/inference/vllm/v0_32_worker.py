@@ -18,7 +18,7 @@ from vllm.distributed.weight_transfer import WeightTransferEngine, WeightTransfe
 from vllm.distributed.weight_transfer.base import WeightTransferInitInfo, WeightTransferUpdateInfo
 from vllm.model_executor.model_loader.reload import finalize_layerwise_reload, initialize_layerwise_reload
 
-from trainer.inference.checksum import Checksum
+from trainer.inference.checksum import FORMAT, Checksum
 
 from .v0_32 import TRANSFER
 
@@ -90,6 +90,7 @@ class Worker:
         lora = config.lora_config
         return json.dumps(
             {
+                "checksum_format": FORMAT,
                 "dtype": str(config.model_config.dtype).removeprefix("torch."),
                 "logprobs_mode": config.model_config.logprobs_mode,
                 "max_model_len": config.model_config.max_model_len,

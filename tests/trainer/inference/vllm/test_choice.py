@@ -1,6 +1,8 @@
 """Which sampler a config gets, and what it says where it cannot have it; vLLM is not needed for these."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
@@ -11,6 +13,7 @@ import pytest
 from trainer.config import ConfigInvalid, resolve
 from trainer.inference import vllm
 from trainer.inference.build import HOSTS, build_sampler
+from trainer.inference.checksum import FORMAT
 from trainer.inference.local import LocalSampler
 from trainer.inference.models import load_tokenizer
 from trainer.inference.sampling import SamplerInvalid
@@ -47,29 +50,45 @@ def test_a_server_elsewhere_must_be_allowed_where_the_run_trains(
         sampler_of(tiny_dir, kind="vllm_server", url="http://127.0.0.1:9")
 
 
-def test_a_server_started_by_other_means_is_told_from_ours(tiny_dir: Path) -> None:
-    class Plain(BaseHTTPRequestHandler):
-        """vLLM without the routes for reinforcement learning."""
+@contextmanager
+def server(status: int, posted: Any) -> Iterator[str]:
+    """The address of one that says it is vLLM, and answers whatever is posted to it with this."""
 
+    class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.answer(200, {"version": "0.32.0"})
 
         def do_POST(self) -> None:
-            self.answer(404, {"detail": "Not Found"})
+            self.answer(status, posted)
 
         def answer(self, status: int, body: Any) -> None:
             self.send_response(status)
+            self.send_header("Content-Type", "application/json")
             self.end_headers()
             self.wfile.write(json.dumps(body).encode())
 
         def log_message(self, *_: Any) -> None:
             pass
 
-    with HTTPServer(("127.0.0.1", 0), Plain) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        with pytest.raises(SamplerInvalid, match=r"answers /collective_rpc with 404.*sampler-server"):
-            sampler_of(tiny_dir, kind="vllm_server", url=f"http://127.0.0.1:{server.server_port}")
-        server.shutdown()
+    with HTTPServer(("127.0.0.1", 0), Handler) as found:
+        Thread(target=found.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{found.server_port}"
+        found.shutdown()
+
+
+def test_a_server_started_by_other_means_is_told_from_ours(tiny_dir: Path) -> None:
+    """By vLLM itself, it has no routes for reinforcement learning."""
+    lacks = r"answers /collective_rpc with 404.*sampler-server"
+    with server(404, {"detail": "Not Found"}) as url, pytest.raises(SamplerInvalid, match=lacks):
+        sampler_of(tiny_dir, kind="vllm_server", url=url)
+
+
+@pytest.mark.parametrize("told", [{}, {"checksum_format": FORMAT - 1}])
+def test_a_server_that_checks_weights_in_another_way_must_be_restarted(tiny_dir: Path, told: dict[str, int]) -> None:
+    facts = {"logprobs_mode": "processed_logprobs", "dtype": "float32", "workers": 1, "max_lora_rank": 0}
+    answer = {"results": [json.dumps({**facts, "max_model_len": 512, **told})]}
+    with server(200, answer) as url, pytest.raises(SamplerInvalid, match="another version.*restart the server"):
+        sampler_of(tiny_dir, kind="vllm_server", url=url)
 
 
 def test_combinations_that_cannot_work_are_said_at_their_field() -> None:

@@ -1,0 +1,130 @@
+"""Would a sampler in int8 pay on this processor, and how far from the trained model would it be? `python -m benchmarks.int8`.
+
+Every linear layer but the head computes in another arithmetic: bfloat16; int8 weights and inputs with a scale for each row (W8A8,
+Dettmers et al. 2022, section 2, without outliers); int8 weights and inputs in two parts of eight bits, the second what the first leaves
+(W8A16). Given are processor microseconds of one product of the model's widest layer, for rows of a decoding step and of a prompt, and
+how far log-probabilities of a fixed answer move from those in float32, in the mean (nats). No run samples this way: see docs/efficiency.md.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.machine import describe
+from trainer.contracts import Message
+from trainer.inference.chat import encode_prompt
+from trainer.inference.models import load_model, load_tokenizer, prepare_smollm2
+from trainer.loops.learner import Marked, Teacher
+
+ROWS = (32, 512)
+QUESTION = "Why does the daytime sky look blue?"
+ANSWER = "Air scatters the short blue waves of sunlight far more than the long red ones, so blue reaches our eyes from every side."
+
+
+class Int8(nn.Module):
+    """Of a linear layer [N, I] -> [N, O] without a bias. `parts`: eight-bit numbers that an input is made of."""
+
+    def __init__(self, plain: nn.Linear, parts: int) -> None:
+        super().__init__()
+        self.parts = parts
+        whole, scale = rounded(plain.weight.detach())
+        self.whole, self.scale = nn.Buffer(whole), nn.Buffer(scale)
+
+    def forward(self, x: Tensor) -> Tensor:
+        rest_NI, wholes, scales = x.reshape(-1, x.shape[-1]), [], []
+        for _ in range(self.parts):
+            whole_NI, scale_N = rounded(rest_NI)
+            rest_NI = rest_NI - whole_NI * scale_N[:, None]
+            wholes.append(whole_NI)
+            scales.append(scale_N)
+        sums = torch._int_mm(torch.cat(wholes), self.whole.T).float() * torch.cat(scales)[:, None]
+        out_NO: Tensor = sums.view(self.parts, len(rest_NI), -1).sum(0) * self.scale
+        return out_NO.view(*x.shape[:-1], -1)
+
+
+def rounded(rows_NI: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row as whole numbers of -127 .. 127 [N, I], and what they are multiplied with [N]."""
+    scale_N = rows_NI.abs().amax(-1).div(127).clamp(min=torch.finfo(torch.float32).tiny)
+    return (rows_NI / scale_N[:, None]).round().to(torch.int8), scale_N
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.int8", description=__doc__)
+    parser.add_argument("--model", type=Path, default=Path("var/models/smollm2-135m-instruct"))
+    parser.add_argument("--rows", type=int, nargs="+", default=ROWS, help="of the products that are timed")
+    options = parser.parse_args()
+    prepare_smollm2(options.model)
+    print(f"{describe()}, torch {torch.__version__} with {torch.get_num_threads()} threads")
+    results: dict[str, Any] = {}
+    with torch.inference_mode():
+        for rows in options.rows:
+            took = products(load_model(options.model, "float32").config, rows)
+            print(f"{rows} rows: " + ", ".join(f"{name} {found:.0f} us" for name, found in took.items()), flush=True)
+            results |= {
+                f"product, {rows} rows, {name}": _entry(found, took["float32"], "us") for name, found in took.items()
+            }
+        exact_T = logprobs(load_model(options.model, "float32"), options.model)
+        for name, model in others(options.model):
+            moved = float((logprobs(model, options.model) - exact_T).abs().mean())
+            print(f"{name}: log-probabilities of {len(exact_T)} tokens move by {moved:.4f} in the mean", flush=True)
+            results[f"mismatch, {name}"] = {"ours": moved, "peer": None, "unit": "nats", "ratio": None}
+    print(json.dumps(results))
+
+
+def products(config: Any, rows: int) -> dict[str, float]:
+    """Processor microseconds, the least of some tries."""
+    plain = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+    x_NI = torch.randn(rows, config.hidden_size)
+    wide, narrow = plain.weight, plain.weight.bfloat16()
+    one, two = Int8(plain, 1), Int8(plain, 2)
+    ways: dict[str, Callable[[], Any]] = {
+        "float32": lambda: nn.functional.linear(x_NI, wide),
+        "bfloat16": lambda: nn.functional.linear(x_NI.bfloat16(), narrow),
+        "W8A8": lambda: one(x_NI),
+        "W8A16": lambda: two(x_NI),
+    }
+    return {name: _least(way) for name, way in ways.items()}
+
+
+def _least(way: Callable[[], Any], calls: int = 10) -> float:
+    found = []
+    for _ in range(6):
+        began = time.process_time()
+        for _ in range(calls):
+            way()
+        found.append((time.process_time() - began) / calls * 1e6)
+    return min(found)
+
+
+def others(folder: Path) -> Any:
+    """(name, model), one after the other."""
+    yield "bfloat16", load_model(folder, "bfloat16")
+    for name, parts in (("W8A8", 1), ("W8A16", 2)):
+        model = load_model(folder, "float32")
+        for path, layer in list(model.named_modules()):
+            if isinstance(layer, nn.Linear) and layer is not model.get_output_embeddings():
+                above, _, own = path.rpartition(".")
+                setattr(model.get_submodule(above), own, Int8(layer, parts))
+        yield name, model
+
+
+def logprobs(model: Any, folder: Path) -> Tensor:
+    """[T] of the answer's tokens."""
+    tokenizer = load_tokenizer(folder)
+    prompt = tuple(encode_prompt(tokenizer, [Message(role="user", content=QUESTION)]))
+    answer = tuple(tokenizer(ANSWER, add_special_tokens=False)["input_ids"])
+    return Teacher(model).measure([Marked.response(prompt, answer)], 1.0)[0].float()
+
+
+def _entry(ours: float, peer: float, unit: str) -> dict[str, Any]:
+    return {"ours": round(ours), "peer": round(peer), "unit": unit, "ratio": round(peer / ours, 2)}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,56 @@
+"""Products with matrices that stay as they are, by oneDNN instead of MKL.
+
+torch multiplies float32 on a CPU by MKL, which keeps to AVX2 on processors that are not Intel's, and which lays the matrix
+out anew in each call: with the few rows of a decoding step that costs about as much as the product. oneDNN uses what the
+processor has, and can be given a matrix in the layout that it multiplies by.
+
+Axes: N rows, I in, O out.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+_LEAST = 1 << 16
+"""Numbers of a matrix below which calling oneDNN costs more than it saves."""
+
+
+def product(x_NI: Tensor, weight_OI: Tensor, bias_O: Tensor | None = None) -> Tensor:
+    """x W^T + b, a fresh tensor [N, O]. Nothing flows back through it where oneDNN computes, so call it without gradients."""
+    if not suits(weight_OI):
+        return linear(x_NI, weight_OI, bias_O)
+    return _by_onednn(weight_OI, bias_O, x_NI.contiguous())
+
+
+def suits(weight: Tensor) -> bool:
+    """Whether products with it are oneDNN's: large and float32, on a CPU, and no view of a tensor on other machines."""
+    plain = type(weight) in (Tensor, nn.Parameter) and weight.device.type == "cpu" and weight.dtype == torch.float32
+    return plain and weight.numel() >= _LEAST and bool(torch.backends.mkldnn.is_available())
+
+
+@contextmanager
+def laid_out(model: nn.Module, rows: int) -> Iterator[None]:
+    """Meanwhile linear layers multiply by copies of their weights as they are now, in oneDNN's layout for so many rows.
+
+    Laying them out costs about what one pass over 32 rows does, and as much memory as the layers have.
+    """
+    layers = [part for part in model.modules() if type(part) is nn.Linear and "forward" not in vars(part)]
+    suited = [layer for layer in layers if suits(layer.weight)]
+    try:
+        for layer in suited:
+            copy = torch.ops.mkldnn._reorder_linear_weight(layer.weight.detach(), rows)
+            layer.forward = partial(_by_onednn, copy, layer.bias)  # type: ignore[method-assign]
+        yield
+    finally:
+        for layer in suited:
+            vars(layer).pop("forward", None)
+
+
+def _by_onednn(weight: Tensor, bias: Tensor | None, x: Tensor) -> Tensor:
+    found: Any = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+    return found
