@@ -62,7 +62,10 @@ MODULES = {
     "tree_attention": Module(
         "attention over a prefix tree, against a mask of all tokens by all tokens", 3, "--nodes 256 --layers 1"
     ),
+    "products": Module("matrix products by oneDNN, against MKL", 1, "--calls 4"),
     "pushes": Module("a push of SmolLM2-135M and of its adapters to the local sampler", 1, "--pushes 2"),
+    "sampling": Module("the demo's sampling, in float32 and in bfloat16", 3, "--rounds 1 --ways float32"),
+    "int8": Module("whether a sampler in int8 would pay, and how far off it would be", 1, "--rows 32"),
     "records": Module("what records of responses cost the training thread", 1, "--rounds 1 --tokens 64"),
     "recipes": Module("updates of sft, reward_model and dpo: speed and memory, against TRL", 6, "--steps 1 --batch 2"),
     "runners": Module(

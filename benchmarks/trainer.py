@@ -5,7 +5,8 @@ Both do the same step on the same model with the same prompts: P prompts x G res
 of the gradient, a step of AdamW. Neither computes a reference model; both compute entropies. Tokens are those of the
 responses, in both columns; prompts are work that neither gets credit for.
 
-Each side and precision is measured in a process of its own, in turns. A process's first step warms up and is not counted.
+Each side and precision is measured in a process of its own, in turns; ours in one that begins as a run does
+(trainer/process.py). A process's first step warms up and is not counted.
 Peak memory is that of the whole process while it samples and while it trains; on a GPU, what torch allocated there. In
 bfloat16 both have bfloat16 weights; what else is cast is each side's own affair; a processor that has no bfloat16 arithmetic
 computes it by software, many times slower than float32, and gets fewer and shorter responses. The log-probability pass is
@@ -26,7 +27,7 @@ from unittest.mock import patch
 import torch
 
 from benchmarks.machine import describe
-from benchmarks.trainer_side import DEVICE, Side, Taken, has_bfloat16, matmul_flops, pass_flops
+from benchmarks.trainer_side import DEVICE, Side, Taken, matmul_flops, pass_flops
 from trainer.config import resolve
 from trainer.contracts import Message
 from trainer.inference.chat import encode_prompt
@@ -36,6 +37,7 @@ from trainer.inference.prefix import PrefixTree, pack
 from trainer.inference.sampling import SampleRequest
 from trainer.loops.learner import Learner, Sequence_
 from trainer.loops.update import Updater
+from trainer.loops.where import computes_bfloat16
 from trainer.rollouts import PromptPlan, Reward, Trajectory
 
 QUESTIONS = (
@@ -47,6 +49,8 @@ QUESTIONS = (
 RANK = 16
 DTYPES = ("float32", "bfloat16")
 GROUP, TOKENS = 8, 48
+_AS_A_RUN = "from trainer.process import settle; settle(); from benchmarks.trainer import main; main()"
+"""Our side, in a process that begins as that of a run does, `python -m trainer`."""
 FEW, SHORT = 2, 8  # where bfloat16 is computed by software
 
 
@@ -87,7 +91,7 @@ def _options() -> argparse.Namespace:
 
 def _sized(options: argparse.Namespace, dtype: str) -> argparse.Namespace:
     """The options with the sizes that were left to the processor."""
-    slow = DEVICE == "cpu" and dtype == "bfloat16" and not has_bfloat16()
+    slow = DEVICE == "cpu" and dtype == "bfloat16" and not computes_bfloat16()
     group, tokens = (FEW, SHORT) if slow else (GROUP, TOKENS)
     return argparse.Namespace(**vars(options) | {"group": options.group or group, "tokens": options.tokens or tokens})
 
@@ -97,7 +101,8 @@ def _tokens(options: argparse.Namespace) -> int:
 
 
 def _in_own_process(options: argparse.Namespace, side: str, dtype: str) -> Taken:
-    command = [sys.executable, "-m", "benchmarks.trainer", "--side", side, "--dtypes", dtype]
+    program = ["-c", _AS_A_RUN] if side == "ours" else ["-m", "benchmarks.trainer"]
+    command = [sys.executable, *program, "--side", side, "--dtypes", dtype]
     sized = vars(_sized(options, dtype))
     for name in ("model", "steps", "group", "tokens", "budget"):
         command += [f"--{name}", str(sized[name])]

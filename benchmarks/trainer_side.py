@@ -98,12 +98,6 @@ def pass_flops(model: Any, nodes: int, pairs: int, predicted: int) -> float:
     return 2.0 * nodes * layers + attention + 2.0 * predicted * width * vocabulary
 
 
-def has_bfloat16() -> bool:
-    """Whether this processor computes in bfloat16 itself."""
-    found = torch.cpu.get_capabilities()
-    return bool(found.get("avx512_bf16") or found.get("amx_bf16") or found.get("bf16"))
-
-
 def matmul_flops(dtype: torch.dtype) -> float:
     """The best rate of products of square matrices as layers take them, doubled in size until one takes 50 ms: some have no
     fast kernel."""

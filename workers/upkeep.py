@@ -5,6 +5,7 @@ from celery import shared_task
 from webapp.accounts import sessions
 from webapp.core import cluster
 from webapp.experiments import jobs, people
+from webapp.identity import recovery_codes
 from webapp.inference import stored
 
 
@@ -23,3 +24,8 @@ def forget_fetched() -> None:
 @shared_task(name="workers.upkeep.clear_sessions")
 def clear_sessions() -> None:
     sessions.clear_expired()
+
+
+@shared_task(name="workers.upkeep.hash_former_codes")
+def hash_former_codes() -> None:
+    recovery_codes.hash_former()

@@ -6,7 +6,7 @@ worker, beat, Redis, Postgres, one of its backends, Ray's head, raylet, learner,
 the installation keeps what was acknowledged. In the end it is compared with what is there: answers, events, digests of versions,
 verdicts, and the runs to the last bit with runs that nobody disturbed.
 
-Exit status 1 if anything was lost or doubled, or has not come back.
+Ctrl-C ends the kills early. Exit status 1 if anything was lost or doubled, or has not come back.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import shutil
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from benchmarks.machine import describe
@@ -23,13 +24,24 @@ from .patience import GivenUp
 from .scenes import SCENES, Scene
 from .storm import Plan, Storm, table
 
+PAIRS_A_MINUTE = 250  # more than people can compare: they work until the storm is over
+
 
 def main() -> int:
     options = _options()
     seed = options.seed if options.seed is not None else random.randrange(10**6)  # noqa: S311
     folder = options.folder or Path(tempfile.mkdtemp(prefix="ts-chaos-"))
     print(f"{describe()}\nseed {seed}; ledgers and logs are kept in {folder}", flush=True)
-    plan = Plan(seed, 60 * options.minutes, options.kills, options.every, rows=options.rows, steps=options.steps)
+    compared = max(400, int(options.minutes * PAIRS_A_MINUTE))
+    plan = Plan(
+        seed,
+        60 * options.minutes,
+        options.kills,
+        options.every,
+        compared=compared,
+        rows=options.rows,
+        steps=options.steps,
+    )
     missed = 0
     for name in options.scenes or ["kills"]:
         print(f"\n== {name}: {SCENES[name].about}", flush=True)
@@ -57,8 +69,9 @@ def play(scene: Scene, plan: Plan, folder: Path) -> bool:
     except GivenUp as trouble:
         print(f"has not come back: {trouble}", flush=True)
     finally:
-        shutil.copytree(stack.var / "log", folder / "log", dirs_exist_ok=True)
-        shutil.copy(stack.output, folder / "up.out")
+        with suppress(OSError):
+            shutil.copytree(stack.var / "log", folder / "log", dirs_exist_ok=True)
+            shutil.copy(stack.output, folder / "up.out")
         stack.stop()
         started.close()
     print("nothing was lost" if held else "NOT as it should be", flush=True)

@@ -1,6 +1,7 @@
 """A running installation seen from outside: its scripts' tokens, its database to compare with, and data to work on."""
 
 import json
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +17,11 @@ from trainer.contracts.example import version_digest
 from webapp.localstack.places import facts
 
 from .ledger import Ledger
-from .patience import granted, patiently, until
+from .patience import AGAIN_S, GIVEN_UP_S, GivenUp, granted, patiently, until
 
 MODEL = "tiny"
-PAIRS, PROMPTS, JUDGED = "chaos pairs", "chaos prompts", "chaos judged prompts"
+COMPARED, GRADED = "chaos pairs", "chaos graded pairs"
+PROMPTS, JUDGED = "chaos prompts", "chaos judged prompts"
 OVER = ("finished", "failed", "cancelled")
 WORDS = [
     "bread",
@@ -55,10 +57,19 @@ class Site:
     ledger: Ledger
 
     def rows(self, query: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Straight from the database: what is compared does not come by the code that wrote it."""
+        """Straight from the database: what is compared does not come by the code that wrote it. Raises GivenUp where it stays away."""
         host = facts(self.stack.var, "postgres")["host"]
-        with psycopg.connect(host=host, dbname="touchstone", user="touchstone", connect_timeout=10) as connection:
-            return connection.execute(query.encode(), values).fetchall()
+        deadline = time.monotonic() + GIVEN_UP_S
+        while True:
+            try:
+                with psycopg.connect(
+                    host=host, dbname="touchstone", user="touchstone", connect_timeout=10
+                ) as connection:
+                    return connection.execute(query.encode(), values).fetchall()
+            except psycopg.OperationalError as error:  # it is being started again
+                if time.monotonic() > deadline:
+                    raise GivenUp(f"the database: {error}") from error
+            time.sleep(AGAIN_S)
 
     def run_folder(self, run: int) -> Path:
         return self.stack.var / "runs" / str(run)
@@ -77,6 +88,27 @@ class Site:
     def get(self, path: str, **query: Any) -> dict[str, Any]:
         return granted(patiently(self.api, "GET", path, params=query))
 
+    def named(self, path: str, name: str, **body: Any) -> int:
+        """The id of what has this name, made where there is none: it may be there though the answer to its making got lost."""
+        told = patiently(self.api, "POST", path, json={"name": name, **body})
+        if told.is_success:
+            return int(told.json().get("judge_id") or told.json()["id"])
+        if (found := self.find(path, name)) is None:
+            raise GivenUp(f"{path}: {told.status_code} {told.text[:500]}")
+        return found
+
+    def find(self, path: str, name: str) -> int | None:
+        """The id of what has this name, on whichever page of the list it is."""
+        cursor: dict[str, str] = {}
+        while True:
+            page = self.get(path, limit=200, **cursor)
+            for row in page["items"]:
+                if row["name"] == name:
+                    return int(row["id"])
+            if not page["next"]:
+                return None
+            cursor = {"cursor": page["next"]}
+
 
 def people_of(stack: Stack, count: int, name: str) -> list[tuple[int, str]]:
     """New members who annotate: id and token of each."""
@@ -85,9 +117,10 @@ def people_of(stack: Stack, count: int, name: str) -> list[tuple[int, str]]:
     return [(int(number), secret) for _, number, secret in found]
 
 
-def prepare(site: Site, pairs: int, runs: bool) -> None:
+def prepare(site: Site, compared: int, graded: int, runs: bool) -> None:
     """What everybody works on, before anything is disturbed: pairs, and for runs a model and prompts."""
-    imported(site, PAIRS, [pair(number) for number in range(pairs)])
+    imported(site, COMPARED, [pair(number) for number in range(compared)])
+    imported(site, GRADED, [pair(number) for number in range(graded)])
     if not runs:
         return
     make_model(site.stack)

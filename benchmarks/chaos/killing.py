@@ -1,8 +1,10 @@
 """Who is there to be killed, by kind, and the hand that does it."""
 
+import math
 import os
 import random
 import signal
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -11,6 +13,7 @@ from dataclasses import dataclass
 import psutil
 
 from tests.stack import Stack
+from webapp.localstack.supervisor import HEALTHY_AFTER_S
 
 from .ledger import Ledger
 
@@ -25,7 +28,24 @@ class Seen:
 
 Found = Mapping[str, list[int]]
 ENDS_RUNS = ("Ray's head", "raylet", "learner")
-"""Whose end is that of the runs: killed only when a run has made a step since the last of them, or no run would ever end."""
+ACTORS = ("rollout actor", "reward worker")
+SERVICES = {
+    "web server": "web",
+    "web process": "web",
+    "worker": "celery",
+    "beat": "beat",
+    "Redis": "redis",
+    "Postgres": "postgres",
+    "Postgres backend": "postgres",
+    "Ray's head": "ray",
+    "raylet": "ray",
+}
+BEGINNERS = 0.1
+"""The share of draws that also hit what only begins. Were it one, a service that takes longer to start than it is until the next
+kill would never be up, and nothing would be at work that could be lost."""
+AT_WORK_S = HEALTHY_AFTER_S + 2
+"""So long a service has to be up before the other draws hit it. Sooner, its supervisor takes it for one that cannot run and waits longer
+and longer before it starts it again."""
 
 
 def family(stack: Stack) -> list[Seen]:
@@ -76,6 +96,28 @@ def _kind(each: Seen, top: int) -> str:
     return ""
 
 
+class Up:
+    """Since when each service is up, by what the supervisor has told of it last."""
+
+    def __init__(self) -> None:
+        self._since: dict[str, tuple[int, float]] = {}
+
+    def beginning(self, output: str, now: float) -> list[str]:
+        """The kinds whose service is not up, or not for long."""
+        lines = [line.split() for line in output.splitlines() if len(line.split()) > 1]
+        told = {line[0]: (number, line[1]) for number, line in enumerate(lines)}
+        return [
+            kind for kind, service in SERVICES.items() if not self._at_work(service, *told.get(service, (0, "")), now)
+        ]
+
+    def _at_work(self, service: str, number: int, state: str, now: float) -> bool:
+        if service not in self._since:  # the first look: whoever is up was so before
+            self._since[service] = (number, -math.inf)
+        elif self._since[service][0] != number:
+            self._since[service] = (number, now)
+        return state == "running" and now - self._since[service][1] >= AT_WORK_S
+
+
 class Killer:
     """Draws a kind among those that live, then one of its processes."""
 
@@ -83,11 +125,14 @@ class Killer:
         self.stack, self.ledger, self.judge = stack, ledger, judge
         self.draw = random.Random(seed)  # noqa: S311
         self.counts: Counter[str] = Counter()
+        self._up = Up()
 
     def strike(self, sparing: tuple[str, ...] = ()) -> str:
-        """The kind of what was killed; empty if nothing lives that may be."""
+        """The kind of what was killed; empty if nothing lives that may be, or the judge alone."""
+        if self.draw.random() >= BEGINNERS:
+            sparing = (*sparing, *self._up.beginning(self.stack.output.read_text(), time.monotonic()))
         living = {kind: pids for kind, pids in kinds(self.stack, self.judge).items() if kind not in sparing}
-        if not living:
+        if not living.keys() - {"judge"}:
             return ""
         # the rarest so far first, so that a short run meets all kinds; by chance among those
         fewest = min(self.counts[kind] for kind in living)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from .installation import PAIRS, Site, people_of
+from .installation import COMPARED, Site, people_of
 from .patience import GivenUp, patiently, until
 
 THINK_S = (0.1, 0.6)
@@ -18,7 +18,7 @@ class People:
 
     def __init__(self, site: Site, count: int, seed: int, name: str) -> None:
         self.site = site
-        given = {"kind": "pairwise", "dataset": {"name": PAIRS}, "overlap": 2, "open": True}
+        given = {"kind": "pairwise", "dataset": {"name": COMPARED}, "overlap": 2, "open": True}
         self.project = int(site.post("projects", name=f"of {name}", **given)["id"])
         until(lambda: site.get(f"projects/{self.project}"), lambda row: row["tasks_made"], "the tasks", 300)
         members = people_of(site.stack, count, name)
@@ -40,7 +40,8 @@ class People:
         """Returns when everybody has been told of their last answer."""
         self._stop.set()
         for thread in self._threads:
-            thread.join()
+            if thread.ident:
+                thread.join()
 
     def _work(self, name: str, token: str, draw: random.Random) -> None:
         headers = {"Authorization": f"Bearer {token}"}

@@ -18,7 +18,10 @@ class Proxy:
 
     def cut(self) -> None:
         self._cut.set()
-        for line in list(self._open):
+        self._throw_out(*self._open)
+
+    def _throw_out(self, *lines: socket.socket) -> None:
+        for line in lines:
             with suppress(OSError):
                 line.shutdown(socket.SHUT_RDWR)
 
@@ -46,6 +49,8 @@ class Proxy:
             return near.close()
         far.settimeout(None)
         self._open |= {near, far}
+        if self._cut.is_set():  # meanwhile
+            self._throw_out(near, far)
         back = threading.Thread(target=_pump, args=(far, near), daemon=True)
         back.start()
         _pump(near, far)

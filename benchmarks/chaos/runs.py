@@ -3,6 +3,7 @@
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,13 +33,15 @@ class Runs:
         self.launched: list[Launched] = []
         self.resumed: Counter[str] = Counter()
         self._seen: dict[int, dict[str, Any]] = {}
+        self._furthest: dict[int, int] = {}
 
     def launch(self, kind: str, disturbed: bool) -> Launched:
         number = sum(each.kind == kind for each in self.launched)
         name = f"{kind} {number}{'' if disturbed else ' undisturbed'}"
         config: dict[str, Any] = {**RUN, "steps": self.steps}
         if kind == "synchronous":
-            config["rewards"] = [{"kind": "rubric", "judge": f"{self.judge(name)} v1"}]
+            self.judge(name)
+            config["rewards"] = [{"kind": "rubric", "judge": f"{name} v1"}]
         else:
             config |= {"runner": ASYNC, "scaffold": None}
         dataset = JUDGED if kind == "synchronous" else PROMPTS
@@ -48,14 +51,10 @@ class Runs:
         self.site.ledger.write("launched", run=run.id, runner=kind, disturbed=disturbed)
         return run
 
-    def judge(self, name: str, kind: str = "criterion") -> str:
-        """A judge of its own, so that no run finds what another has asked; its model has its name."""
-        endpoint = {"kind": "chat", "name": name, "url": self.judge_url, "model": name, "retries": 10}
-        found = [row for row in self.site.get("endpoints")["items"] if row["name"] == name]
-        made = found[0] if found else self.site.post("endpoints", **endpoint)
-        if not [row for row in self.site.get("judges")["items"] if row["name"] == name]:
-            self.site.post("judges", name=name, spec={"kind": kind}, endpoint=made["id"])
-        return name
+    def judge(self, name: str, kind: str = "criterion") -> int:
+        """A judge of its own, so that no run finds what another has asked; its model has its name. Its id."""
+        endpoint = self.site.named("endpoints", name, kind="chat", url=self.judge_url, model=name, retries=10)
+        return self.site.named("judges", name, spec={"kind": kind}, endpoint=endpoint)
 
     def undisturbed(self) -> float:
         """One of each kind, side by side; the seconds they took."""
@@ -86,8 +85,9 @@ class Runs:
         patiently(self.site.api, "POST", f"runs/{run.id}/resume")  # 409: the answer to the first one got lost
 
     def _read(self, run: Launched) -> dict[str, Any]:
-        self._seen[run.id] = self.site.get(f"runs/{run.id}")
-        return self._seen[run.id]
+        self._seen[run.id] = row = self.site.get(f"runs/{run.id}")
+        self._furthest[run.id] = max(self._furthest.get(run.id, 0), row["progress"]["step"])
+        return row
 
     @property
     def both_under_way(self) -> bool:
@@ -100,26 +100,46 @@ class Runs:
         return all(self._seen.get(run.id, {}).get("state") == "finished" for run in self.launched if run.disturbed)
 
     @property
-    def steps_made(self) -> int:
-        """By all disturbed runs together."""
-        return sum(self._seen[run.id]["progress"]["step"] for run in self.launched if run.id in self._seen)
+    def furthest(self) -> dict[int, int]:
+        """The last step that each has ever made: what is done once more after a kill does not count."""
+        return dict(self._furthest)
+
+    def got_on(self, since: Mapping[int, int], kinds: Iterable[str]) -> bool:
+        """Whether the disturbed run of each of these kinds that is under way is further than it ever was at `since`."""
+        under_way = {each.kind: each.id for each in self.launched if each.disturbed}  # the newest
+        return all(
+            kind in under_way
+            and (
+                self._furthest.get(under_way[kind], 0) > since.get(under_way[kind], 0)
+                or self._seen.get(under_way[kind], {}).get("state") == "finished"
+            )
+            for kind in kinds
+        )
 
 
 class Watching(threading.Thread):
-    """Looks at the runs every second, whatever happens to the server that it asks."""
+    """Looks every second, whatever happens to the server that is asked. While `again`, what has ended is followed by another of its
+    kind."""
 
-    def __init__(self, runs: Runs, again: bool) -> None:
+    def __init__(self, again: bool, look: Callable[[bool], None]) -> None:
         super().__init__(daemon=True)
-        self.runs, self.again = runs, again
+        self._again, self._look = again, look
         self.broken: list[str] = []
         self._stop_asked = threading.Event()
+        self._looking = threading.Lock()
 
     def run(self) -> None:
         while not self._stop_asked.wait(1.0):
-            try:
-                self.runs.look(self.again)
-            except Exception as error:  # told at the end, and tried again
-                self.broken.append(f"{type(error).__name__}: {error}"[:500])
+            with self._looking:
+                try:
+                    self._look(self._again)
+                except Exception as error:  # told at the end, and tried again
+                    self.broken.append(f"{type(error).__name__}: {error}"[:500])
+
+    def begin_no_more(self) -> None:
+        """From its return on nothing begins."""
+        with self._looking:
+            self._again = False
 
     def stop(self) -> None:
         self._stop_asked.set()

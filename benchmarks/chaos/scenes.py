@@ -22,7 +22,7 @@ from .runs import Runs
 from .slow_disk import SlowDisk, available
 from .storm import Disturb, Storm, kill_at_random
 
-DISK_BYTES = 700_000_000
+DISK_BYTES = 2_000_000_000
 DELAY_S = 0.5
 BACK_HOURS = 2
 
@@ -84,8 +84,10 @@ def _network() -> Start:
         _until_running(runs)
         proxy.cut()
         storm.say(f"no run reaches the server for {storm.plan.seconds:.0f} s")
-        time.sleep(storm.plan.seconds)
-        proxy.mend()
+        try:
+            time.sleep(storm.plan.seconds)
+        finally:
+            proxy.mend()
 
     return Start(stack, cut, proxy.close)
 
@@ -141,8 +143,10 @@ def _slow_disk() -> Start:
     def slow(storm: Storm, runs: Runs) -> None:
         before, disk.delay_s = disk.held, DELAY_S
         storm.say(f"from now on each fsync takes {DELAY_S} s longer")
-        time.sleep(storm.plan.seconds)
-        disk.delay_s = 0.0
+        try:
+            time.sleep(storm.plan.seconds)
+        finally:
+            disk.delay_s = 0.0
         storm.say(f"{disk.held - before} were held up")
 
     return Start(stack, slow, disk.close)

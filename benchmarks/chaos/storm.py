@@ -14,15 +14,18 @@ from webapp.localstack.ports import free_ports
 
 from . import comparing
 from .comparing import Finding
-from .installation import OVER, PAIRS, Site, pair, prepare, send, written
-from .judge import COMPARES, JudgeProcess
-from .killing import ENDS_RUNS, Killer
+from .installation import Site, prepare
+from .judge import JudgeProcess
+from .killing import ACTORS, ENDS_RUNS, Killer
 from .ledger import Ledger
-from .patience import until
+from .patience import GivenUp, until
 from .people import People
 from .receiver import Receiver
-from .runs import Runs, Watching
+from .runs import KINDS, Runs, Watching
+from .work import Work
 
+SETS_BACK = {ENDS_RUNS: KINDS, ACTORS: ("asynchronous",)}
+"""Groups of processes, and the kinds of runs that lose work by their end."""
 Say = Callable[[str], None]
 Disturb = Callable[["Storm", Runs], None]
 """What happens to the installation while everything works; returns when it is over."""
@@ -31,19 +34,21 @@ Disturb = Callable[["Storm", Runs], None]
 @dataclass(frozen=True)
 class Plan:
     """How much of everything. `every_s`: the mean time between two kills, which is drawn from the half to three halves of it.
-    `steps` 0: no run is trained. `more_runs`: where a disturbed run has finished before the end of the kills, the next one of its
-    kind begins. `settled_s`: how long all may take to come to its end once the kills are over."""
+    `compared`: pairs for people; `graded`: pairs for the judge. `steps` 0: no run is trained. `more`: what has ended before the end of
+    the kills (a run, an import, an evaluation) is followed by the next of its kind. `settled_s`: how long all may take to come to its
+    end once the kills are over."""
 
     seed: int
     seconds: float
     kills: int
     every_s: float = 4.0
     people: int = 3
-    pairs: int = 400
+    compared: int = 1_000
+    graded: int = 400
     rows: int = 60_000
     steps: int = 12
     latency_s: float = 0.2
-    more_runs: bool = True
+    more: bool = True
     settled_s: float = 1200.0
 
 
@@ -70,15 +75,19 @@ class Storm:
         self.folder = folder
         self.judged = Ledger(folder / "judge.jsonl")
         self.site = Site(stack, stack.api(), Ledger(folder / "ledger.jsonl"))
+        api = self.site.api
+        self.apart = httpx.Client(
+            base_url=api.base_url, headers=api.headers, timeout=api.timeout, trust_env=False
+        )  # of the threads that watch
         self.judge = JudgeProcess(free_ports(1)[0], self.judged.path, plan.latency_s)
         self.receiver = Receiver(self.site.ledger)
         self.killer = Killer(stack, self.site.ledger, plan.seed, lambda: self.judge.pid)
         self.times: dict[str, float] = {}
 
     def run(self) -> Outcome:
-        """Raises GivenUp where something has not come back."""
+        """Raises GivenUp where something does not even begin."""
         try:
-            prepare(self.site, self.plan.pairs, runs=bool(self.plan.steps))
+            prepare(self.site, self.plan.compared, self.plan.graded, runs=bool(self.plan.steps))
             hook = int(
                 self.site.post("webhooks", url=self.receiver.url, events=["answer.submitted", "import.finished"])["id"]
             )
@@ -87,72 +96,60 @@ class Storm:
                 self.times["two undisturbed runs"] = runs.undisturbed()
                 self.say(f"two undisturbed runs took {self.times['two undisturbed runs']:.0f} s")
             people = People(self.site, self.plan.people, self.plan.seed, f"person-{self.plan.seed}")
-            watching = self._under_fire(runs, people, hook)
+            work, broken = self._under_fire(runs, people, hook)
             findings = comparing.everything(self.site, people.project, hook, self.judged, runs)
             self.times["longest wait for the answer to a submission"] = people.longest_wait_s
-            return Outcome(self.killer.counts, findings, runs.resumed, people.broken + watching.broken, self.times)
+            resumed = runs.resumed + work.resumed
+            return Outcome(self.killer.counts, findings, resumed, people.broken + broken + work.failed(), self.times)
         finally:
             self.judge.close()
             self.receiver.close()
             self.site.api.close()
+            self.apart.close()
 
-    def _under_fire(self, runs: Runs, people: People, hook: int) -> Watching:
-        apart = httpx.Client(
-            base_url=self.site.api.base_url,
-            headers=self.site.api.headers,
-            timeout=self.site.api.timeout,
-            trust_env=False,
-        )
-        watched = Runs(replace(self.site, api=apart), self.plan.steps, self.judge.url)
+    def _under_fire(self, runs: Runs, people: People, hook: int) -> tuple[Work, list[str]]:
+        """Also what has gone wrong."""
+        site = replace(self.site, api=self.apart)
+        watched = Runs(site, self.plan.steps, self.judge.url)
         watched.launched, watched.resumed = runs.launched, runs.resumed
-        watching = Watching(watched, self.plan.more_runs)
-        work = self._work(runs)
-        if self.plan.steps:
-            watching.start()
+        work = Work(site, watched, str(self.plan.seed), self.plan.rows, self.folder)
+        work.look(again=False)
+        watching = [Watching(self.plan.more, look) for look in (work.look, watched.look)[: 2 if self.plan.steps else 1]]
+        for each in watching:
+            each.start()
         people.start()
+        broken: list[str] = []
         try:
-            self.disturb(self, watched)
-            watching.again = False
-            self.say(f"{self.killer.counts.total()} kills; now everything must come to its end")
+            self._disturb(watched)
+            for each in watching:
+                each.begin_no_more()
+            self.say("now everything must come to its end")
             began = time.monotonic()
             people.stop()
             self._settle(watched, work, hook)
             self.times["until all was quiet again"] = time.monotonic() - began
+        except GivenUp as trouble:  # what has come back is compared all the same
+            broken.append(f"has not come back: {trouble}")
         finally:
             people.stop()
-            watching.stop()
-            apart.close()
-        return watching
+            for each in watching:
+                each.stop()
+        return work, [*broken, *(trouble for each in watching for trouble in each.broken)]
 
-    def _work(self, runs: Runs) -> tuple[int, int]:
-        """A large import and a judge who grades, both under way; their ids."""
-        rows = written(self.folder / "large.jsonl", (pair(number) for number in range(self.plan.rows)))
-        job = send(self.site, "chaos large", rows)
-        name = runs.judge(f"{COMPARES} pairs {self.plan.seed}", "pairwise")
-        [judge] = [row for row in self.site.get("judges")["items"] if row["name"] == name]
-        version = self.site.get(f"judges/{judge['id']}/versions")["items"][0]["id"]
-        [dataset] = [row for row in self.site.get("datasets")["items"] if row["name"] == PAIRS]
-        body = {"config": {"judges": [{"version": version}]}, "dataset": {"id": dataset["id"]}}
-        evaluation = self.site.once(
-            "evaluations", f"chaos {self.plan.seed}", recipe="judge_audit", name=f"chaos {self.plan.seed}", **body
-        )["id"]
-        return job, int(evaluation)
+    def _disturb(self, watched: Runs) -> None:
+        """Ctrl-C ends it, and nothing else."""
+        try:
+            self.disturb(self, watched)
+        except KeyboardInterrupt:
+            self.say("interrupted")
 
-    def _settle(self, runs: Runs, work: tuple[int, int], hook: int) -> None:
-        job, evaluation = work
-
+    def _settle(self, runs: Runs, work: Work, hook: int) -> None:
         def left() -> list[str]:
-            row = self.site.get(f"evaluations/{evaluation}")
-            if row["state"] == "paused":  # the judge was away for longer than its retries: a person lets it go on
-                self.site.ledger.write("resumed", evaluation=evaluation, reason=row["problem"])
-                self.site.post(f"evaluations/{evaluation}/resume")
-                runs.resumed[f"evaluation: {row['problem'][:140]}"] += 1
             waiting = self.site.rows(
                 "SELECT count(*) FROM webhooks_delivery WHERE webhook_id = %s AND state IN ('waiting', 'sending')", hook
             )
             return [
-                *(["the import"] if self.site.get(f"imports/{job}")["state"] not in OVER else []),
-                *([f"the evaluation ({row['state']})"] if row["state"] not in OVER else []),
+                *work.left(),
                 *(["the runs"] if not runs.all_over else []),
                 *([f"{waiting[0][0]} messages"] if waiting[0][0] else []),
             ]
@@ -161,17 +158,36 @@ class Storm:
 
 
 def kill_at_random(storm: Storm, runs: Runs) -> None:
-    plan, killer = storm.plan, storm.killer
+    plan, killer, mercy = storm.plan, storm.killer, Mercy(runs)
     draw = random.Random(-plan.seed)  # noqa: S311
     deadline = time.monotonic() + plan.seconds
-    steps = -1
     while time.monotonic() < deadline and killer.counts.total() < plan.kills:
         time.sleep(draw.uniform(0.5, 1.5) * plan.every_s)
-        moved = runs.steps_made != steps
-        kind = killer.strike(sparing=() if moved else ENDS_RUNS)
-        if kind in ENDS_RUNS:
-            steps = runs.steps_made
+        kind = killer.strike(mercy.spared())
+        mercy.note(kind)
         storm.say(f"killed: {kind or 'nothing that lives'}")
+
+
+class Mercy:
+    """What sets runs back is killed only when they are further than they ever were at the last such kill, or no run would ever end:
+    what ends them when each is, an actor when the asynchronous one is. Where nothing is trained it is killed once."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+        self._since: dict[tuple[str, ...], dict[int, int]] = {}
+
+    def spared(self) -> tuple[str, ...]:
+        return tuple(kind for group in SETS_BACK if not self._may(group) for kind in group)
+
+    def note(self, kind: str) -> None:
+        for group in SETS_BACK:
+            if kind in group or kind in ENDS_RUNS:
+                self._since[group] = self._runs.furthest
+
+    def _may(self, group: tuple[str, ...]) -> bool:
+        if not self._runs.steps:
+            return group not in self._since
+        return self._runs.got_on(self._since.get(group, {}), SETS_BACK[group])
 
 
 def table(outcome: Outcome) -> str:
@@ -181,7 +197,7 @@ def table(outcome: Outcome) -> str:
         lines.append(f"{each.name:38}{each.compared:>10,}{each.lost:>7,}{each.doubled:>9,}  {each.told}".rstrip())
         lines += [f"    {example}" for example in each.examples if not each.holds]
     kills = ", ".join(f"{kind} {count}" for kind, count in sorted(outcome.kills.items()))
-    lines += [f"{outcome.kills.total()} kills: {kills}"]
+    lines += [f"{outcome.kills.total()} kills: {kills}"] if kills else []
     lines += [f"resumed by hand {count} times: {reason}" for reason, count in sorted(outcome.resumed.items())]
     lines += [f"{name}: {seconds:.0f} s" for name, seconds in outcome.times.items()]
     return "\n".join([*lines, *(f"broken: {each}" for each in outcome.broken)])

@@ -4,9 +4,10 @@ Starts an installation of its own. A run trains whose rewards a judge decides th
 browsers' sessions and think for 20 s on average, and 100 people watch the run: they open its page, follow its websocket, and open
 the page anew every two minutes on average. Everybody shares the machine with the installation.
 
-Prints what each process holds at a sixth of the time and at its end (10 and 60 minutes), p95s of the first and the last sixth,
-reconnects, errors, connections to the database, and what an answer and a step of the run take on the disk. Exit status 1 where a
-process that was there at both marks grew by more than 16 MB and a tenth (from ten minutes on), or where anything failed.
+Prints what each process holds at a sixth, a third, two thirds and the end of the time (10, 20, 40 and 60 minutes), p95s of the first and
+the last sixth, reconnects, errors, connections to the database, and what an answer and a step of the run take on the disk. Exit status 1
+where the anonymous memory of a process that was there at all marks grew by more than 16 MB and a tenth from the first to the last, in ten
+minutes or more, or where anything failed.
 """
 
 import argparse
@@ -33,8 +34,10 @@ from .processes import MB, Process
 
 ANNOTATORS, VIEWERS = 50, 100
 THINK_S, AGAIN_S = 20.0, 120.0
-MARK = 1 / 6
+MARKS = (1 / 6, 1 / 3, 2 / 3, 1.0)  # of the time
+MARK = MARKS[0]
 JUDGED_FROM_MINUTES = 10.0  # in less time caches are still being filled
+NOBODY = "nobody"  # before anybody has come, while the run is under way
 PAIRS, PROMPTS, MODEL = "soak pairs", "soak prompts", "tiny"
 CRITERIA = ("Says what was asked for.", "Is written in full sentences.", "Invents nothing.")
 RUN: dict[str, Any] = {
@@ -68,7 +71,8 @@ FROM pg_class WHERE relkind = 'r'
 
 @dataclass
 class Marks:
-    """What was looked at on the way. `sizes`: bytes of answers and of runs in the database; `steps` of the run."""
+    """What was looked at on the way: `seen` has "nobody", and then one entry for each mark, by its name. `sizes`: bytes of answers and of
+    runs in the database; `steps` of the run."""
 
     seen: dict[str, list[Process]]
     sizes: dict[str, tuple[int, int]]
@@ -153,7 +157,7 @@ def soak(api: httpx.Client, stack: Stack, project: int, run: int, seconds: float
     )
     people = json.loads(next(line for line in told.splitlines() if line.startswith("people "))[len("people ") :])
     marks = Marks({}, {}, {})
-    look(marks, "nobody", api, stack, run)
+    look(marks, NOBODY, api, stack, run)
     place = urlsplit(stack.url)
     annotators = crowd(
         "benchmarks.annotators",
@@ -172,12 +176,13 @@ def soak(api: httpx.Client, stack: Stack, project: int, run: int, seconds: float
         {"address": stack.url, "cookies": cookies, "runs": [run], "seconds": seconds, "again_s": AGAIN_S},
     )
     began = time.monotonic()
-    for name, at in (("first", MARK * seconds), ("last", seconds - 5)):
+    for mark in MARKS:
+        at = min(mark * seconds, seconds - 5)  # while everybody is still there
         while (left := began + at - time.monotonic()) > 0:
             time.sleep(min(left, 10))
             marks.connections = max(marks.connections, connections(stack))
-        look(marks, name, api, stack, run)
-        print(f"{name} mark after {at:.0f} s", flush=True)
+        look(marks, f"{mark * seconds / 60:.3g} min", api, stack, run)
+        print(f"looked after {at:.0f} s", flush=True)
     worked, watched = annotators(), viewers()
     weigh(marks, "end", api, stack, run)
     return marks, worked, watched
@@ -232,8 +237,8 @@ def sizes(stack: Stack) -> tuple[int, int]:
 
 def report(marks: Marks, worked: dict[str, Any], watched: dict[str, Any], seconds: float) -> list[str]:
     """Prints the tables; what is not as it should be."""
-    found = processes.rows(marks.seen["first"], marks.seen["last"])
-    labels = (f"{MARK * seconds / 60:.3g} min", f"{seconds / 60:.3g} min")
+    labels = [name for name in marks.seen if name != NOBODY]
+    found = processes.rows([marks.seen[name] for name in labels])
     print(f"{processes.table(found, labels)}\n")
     print(f"{services(marks)}\n")
     took = {
@@ -256,18 +261,27 @@ def report(marks: Marks, worked: dict[str, Any], watched: dict[str, Any], second
 
 
 def services(marks: Marks) -> str:
-    """What all processes of a name hold and use, while nobody is there but the run, and with everybody."""
+    """What all processes of a name hold at each mark, shared pages counted once, and use from nobody's mark to the last."""
+    names = list(marks.seen)
     held: dict[str, list[float]] = {}
-    for side, name in enumerate(("nobody", "last")):
+    spent: dict[str, float] = {}
+    for side, name in enumerate(names):
         for each in marks.seen[name]:
-            row = held.setdefault(each.name.partition(",")[0], [0.0] * 4)
-            row[side] += each.own / MB
-            row[2 + side] += each.cpu_s
-    lines = [f"{'MB of all together':44}{'nobody':>10}{'everybody':>10}{'processor s':>13}"]
-    for name, (nobody, everybody, before, after) in sorted(held.items()):
-        lines.append(f"{name:44}{nobody:10.1f}{everybody:10.1f}{max(after - before, 0):13.1f}")
-    sums = [sum(row[side] for row in held.values()) for side in (0, 1)]
-    return "\n".join([*lines, f"{'all':44}{sums[0]:10.1f}{sums[1]:10.1f}"])
+            service = each.name.partition(",")[0]
+            held.setdefault(service, [0.0] * len(names))[side] += each.share / MB
+            sign = {0: -1, len(names) - 1: 1}.get(side, 0)
+            spent[service] = spent.get(service, 0.0) + sign * each.cpu_s
+    heads = "".join(f"{name:>10}" for name in names)
+    lines = [f"{'MB of all together':44}{heads}{'processor s':>13}"]
+    for service, sizes in sorted(held.items()):
+        lines.append(f"{service:44}{_cells(sizes)}{max(spent[service], 0):13.1f}")
+    lines.append(f"{'all':44}{_cells([sum(row[side] for row in held.values()) for side in range(len(names))])}")
+    buffers = [sum(each.shared for each in marks.seen[name] if each.name.startswith("Postgres")) / MB for name in names]
+    return "\n".join([*lines, f"{'of it shared memory of Postgres':44}{_cells(buffers)}"])
+
+
+def _cells(values: list[float]) -> str:
+    return "".join(f"{value:10.1f}" for value in values)
 
 
 def latencies(took: dict[str, list[tuple[float, float]]], seconds: float) -> str:
@@ -291,8 +305,8 @@ def p95(values: list[float]) -> str:
 
 def disk(marks: Marks, answers: int) -> str:
     """Bytes in the database that answers and steps have taken, indexes included."""
-    grown = [end - before for before, end in zip(marks.sizes["nobody"], marks.sizes["end"], strict=True)]
-    steps = marks.steps["end"] - marks.steps["nobody"]
+    grown = [end - before for before, end in zip(marks.sizes[NOBODY], marks.sizes["end"], strict=True)]
+    steps = marks.steps["end"] - marks.steps[NOBODY]
     each = [f"{size / count:,.0f} bytes" if count else "–" for size, count in zip(grown, (answers, steps), strict=True)]
     return f"in the database: {each[0]} per answer, {each[1]} per step of the run ({steps:,} steps, 8 responses each)"
 

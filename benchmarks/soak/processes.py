@@ -1,8 +1,14 @@
-"""What each process of an installation is, holds and has used: its part of the memory that it shares counts for it as its share."""
+"""What each process of an installation is, holds and has used.
+
+Two numbers say what it holds. `anonymous` is memory that is no file's and is not shared on purpose, as `RssAnon` of the kernel: it grows
+when the process takes more, and not when it touches, for the first time, a page that others have touched before (the shared buffers of
+Postgres), nor when a page that it has from its parent is copied for it. `share` adds up: each page counts once over all processes, shared
+ones included. It is the one for sums.
+"""
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,11 +39,14 @@ NAMES = (
 
 @dataclass(frozen=True)
 class Process:
-    """`own` bytes are its own and its part of shared memory; `cpu_s` counts its ended children."""
+    """Bytes: `share` is what is its own and its part of what it shares, `shared` that of memory shared on purpose; see above.
+    `cpu_s` counts its ended children."""
 
     pid: int
     name: str
-    own: int
+    anonymous: int
+    share: int
+    shared: int
     cpu_s: float
 
 
@@ -68,13 +77,13 @@ def below(root: int) -> list[Process]:
     found = []
     for pid in [pid for pid in parents if root in _ancestry(pid, parents)]:
         try:
-            own = _own(pid)
+            held = _held(pid)
             command, above = _command(pid), _command(parents[pid])
         except OSError:
             continue
         if command:
             seconds = sum(map(int, stats[pid][11:15])) / os.sysconf("SC_CLK_TCK")
-            found.append(Process(pid, name_of(command, above), own, seconds))
+            found.append(Process(pid, name_of(command, above), *held, seconds))
     return found
 
 
@@ -88,23 +97,32 @@ def _command(pid: int) -> str:
     return (Path("/proc") / str(pid) / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
 
 
-def _own(pid: int) -> int:
-    kept = 0
+def _held(pid: int) -> tuple[int, int, int]:
+    """(anonymous, share, shared) of `Process`."""
+    bytes_of = dict.fromkeys(("Anonymous", "Pss_Anon", "Pss_Shmem"), 0)
     for line in (Path("/proc") / str(pid) / "smaps_rollup").read_text().splitlines():
         name, _, value = line.partition(":")
-        if name in ("Pss_Anon", "Pss_Shmem"):
-            kept += int(value.split()[0]) * 1024
-    return kept
+        if name in bytes_of:
+            bytes_of[name] = int(value.split()[0]) * 1024
+    return bytes_of["Anonymous"], bytes_of["Pss_Anon"] + bytes_of["Pss_Shmem"], bytes_of["Pss_Shmem"]
 
 
 @dataclass(frozen=True)
 class Row:
-    """Of one process that was there at both marks, or of all of a name that were not: `first` and `last` in MB."""
+    """Of one process that was there at every mark, or of all of a name that were not: MB at each mark, in their order."""
 
     name: str
-    first: float
-    last: float
+    anonymous: tuple[float, ...]
+    share: tuple[float, ...]
     lasting: bool
+
+    @property
+    def first(self) -> float:
+        return self.anonymous[0]
+
+    @property
+    def last(self) -> float:
+        return self.anonymous[-1]
 
     @property
     def grows(self) -> bool:
@@ -112,23 +130,31 @@ class Row:
         return self.lasting and grown > GROWN_MB and grown > GROWN_SHARE * self.first
 
 
-def rows(first: Iterable[Process], last: Iterable[Process]) -> list[Row]:
-    """A row for each process that was there at both marks; the others are added up by name."""
-    before, after = {each.pid: each for each in first}, {each.pid: each for each in last}
-    both = {pid for pid in before.keys() & after.keys() if before[pid].name == after[pid].name}
-    found = [Row(after[pid].name, before[pid].own / MB, after[pid].own / MB, lasting=True) for pid in both]
-    passing: dict[str, list[float]] = {}
-    for side, processes in ((0, before), (1, after)):
-        for each in processes.values():
-            if each.pid not in both:
-                passing.setdefault(f"{each.name} (others each time)", [0.0, 0.0])[side] += each.own / MB
-    found += [Row(name, held[0], held[1], lasting=False) for name, held in passing.items()]
+def rows(marks: Sequence[Iterable[Process]]) -> list[Row]:
+    """A row for each process that was there at every mark; the others are added up by name."""
+    seen = [{(each.pid, each.name): each for each in processes} for processes in marks]
+    lasting = seen[0].keys() & set.intersection(*(set(each) for each in seen))
+    found = [_row(key[1], [[each[key]] for each in seen], lasting=True) for key in lasting]
+    for name in {name for each in seen for pid, name in each.keys() - lasting}:
+        passing = [[each[key] for key in each.keys() - lasting if key[1] == name] for each in seen]
+        found.append(_row(f"{name} (others each time)", passing, lasting=False))
     return sorted(found, key=lambda row: (row.name, -row.last))
 
 
-def table(found: Iterable[Row], marks: tuple[str, str]) -> str:
-    lines = [f"{'MB of its own':44}{marks[0]:>10}{marks[1]:>10}{'grown':>8}"]
+def _row(name: str, held: Sequence[Sequence[Process]], lasting: bool) -> Row:
+    anonymous, share = (
+        tuple(sum(getattr(each, kind) for each in at) / MB for at in held) for kind in ("anonymous", "share")
+    )
+    return Row(name, anonymous, share, lasting)
+
+
+def table(found: Iterable[Row], marks: Sequence[str]) -> str:
+    """`marks`: their names. The memory that the process alone holds, and at the first and the last what is counted once over all."""
+    heads = "".join(f"{mark:>10}" for mark in (*marks, "grown"))
+    lines = [f"{'MB anonymous':44}{heads}{'share, from':>14}{'to':>8}"]
     for row in found:
-        grown = f"{row.last - row.first:+8.1f}" if row.lasting else f"{'':8}"
-        lines.append(f"{row.name:44}{row.first:10.1f}{row.last:10.1f}{grown}{'  GROWS' if row.grows else ''}")
+        held = "".join(f"{value:10.1f}" for value in row.anonymous)
+        grown = f"{row.last - row.first:+10.1f}" if row.lasting else f"{'':10}"
+        share = f"{row.share[0]:14.1f}{row.share[-1]:8.1f}"
+        lines.append(f"{row.name:44}{held}{grown}{share}{'  GROWS' if row.grows else ''}")
     return "\n".join(lines)

@@ -9,16 +9,21 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
+import httpx
 import pytest
 
 from benchmarks.chaos.clock import Clock, compiler
 from benchmarks.chaos.comparing import Finding, _compared, events, verdicts
 from benchmarks.chaos.installation import Site
 from benchmarks.chaos.judge import question
-from benchmarks.chaos.killing import Seen, _kind
+from benchmarks.chaos.killing import ACTORS, AT_WORK_S, ENDS_RUNS, Seen, Up, _kind
 from benchmarks.chaos.ledger import Ledger
+from benchmarks.chaos.patience import GivenUp
 from benchmarks.chaos.proxy import Proxy
+from benchmarks.chaos.runs import Launched, Runs
 from benchmarks.chaos.slow_disk import SlowDisk, available
+from benchmarks.chaos.storm import Mercy
+from tests.stack import Stack
 
 
 def test_the_ledger_gives_back_what_was_written_and_leaves_out_a_torn_line(tmp_path: Path) -> None:
@@ -93,6 +98,85 @@ def test_a_question_without_a_verdict_is_not_made_up_for_by_another_with_two(tmp
 )
 def test_every_kind_is_known_by_its_command(kind: str, name: str, line: str, parent: int) -> None:
     assert _kind(Seen(5, name, line, parent), 1) == kind
+
+
+class Server:
+    """An installation whose web server answers from a table, and says of runs what `steps` says."""
+
+    def __init__(self, path: Path) -> None:
+        self.steps: dict[int, int] = {}
+        self.asked: list[tuple[str, str]] = []
+        self.answers: dict[tuple[str, str], httpx.Response] = {}
+        api = httpx.Client(base_url="http://away/", transport=httpx.MockTransport(self._answer))
+        self.site = Site(cast(Stack, None), api, Ledger(path / "ledger.jsonl"))
+
+    def _answer(self, request: httpx.Request) -> httpx.Response:
+        asked = (request.method, request.url.path)
+        self.asked.append(asked)
+        if asked in self.answers:
+            return self.answers[asked]
+        step = self.steps[int(request.url.path.rsplit("/", 1)[1])]
+        return httpx.Response(200, json={"state": "running", "progress": {"step": step}})
+
+
+def test_what_is_not_at_work_yet_is_known_by_the_last_that_was_told_of_it() -> None:
+    told = [
+        "web       running     http://x",
+        "celery    running     8 threads",
+        "beat      running",
+        "redis     running     /x",
+    ]
+    told += [
+        "web       restarting  killed by signal 9: an error",
+        "",
+        "Touchstone is at http://x",
+        "postgres  starting    /x",
+    ]
+    up, away = Up(), ["web server", "web process", "Postgres", "Postgres backend", "Ray's head", "raylet"]
+    assert up.beginning("\n".join(told), 5.0) == away
+    told += ["redis     restarting", "redis     running     /x"]
+    assert up.beginning("\n".join(told), 6.0) == [*away[:2], "Redis", *away[2:]], "not for long"
+    assert up.beginning("\n".join(told), 6.0 + AT_WORK_S) == away
+
+
+def test_runs_are_set_back_only_once_they_are_further_than_ever(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    runs = Runs(server.site, 12, "")
+    runs.launched += [Launched(1, "synchronous", True), Launched(2, "asynchronous", True)]
+    mercy = Mercy(runs)
+
+    def spared(**steps: int) -> tuple[str, ...]:
+        server.steps = {1: steps["sync"], 2: steps["asyn"]}
+        runs.look(again=False)
+        return mercy.spared()
+
+    assert spared(sync=1, asyn=0) == (*ENDS_RUNS, *ACTORS), "the other would have nothing to go on from"
+    assert spared(sync=5, asyn=1) == ()
+    mercy.note("rollout actor")
+    assert spared(sync=5, asyn=1) == ACTORS
+    mercy.note("raylet")
+    assert spared(sync=4, asyn=0) == (*ENDS_RUNS, *ACTORS), "gone on from a checkpoint"
+    assert spared(sync=5, asyn=2) == ENDS_RUNS, "a step that is made once more is no further"
+    mercy.note("web server")
+    assert spared(sync=6, asyn=2) == ()
+
+
+def test_what_sets_runs_back_is_killed_once_where_nothing_is_trained(tmp_path: Path) -> None:
+    mercy = Mercy(Runs(Server(tmp_path).site, 0, ""))
+    assert mercy.spared() == ()
+    mercy.note("Ray's head")
+    assert mercy.spared() == (*ENDS_RUNS, *ACTORS)
+
+
+def test_what_was_made_though_its_answer_got_lost_is_found_by_its_name(tmp_path: Path) -> None:
+    server = Server(tmp_path)
+    server.answers["POST", "/judges"] = httpx.Response(422, json={"errors": {"name": "another has it"}})
+    server.answers["GET", "/judges"] = httpx.Response(200, json={"items": [{"id": 3, "name": "mine"}], "next": None})
+    assert server.site.named("judges", "mine") == 3
+    with pytest.raises(GivenUp, match="another has it"):
+        server.site.named("judges", "not mine")
+    server.answers["POST", "/judges"] = httpx.Response(201, json={"id": 8, "judge_id": 4})
+    assert server.site.named("judges", "not mine") == 4
 
 
 def test_a_way_that_is_cut_lets_nobody_through_and_throws_out_who_was_on_it() -> None:

@@ -1,6 +1,7 @@
 """Shows the services: a block of lines that changes in place on a terminal, one line per change elsewhere."""
 
 import sys
+from contextlib import suppress
 from typing import TextIO
 
 from .supervisor import Service, State
@@ -16,6 +17,8 @@ COLOURS = {
 
 
 class Board:
+    """Where nothing can be shown (a file on a full disk, a reader that has gone), the services go on all the same."""
+
     def __init__(self, services: list[Service], out: TextIO = sys.stdout) -> None:
         self.services = services
         self.out = out
@@ -24,18 +27,19 @@ class Board:
         self.notes: list[str] = []
 
     def changed(self, service: Service) -> None:
-        if self.live:
-            self.draw()
-        else:
-            print(_line(service), file=self.out, flush=True)
+        self._show(_line(service))
 
     def note(self, text: str) -> None:
         """A message that stays below the services."""
         self.notes.append(text)
-        if self.live:
-            self.draw()
-        else:
-            print(text, file=self.out, flush=True)
+        self._show(text)
+
+    def _show(self, line: str) -> None:
+        with suppress(OSError):
+            if self.live:
+                self.draw()
+            else:
+                print(line, file=self.out, flush=True)
 
     def draw(self) -> None:
         lines = [_line(service, colour=True) for service in self.services]

@@ -4,6 +4,7 @@ What `manage.py upgrade` does and says follows from the code and from the schema
 ended well; while neither has changed, it would say the same.
 """
 
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -39,9 +40,10 @@ def is_current(url: str) -> bool:
 
 
 def remember(url: str) -> None:
-    """To be called when `upgrade` has ended well."""
+    """To be called when `upgrade` has ended well. What does not fit on the disk is found out again."""
     if found := _schema(url):
-        write_facts(settings.VAR, FACTS, code=_code(), schema=found)
+        with suppress(OSError):
+            write_facts(settings.VAR, FACTS, code=_code(), schema=found)
 
 
 def _code() -> str:

@@ -101,13 +101,23 @@ def _die_with_parent(death_signal: int, parent: int):  # type: ignore[no-untyped
 
 
 def bound_log(log: Path) -> None:
-    """Past LOG_LIMIT the log is copied aside and emptied. Writers append, so they go on at the new end."""
-    if log.exists() and log.stat().st_size > LOG_LIMIT:
-        older = log.with_suffix(".old.log")
-        with log.open("rb") as source, older.open("wb") as copy:
+    """Past LOG_LIMIT the log is copied aside and emptied. Writers append, so they go on at the new end.
+
+    It is emptied first, which makes room for the copy on a full disk. Where there is none even so, the older log stays as it is.
+    """
+    if not log.exists() or log.stat().st_size <= LOG_LIMIT:
+        return
+    part = log.with_suffix(".old.part")
+    try:
+        with log.open("rb") as source:
             source.seek(-LOG_LIMIT, os.SEEK_END)
-            copy.write(source.read())
+            end = source.read()
         os.truncate(log, 0)
+        part.write_bytes(end)
+        part.replace(log.with_suffix(".old.log"))
+    except OSError:
+        with suppress(OSError):
+            part.unlink(missing_ok=True)
 
 
 def end_descendants(grace_s: float = 2.0) -> None:

@@ -26,12 +26,15 @@ BASE = Path(settings.BASE_DIR)
 # Tasks wait for the database, for endpoints and for Ray; none computes. A judged run holds a thread while it asks
 CELERY_THREADS = 8
 WEB_PROCESSES = min(os.cpu_count() or 1, 4)  # one process of Python serves from one core
+# Of the GNU C library, others ignore it. Each thread that answers requests would else get a heap of its own, and each heap keeps what the
+# largest answer took. What the operator has set stays. Images start the web server themselves: docker/web.Dockerfile says the same
+FEW_HEAPS = {"MALLOC_ARENA_MAX": "2"}
 
 
-def _python(*args: str, nice: bool = False, **env: str) -> Command:
+def _python(*args: str, nice: bool = False, env: dict[str, str] | None = None) -> Command:
     # lower priority: preparing the model must not make the pages slow on a small machine
     prefix = ["nice", "-n", "10"] if nice else []
-    return Command([*prefix, sys.executable, "-u", *args], env=env, cwd=BASE)
+    return Command([*prefix, sys.executable, "-u", *args], env=env or {}, cwd=BASE)
 
 
 def services(demo: bool) -> list[Service]:
@@ -156,12 +159,17 @@ def _web() -> Service:
     tell()
     return Service(
         "web",
-        lambda: _python(*web_server(host, port.number)),
+        lambda: web_command(host, port.number),
         ready=ready,
         needs=("migrate", "redis"),
         prepare=prepare,
         detail=lambda: settings.ENV.public_url or local(),
     )
+
+
+def web_command(host: str, port: int) -> Command:
+    ours = {name: value for name, value in FEW_HEAPS.items() if name not in os.environ}
+    return _python(*web_server(host, port), env=ours)
 
 
 def web_server(host: str, port: int) -> list[str]:
