@@ -75,6 +75,7 @@ PEOPLE = (
 AGAINST_BEST = Section("against_best", "Against {}")
 RESPONSES = (
     Section("scores", "Rubric scores"),
+    Section("corrected", "Corrected by people"),
     Section("by_split", "Held out and training", across="clipped", rows="group"),
     Section("by_domain", "By domain", across="clipped", rows="group"),
     Section("by_axis", "By axis", across="clipped", rows="group"),

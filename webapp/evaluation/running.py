@@ -198,6 +198,17 @@ class Work:
         if self.evaluation.dataset_version:
             yield from queries.examples(self.evaluation.dataset_version)
 
+    def graded(self, datasets: Sequence[int]) -> Iterator[tuple[str, Iterator[Example]]]:
+        if self.evaluation.dataset_version:
+            yield self.dataset, self.examples()
+        for dataset in datasets:
+            version = sources.newest(self.evaluation.workspace_id, dataset)
+            if version is None:
+                raise NothingToScore(
+                    f"Dataset {dataset}, in which people have graded, is gone, archived or has no version."
+                )
+            yield str(version), queries.examples(version)
+
     def lines(self) -> Iterator[Any]:
         recording = self.evaluation.recording
         if recording:

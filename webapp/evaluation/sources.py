@@ -10,11 +10,13 @@ from typing import Any
 
 from trainer.config.errors import FieldProblem
 from webapp.core.formtree import Group, Tree
-from webapp.datasets.models import DatasetVersion
+from webapp.datasets import queries
+from webapp.datasets.models import Dataset, DatasetVersion
 
 from .recipes.base import Rollout
 
 Options = list[tuple[str, str]]
+MAX_CHOICES = 200
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,18 @@ class Source:
     problem: Callable[[int, str, int], str]
 
 
-SOURCES: dict[str, Source] = {}
+def _datasets(workspace_id: int, detail: str) -> Options:
+    return [(str(row.pk), row.name) for row in queries.datasets(workspace_id).order_by("-id")[:MAX_CHOICES]]
+
+
+def _dataset_problem(workspace_id: int, detail: str, dataset_id: int) -> str:
+    row = Dataset.every.filter(workspace_id=workspace_id, pk=dataset_id).first()
+    if row is None:
+        return "this workspace has no such dataset"
+    return f"{row.name} is archived; restore it, or choose another" if row.archived_at else ""
+
+
+SOURCES: dict[str, Source] = {"datasets": Source(_datasets, _dataset_problem)}
 # (workspace id, run id, step) -> what the run's evaluation sampled; the runs' app puts its function here
 ROLLOUTS: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []
 TRAINED: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []  # the same of what it sampled to learn from
@@ -33,6 +46,11 @@ TRAINED: list[Callable[[int, int, int | None], Iterator[Rollout]]] = []  # the s
 NOVELTY: list[Callable[[int, int, int | None], list[float | None]]] = []
 # (workspace id, models, runs) -> the versions of datasets that these, and the models they begin with, have trained on
 TRAINED_ON: list[Callable[[int, Iterable[int], Iterable[int]], list[DatasetVersion]]] = []
+
+
+def newest(workspace_id: int, dataset_id: int) -> DatasetVersion | None:
+    """The newest version of one of the workspace's datasets; None where it is archived, gone or has none."""
+    return queries.offered(workspace_id).filter(dataset_id=dataset_id).order_by("-number").first()
 
 
 def fill(workspace_id: int, group: Group) -> Group:

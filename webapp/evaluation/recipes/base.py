@@ -184,6 +184,10 @@ class Context(Protocol):
     def examples(self) -> Iterator[Example]:
         """Of the dataset version, in its order; empty where there is none."""
 
+    def graded(self, datasets: Sequence[int]) -> Iterator[tuple[str, Iterator[Example]]]:
+        """The evaluation's own version and the newest of each of these datasets: its name, and its examples. Raises
+        NothingToScore for one that is not there."""
+
     def lines(self) -> Iterator[Any]:
         """Of the recording, in its order; empty where there is none."""
 

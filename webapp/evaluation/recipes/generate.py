@@ -12,18 +12,19 @@ from trainer.rewards import verdicts as verified
 
 from .. import report as r
 from . import policy
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Writer, Written, tag
+from .base import Context, Found, NothingToScore, Outcome, Recipe, Writer, Written, tag
+from .corrected import CorrectedConfig
 from .policy import Answered
 
 NOBODY = "no response"
 SAMPLING = ("temperature", "top_p", "max_new_tokens", "stop", "seed")
 
 
-class GenerateConfig(RecipeConfig):
+class GenerateConfig(CorrectedConfig):
     """Models that answer the same prompts, sampled alike; the first is what the others are compared with."""
 
     tried: ClassVar[tuple[str, ...]] = ("writers",)
-    spared: ClassVar[tuple[str, ...]] = (*RecipeConfig.spared, "sampler", "into", "keep", "embeddings")
+    spared: ClassVar[tuple[str, ...]] = (*CorrectedConfig.spared, "sampler", "into", "keep", "embeddings")
     novelty: ClassVar[bool] = False
 
     writers: list[Writer] = knob([Writer()], "Models that answer, side by side", min_length=1, max_length=8)

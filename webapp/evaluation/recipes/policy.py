@@ -14,9 +14,10 @@ from trainer.rewards import ReportScore, report_score
 from trainer.rewards import verdicts as verified
 
 from .. import report as r
+from . import corrected, variety
 from . import policy_blocks as blocks
-from . import variety
-from .base import Context, Found, NothingToScore, Outcome, Recipe, RecipeConfig, Rollout, tag
+from .base import Context, Found, NothingToScore, Outcome, Recipe, Rollout, tag
+from .corrected import CorrectedConfig
 
 MOST_NAMED = 12  # origins in a message
 
@@ -40,7 +41,7 @@ class ResponseChoice(Section):
         return self.origin or "dataset"
 
 
-class PolicyConfig(RecipeConfig):
+class PolicyConfig(CorrectedConfig):
     """Responses of one or more models to the same prompts; the first is what the others are compared with."""
 
     tried: ClassVar[tuple[str, ...]] = ("responses",)
@@ -93,6 +94,7 @@ class Answered:
     brought: bool = False  # the dataset does not have it under this id: the case holds its text
     place: int = 0  # among what the run sampled
     rho: float | None = None
+    next: bool = False  # people should grade it next
     score: ReportScore | None = None
     ids: list[int] = field(default_factory=list)
     outcomes: dict[str, list[str]] = field(
@@ -160,6 +162,7 @@ def report(
         coverage=blocks.coverage(answered),
         blocks=[
             blocks.table(by_model, scores),
+            *corrected.table(context, by_model),
             *blocks.changed(by_model),
             *variety.table(context, by_model, reasons),
             *_wins(context, by_model),
@@ -225,7 +228,9 @@ def _answered(
                         response=response.id,
                     )
         return
-    yield from _of_run(context.rollouts(choice.run, choice.step), choice.title, f"{number}.", examples)
+    for each in _of_run(context.rollouts(choice.run, choice.step), choice.title, f"{number}.", examples):
+        each.response, each.brought = f"sampled-{each.id}", True  # people can be asked about it, as of any other
+        yield each
 
 
 def _of_run(rollouts: Iterable[Rollout], model: str, place: str, examples: dict[str, Example]) -> list[Answered]:
@@ -324,6 +329,7 @@ def _case(each: Answered) -> Found:
     tags += [*[tag("axis", name) for name in each.axes], *each.outcomes]
     if sum(map(len, each.outcomes.values())) > 1:  # with a single other model it goes without saying
         tags += [tag(words, other) for words, others in each.outcomes.items() for other in others]
+    tags += [corrected.NEXT] if each.next else []
     tags += ["no score"] if each.value is None else ["partial"] if each.score and each.score.partial else []
     by_id = {criterion.id: criterion for criterion in each.rubric.criteria} if each.rubric else {}
     shown = []

@@ -37,6 +37,7 @@ class FakeContext:
     asked: dict[int, int] = field(default_factory=dict)
     judgements: Sequence[Judgement] = ()
     rho: dict[int, list[float | None]] = field(default_factory=dict)
+    published: dict[int, list[Example]] = field(default_factory=dict)
     dataset: str = "pairs v1"
 
     @property
@@ -53,6 +54,11 @@ class FakeContext:
 
     def examples(self) -> Iterator[Example]:
         return iter(self.listed)
+
+    def graded(self, datasets: Sequence[int]) -> Iterator[tuple[str, Iterator[Example]]]:
+        yield self.dataset, iter(self.listed)
+        for each in datasets:
+            yield f"graded {each} v1", iter(self.published[each])
 
     def lines(self) -> Iterator[Any]:
         return iter(self.recorded)

@@ -161,6 +161,8 @@ def test_two_checkpoints_of_runs_without_any_dataset():
     assert row(report, "Rubric scores", "run 8")["Clipped"]["missing"] == 1
     assert row(report, "Rubric scores", "run 7")["Length"]["value"] == 3
     assert len(carrying(cases, ["no score"])) == 1
+    asked = [(case.subject["response"], case.values["text"]) for case in cases]
+    assert asked == [("sampled-0.0", "no"), ("sampled-1.0", "yes"), ("sampled-1.1", "?")], "what tasks are made of"
 
 
 def test_held_out_beside_what_a_run_learnt_from():
@@ -237,3 +239,85 @@ def test_what_changed_most_leads_to_the_responses_side_by_side():
     (changed,) = block(report, "Changed most")["rows"]
     assert (changed[0]["compare"], changed[3]["value"]) == ("p0", 1.0)
     assert "of 2 prompts with both scores 1 changed" in block(report, "Changed most")["note"]
+
+
+def test_people_correct_the_judge_by_a_random_part_of_the_prompts() -> None:
+    """The judge calls every response kind; people say the second of two is not. 40 prompts, 24 of them graded in two rounds."""
+    listed = [example(i).model_copy(update={"responses": (Response(id="r", text=f"yes {i}"),)}) for i in range(40)]
+    published = [graded_by_people(each, "met" if i % 2 == 0 else "not_met") for i, each in enumerate(listed[:24])]
+    made = FakeContext(
+        "policy",
+        {"judge": 1, "graded": [{"dataset": 7}, {"dataset": 8}], "half_width": 0.1},
+        listed,
+        {1: ALL_KIND},
+        published={7: published[:10], 8: published[10:]},
+    )
+    report, cases = made.run()
+    found = row(report, "Corrected by people", "dataset")
+    assert found["By the judge"]["value"] == 1.0 and found["By people"]["value"] == 0.75
+    assert (found["Corrected"]["value"], found["Corrected"]["n"]) == (0.75, 24), "the judge says nothing of people's"
+    assert found["Correlation"]["value"] is None
+    more = found["To grade next"]["value"]
+    drawn = carrying(cases, found["To grade next"]["tags"])
+    assert 0 < more == len(drawn) < 16
+    assert {case.subject["example"] for case in drawn} <= {each.key for each in listed[24:]}
+    assert "pairs v1, graded 7 v1, graded 8 v1" in block(report, "Corrected by people")["note"]
+
+
+def test_no_score_is_shown_above_one() -> None:
+    listed = [example(i).model_copy(update={"responses": (Response(id="r", text=f"yes {i}"),)}) for i in range(60)]
+    unkind = Judge({"kind": "criterion"}, lambda given, subject: {"explanation": "", "met": False})
+    published = [graded_by_people(each, "met" if i else "not_met") for i, each in enumerate(listed[:25])]
+    made = FakeContext(
+        "policy", {"judge": 1, "graded": [{"dataset": 7}]}, listed, {1: unkind}, published={7: published}
+    )
+    found = row(made.run()[0], "Corrected by people", "dataset")["Corrected"]
+    assert found["value"] == 0.98 and found["low"] < 0.98 and found["high"] == 1.0
+
+
+def test_a_criterion_on_which_people_part_counts_half() -> None:
+    one = example(0).model_copy(update={"responses": (Response(id="r", text="yes 0"),)})
+    both = [graded_by_people(one, "met", "not_met")]
+    made = FakeContext("policy", {"judge": 1, "graded": [{"dataset": 7}]}, [one], {1: ALL_KIND}, published={7: both})
+    report, cases = made.run()
+    found = row(report, "Corrected by people", "dataset")
+    assert found["By people"]["value"] == 0.75, "2 points of the verifier and half of 2"
+    assert not carrying(cases, ["to grade next"]), "it is not asked about again"
+
+
+def test_nobody_has_graded_yet_so_the_first_twenty_prompts_are_drawn() -> None:
+    listed = [example(i) for i in range(30)]
+    report, cases = FakeContext("policy", {"responses": MODELS, "judge": 1}, listed, {1: KIND}).run()
+    found = row(report, "Corrected by people", "old")
+    assert found["Corrected"]["value"] is None and found["Corrected"]["undefined"] == "people have scored none of them"
+    drawn = {case.subject["example"] for case in carrying(cases, found["To grade next"]["tags"])}
+    assert len(drawn) == 20 == found["To grade next"]["value"]
+    assert drawn != {each.key for each in listed[:20]}, "not the first ones, which may be alike"
+
+
+def test_people_who_give_all_the_same_score_are_asked_about_another_batch() -> None:
+    listed = [example(i).model_copy(update={"responses": (Response(id="r", text=f"yes {i}"),)}) for i in range(60)]
+    published = [graded_by_people(each, "not_met") for each in listed[:30]]
+    made = FakeContext(
+        "policy", {"judge": 1, "graded": [{"dataset": 7}]}, listed, {1: ALL_KIND}, published={7: published}
+    )
+    found = row(made.run()[0], "Corrected by people", "dataset")
+    assert found["Corrected"]["low"] is None and "same score" in found["Corrected"]["interval"]
+    assert found["To grade next"]["value"] == 20
+
+
+def test_without_a_judge_nothing_is_to_be_corrected() -> None:
+    report, cases = context(judge=None).run()
+    assert not any(each["title"] == "Corrected by people" for each in report["blocks"])
+    assert not carrying(cases, ["to grade next"])
+
+
+ALL_KIND = Judge({"kind": "criterion"}, lambda given, subject: {"explanation": "", "met": True})
+
+
+def graded_by_people(of: Example, *grades: str) -> Example:
+    tasks = [
+        {"subject": {"response": "r"}, "rater": f"p{number}", "grades": {"c2": grade}}
+        for number, grade in enumerate(grades)
+    ]
+    return of.model_copy(update={"meta": {"annotation": {"3": {"tasks": tasks}}}})
